@@ -1,0 +1,25 @@
+//! The wire, and nothing but the wire: generated messages, service traits and the descriptor set.
+//!
+//! `src/gen` is committed and made from the `.proto` files by `tests/bootstrap.rs`, so a build needs no protobuf
+//! compiler. This crate knows neither the scheduler nor a database.
+
+/// Producers and operators.
+pub mod v1 {
+    #![allow(missing_docs, clippy::all, reason = "generated")]
+    include!("gen/tenure.v1.rs");
+}
+
+/// Node agents.
+pub mod node {
+    /// The session.
+    pub mod v1 {
+        #![allow(missing_docs, clippy::all, reason = "generated")]
+        include!("gen/tenure.node.v1.rs");
+    }
+}
+
+/// The encoded `FileDescriptorSet` of all packages above, comments included: for reflection and canonical JSON.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/descriptor.bin");
+
+/// The version of the session protocol that this build speaks.
+pub const SESSION_PROTOCOL: u32 = 1;
