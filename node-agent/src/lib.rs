@@ -1,1 +1,3 @@
-//! tenure-node-agent.
+//! tenure-node-agent: capacity, pressure and processes of one machine.
+
+pub mod clock;
