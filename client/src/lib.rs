@@ -1,1 +1,153 @@
-//! tenure-client.
+//! The client library of Tenure: enqueue jobs, follow them, operate the fleet.
+//!
+//! Responsible for: one connection that heals by itself, typed refusals, job ids made before the call, batches that fit
+//! the wire, retries of UNAVAILABLE and of nothing else. Not responsible for: what an answer means to the caller; a
+//! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
+//! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
+//!
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `fleet`, `admin`), [`Refusal`], `retry`.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tenure_client::{Client, NewJob};
+//!
+//! # async fn example() -> Result<(), tenure_client::Error> {
+//! let client = Client::connect("http://127.0.0.1:7070")?;
+//! let job = NewJob::new("digest.daily").dedupe_key("digest.daily:2026-09-30").payload(r#"{"edition": "morning"}"#);
+//! client.enqueue(&job).await?;
+//! let waited = client.wait(job.id(), Some(Duration::from_secs(600))).await?;
+//! println!("{} is {:?}", waited.job.id, waited.job.state());
+//! # Ok(())
+//! # }
+//! ```
+
+mod admin;
+mod clock;
+mod endpoint;
+mod enqueue;
+mod fleet;
+mod job_spec;
+mod jobs;
+mod refusal;
+mod retry;
+pub mod wire;
+
+use std::time::Duration;
+
+use tenure_proto::v1::admin_service_client::AdminServiceClient;
+use tenure_proto::v1::fleet_service_client::FleetServiceClient;
+use tenure_proto::v1::health_service_client::HealthServiceClient;
+use tenure_proto::v1::job_service_client::JobServiceClient;
+use tonic::transport::Channel;
+
+pub use enqueue::Enqueued;
+pub use job_spec::{NewJob, new_job_id};
+pub use jobs::{Jobs, Waited};
+pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal, Resource};
+pub use retry::RetryPolicy;
+/// The messages of the wire, for everything that has no nicer type here.
+pub use tenure_proto::v1 as proto;
+
+/// The address that a client uses if nobody names another.
+pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";
+
+/// How a [`Client`] behaves.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How long, and how often, a call is tried again while the server is UNAVAILABLE.
+    pub retry: RetryPolicy,
+}
+
+/// A connection to a server. Cheap to clone; clones share the connection.
+#[derive(Clone, Debug)]
+pub struct Client {
+    endpoint: String,
+    options: Options,
+    jobs: JobServiceClient<Channel>,
+    fleet: FleetServiceClient<Channel>,
+    health: HealthServiceClient<Channel>,
+    admin: AdminServiceClient<Channel>,
+}
+
+/// Why a call did not do what it was asked to.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be used. Nothing was sent.
+    #[error("the address {endpoint:?} cannot be used: {reason}")]
+    Endpoint {
+        /// The address as it was given.
+        endpoint: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The server answered no. Nothing was stored, and the same call at once would meet the same answer.
+    #[error(transparent)]
+    Refused(#[from] Box<Refusal>),
+    /// No server was to be reached, or none was ready, until the deadline of the call. Whether the last try was carried
+    /// out is not known; the same call again, with the same job ids, is safe.
+    #[error("no answer from {endpoint} after {tries} tries in {waited:.1?}")]
+    Unavailable {
+        /// The address of the server.
+        endpoint: String,
+        /// How often the call was sent.
+        tries: u32,
+        /// From the first try to giving up.
+        waited: Duration,
+        /// What the last try met.
+        #[source]
+        last: Box<Refusal>,
+    },
+    /// The server answered well, but without a part that it always sends: it speaks another protocol.
+    #[error("the answer to {rpc} has no {missing}; the server is not one that this client understands")]
+    Answer {
+        /// The call.
+        rpc: &'static str,
+        /// What the answer lacks.
+        missing: &'static str,
+    },
+}
+
+impl Error {
+    /// The refusal, if the server answered no.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::Endpoint { .. } | Self::Unavailable { .. } | Self::Answer { .. } => None,
+        }
+    }
+}
+
+impl Client {
+    /// A client of the server at `endpoint` (`http://127.0.0.1:7070`, or without the scheme), with default options.
+    ///
+    /// Connects with the first call, and again whenever the connection is gone. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Error::Endpoint`] if the address is not one that this client may speak to.
+    pub fn connect(endpoint: &str) -> Result<Self, Error> {
+        Self::connect_with(endpoint, Options::default())
+    }
+
+    /// As [`Client::connect`], with options.
+    ///
+    /// # Errors
+    /// [`Error::Endpoint`] if the address is not one that this client may speak to.
+    pub fn connect_with(endpoint: &str, options: Options) -> Result<Self, Error> {
+        let parsed = endpoint::parse(endpoint)?;
+        let endpoint = parsed.uri().to_string().trim_end_matches('/').to_owned();
+        let channel = parsed.connect_lazy();
+        Ok(Self {
+            endpoint,
+            options,
+            jobs: JobServiceClient::new(channel.clone()),
+            fleet: FleetServiceClient::new(channel.clone()),
+            health: HealthServiceClient::new(channel.clone()),
+            admin: AdminServiceClient::new(channel),
+        })
+    }
+
+    /// The address of the server.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+}

@@ -1,0 +1,43 @@
+//! Enqueues one job, waits for it and prints its result.
+//!
+//! `cargo run -p tenure-client --example enqueue -- KIND [PAYLOAD]`, beside a running `tenure up`.
+
+use std::io::Write;
+use std::time::Duration;
+
+use tenure_client::{Client, Error, NewJob};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let kind = arguments.next().ok_or("usage: enqueue KIND [PAYLOAD]")?;
+    let payload = arguments.next().unwrap_or_default();
+    let mut out = std::io::stdout();
+
+    let client = Client::connect(tenure_client::DEFAULT_ENDPOINT)?;
+
+    // The id is made here, so a call that has to be sent again is still one job.
+    let job = NewJob::new(kind).payload(payload).content_type("text/plain");
+    match client.enqueue(&job).await {
+        Ok(enqueued) => writeln!(out, "enqueued {}", enqueued.job.id)?,
+        Err(Error::Refused(refusal)) => {
+            // A refusal stored nothing. It says why, and when to come back if waiting helps.
+            writeln!(out, "refused: {refusal}; retry after {:?}", refusal.retry_after)?;
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    }
+
+    let waited = client.wait(job.id(), Some(Duration::from_secs(60))).await?;
+    if !waited.done {
+        let explanation = client.explain(job.id()).await?;
+        let deferral = explanation.job.and_then(|job| job.deferral).unwrap_or_default();
+        writeln!(out, "not done after a minute: {}", deferral.message)?;
+        return Ok(());
+    }
+    writeln!(out, "{} after attempt {}", waited.job.state().as_str_name(), waited.job.attempt)?;
+    if let Ok(result) = client.result(job.id()).await {
+        writeln!(out, "{}", String::from_utf8_lossy(&result.data))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! Describing a job before it exists.
+//!
+//! Invariant: a `NewJob` has its id from the start, so enqueueing the same value twice is one job.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use prost::Message;
+use tenure_proto::v1::{JobSpec, Needs, Payload, SlotAmount};
+use uuid::Uuid;
+
+use crate::wire;
+
+/// A job to be enqueued. Its id is made here, once: the same value enqueued again is the same job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewJob {
+    spec: JobSpec,
+}
+
+/// A fresh job id: a UUID v7, which sorts by its time of birth.
+pub fn new_job_id() -> String {
+    Uuid::now_v7().to_string()
+}
+
+impl NewJob {
+    /// A job of a kind that the fleet file declares, with a fresh id.
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self { spec: JobSpec { kind: kind.into(), job_id: new_job_id(), ..JobSpec::default() } }
+    }
+
+    /// The id that the job will have.
+    pub fn id(&self) -> &str {
+        &self.spec.job_id
+    }
+
+    /// Uses an id that was made before (by [`new_job_id`]), to send a call of an earlier process again.
+    #[must_use]
+    pub fn with_id(mut self, job_id: impl Into<String>) -> Self {
+        self.spec.job_id = job_id.into();
+        self
+    }
+
+    /// The input of the job. The content type is `application/octet-stream` unless [`NewJob::content_type`] names one.
+    #[must_use]
+    pub fn payload(mut self, data: impl Into<Bytes>) -> Self {
+        self.payload_mut().data = data.into();
+        self
+    }
+
+    /// The media type of the payload.
+    #[must_use]
+    pub fn content_type(mut self, content_type: impl Into<String>) -> Self {
+        self.payload_mut().content_type = content_type.into();
+        self
+    }
+
+    /// The identity of the business work: the first job with it, of this kind and tenant, answers for all others.
+    #[must_use]
+    pub fn dedupe_key(mut self, key: impl Into<String>) -> Self {
+        self.spec.dedupe_key = key.into();
+        self
+    }
+
+    /// Whose work it is.
+    #[must_use]
+    pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.spec.tenant = tenant.into();
+        self
+    }
+
+    /// −100 to 100, higher first.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.spec.priority = Some(priority);
+        self
+    }
+
+    /// Not to be started before this instant. Replaces a delay.
+    #[must_use]
+    pub fn run_at(mut self, at: SystemTime) -> Self {
+        self.spec.run_at = Some(wire::timestamp(at));
+        self.spec.delay = None;
+        self
+    }
+
+    /// Not to be started before this long after the enqueue. Replaces an instant.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.spec.delay = Some(wire::duration(delay));
+        self.spec.run_at = None;
+        self
+    }
+
+    /// Expires if not started within this long after the enqueue.
+    #[must_use]
+    pub fn stale_after(mut self, after: Duration) -> Self {
+        self.spec.stale_after = Some(wire::duration(after));
+        self
+    }
+
+    /// A label, for people and filters.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.spec.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// A node label that the node must carry with exactly this value.
+    #[must_use]
+    pub fn selector(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.spec.selector.insert(name.into(), value.into());
+        self
+    }
+
+    /// Units of a slot. The first call replaces the needs of the kind; a second one of the same slot sets it anew.
+    #[must_use]
+    pub fn need(mut self, slot: impl Into<String>, amount: u32) -> Self {
+        let slot = slot.into();
+        let slots = &mut self.spec.needs.get_or_insert_with(Needs::default).slots;
+        slots.retain(|need| need.slot != slot);
+        slots.push(SlotAmount { slot, amount });
+        self
+    }
+
+    /// Needs no slot at all, whatever the kind says.
+    #[must_use]
+    pub fn no_needs(mut self) -> Self {
+        self.spec.needs = Some(Needs::default());
+        self
+    }
+
+    /// A hard limit of each attempt; it may only shorten the kind's.
+    #[must_use]
+    pub fn hard_time_limit(mut self, limit: Duration) -> Self {
+        self.spec.hard_time_limit = Some(wire::duration(limit));
+        self
+    }
+
+    /// A live job of the same producer that this one belongs to.
+    #[must_use]
+    pub fn parent(mut self, job_id: impl Into<String>) -> Self {
+        self.spec.parent_id = job_id.into();
+        self
+    }
+
+    /// The W3C trace context of the enqueue, handed to the command as TRACEPARENT.
+    #[must_use]
+    pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
+        self.spec.traceparent = traceparent.into();
+        self
+    }
+
+    /// What goes over the wire.
+    pub fn spec(&self) -> &JobSpec {
+        &self.spec
+    }
+
+    /// Its size inside a batch, in bytes: the encoded item with its tag and length.
+    pub(crate) fn size_in_batch(&self) -> usize {
+        let length = self.spec.encoded_len();
+        length + prost::length_delimiter_len(length) + 1
+    }
+
+    fn payload_mut(&mut self) -> &mut Payload {
+        self.spec.payload.get_or_insert_with(Payload::default)
+    }
+}
+
+impl From<JobSpec> for NewJob {
+    /// Takes a message as it is, and gives it an id if it has none.
+    fn from(mut spec: JobSpec) -> Self {
+        if spec.job_id.is_empty() {
+            spec.job_id = new_job_id();
+        }
+        Self { spec }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_has_a_v7_id_before_it_is_sent() {
+        let job = NewJob::new("digest.daily");
+        assert_eq!(Uuid::parse_str(job.id()).unwrap().get_version_num(), 7);
+        assert_ne!(NewJob::new("digest.daily").id(), job.id());
+        assert_eq!(NewJob::from(JobSpec::default()).id().len(), 36);
+    }
+
+    #[test]
+    fn a_delay_and_an_instant_exclude_each_other() {
+        let job = NewJob::new("k").run_at(SystemTime::UNIX_EPOCH).delay(Duration::from_secs(1));
+        assert!(job.spec().run_at.is_none() && job.spec().delay.is_some());
+    }
+
+    #[test]
+    fn no_needs_differs_from_the_needs_of_the_kind() {
+        assert!(NewJob::new("k").spec().needs.is_none());
+        assert!(NewJob::new("k").no_needs().spec().needs.is_some());
+        let job = NewJob::new("k").need("gpu", 1).need("gpu", 2);
+        assert_eq!(job.spec().needs.as_ref().unwrap().slots, [SlotAmount { slot: "gpu".into(), amount: 2 }]);
+    }
+}
