@@ -1,1 +1,64 @@
-//! tenure-scheduler.
+//! The scheduler of Tenure: it decides everything and does nothing.
+//!
+//! [`State::apply`] takes a [`Command`] and the present as an argument, and gives [`Event`]s (what happened, already
+//! applied) and [`Effect`]s (what the outside is to be told after the commit), or a [`Refusal`] that leaves no trace.
+//! There is no I/O, no clock, no randomness and no hash-map order here: the same commands give the same events and
+//! effects, byte for byte.
+//!
+//! A turn of the driver: apply every command of a batch, then [`Command::Tick`]; [`State::take_changes`] and commit
+//! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
+//! the commit drops this state; [`State::load`] makes a new one from the rows.
+//!
+//! Reading order: `ids, time` → `slots, kind, job, node, lease` → `command, event, effect, refusal, deferral, rows,
+//! view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
+
+mod command;
+mod deferral;
+mod effect;
+mod event;
+mod explain;
+mod health;
+mod ids;
+mod invariants;
+mod job;
+mod kind;
+mod lease;
+mod node;
+mod place;
+mod refusal;
+mod retry;
+mod rows;
+mod slots;
+mod state;
+mod step;
+mod time;
+mod view;
+
+pub use command::{
+    Command, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return, Statement,
+};
+pub use deferral::Deferral;
+pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
+pub use event::{AttemptEnd, Event};
+pub use ids::{
+    DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer, Sequence,
+    SessionId, SlotName, Tenant, is_name,
+};
+pub use invariants::Violation;
+pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, Wait};
+pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy, Selector};
+pub use lease::{
+    ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease, start_window,
+};
+pub use node::{Capacity, ClosedGroup, Group, Host, Node, Pressure};
+pub use place::ClassId;
+pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
+pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
+pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
+pub use state::{Limits, State};
+pub use step::Applied;
+pub use time::{Mono, Now, Wall, micros};
+pub use view::{
+    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView, QueueSignal,
+    SlotExplanation, SlotView, Snapshot,
+};

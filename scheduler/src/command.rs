@@ -1,0 +1,382 @@
+//! Commands: everything that may change the state. What memory cannot know was looked up before and travels along.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use crate::{
+    ids::{
+        DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer, SessionId, SlotName, Tenant,
+    },
+    job::Job,
+    kind::{Fleet, PausePolicy, Selector},
+    lease::Phase,
+    node::{Host, Pressure},
+    slots::Needs,
+    time::Wall,
+};
+
+/// Something that a producer, an operator, a node or the clock wants.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// Make kinds and slots those of a fleet file.
+    Apply {
+        /// The file.
+        fleet: Box<Fleet>,
+        /// List the changes only.
+        validate_only: bool,
+    },
+    /// Store a job.
+    Enqueue(Box<Enqueue>),
+    /// End a job.
+    Cancel {
+        /// Which.
+        job: JobId,
+        /// Kept as the job's reason.
+        reason: Option<Arc<str>>,
+        /// The job, if memory does not hold it.
+        prior: Option<Box<Job>>,
+    },
+    /// Take a dead or cancelled job back.
+    Requeue {
+        /// Which.
+        job: JobId,
+        /// Free it from an execution that is not known to be gone.
+        force: bool,
+        /// The job, if memory does not hold it.
+        prior: Option<Box<Job>>,
+    },
+    /// Change the priority of a live job.
+    Reprioritize {
+        /// Which.
+        job: JobId,
+        /// −100 to 100.
+        priority: i8,
+        /// The job, if memory does not hold it.
+        prior: Option<Box<Job>>,
+    },
+    /// Remove a final job.
+    Delete {
+        /// Which.
+        job: JobId,
+        /// Check only.
+        validate_only: bool,
+        /// The job, if memory does not hold it.
+        prior: Option<Box<Job>>,
+    },
+    /// Start no more jobs of a kind.
+    PauseKind {
+        /// Which.
+        kind: KindName,
+        /// What its enqueues meet.
+        policy: PausePolicy,
+    },
+    /// End the pause of a kind.
+    ResumeKind {
+        /// Which.
+        kind: KindName,
+    },
+    /// Start no more jobs that need a slot.
+    PauseSlot {
+        /// Which.
+        slot: SlotName,
+        /// For how long; none: until it is resumed.
+        duration: Option<Duration>,
+    },
+    /// End the pause of a slot.
+    ResumeSlot {
+        /// Which.
+        slot: SlotName,
+    },
+    /// Change the capacity of a fleet slot.
+    SetCapacity {
+        /// Which.
+        slot: SlotName,
+        /// Units in all.
+        capacity: u32,
+    },
+    /// Give a node no more grants.
+    Cordon {
+        /// Which.
+        node: NodeName,
+    },
+    /// End cordon and drain of a node.
+    Uncordon {
+        /// Which.
+        node: NodeName,
+    },
+    /// Empty a node.
+    Drain {
+        /// Which.
+        node: NodeName,
+        /// What still runs then is stopped.
+        deadline: Duration,
+    },
+    /// Remove a node.
+    Forget {
+        /// Which.
+        node: NodeName,
+        /// Its host is dead: end its leases as losses.
+        lost: bool,
+        /// Check only.
+        validate_only: bool,
+    },
+    /// A node begins a session.
+    Hello(Box<Hello>),
+    /// A node lives, and lists what it holds.
+    Heartbeat(Box<Heartbeat>),
+    /// A node says something about one lease.
+    Report(Box<Report>),
+    /// An agent is about to stop.
+    NodeDraining {
+        /// Whose.
+        node: NodeName,
+        /// By which stream.
+        session: SessionId,
+        /// The `seq` of the message.
+        seq: u64,
+        /// What the node has applied.
+        seen: Ordinal,
+        /// It comes back soon: its leases live on.
+        restart: bool,
+    },
+    /// A session ended.
+    SessionClosed {
+        /// Whose.
+        node: NodeName,
+        /// Which.
+        session: SessionId,
+    },
+    /// The session's outbound queue is full, or has room again. While it is full the node gets no grants.
+    SessionBlocked {
+        /// Whose.
+        node: NodeName,
+        /// Which.
+        session: SessionId,
+        /// Whether it is full.
+        blocked: bool,
+    },
+    /// Remove final jobs and results whose time is over. What is not final, or is held by a lease, stays.
+    Sweep {
+        /// Final jobs, as they were read.
+        jobs: Vec<Job>,
+        /// Results.
+        results: Vec<(JobId, FencingToken)>,
+    },
+    /// Storing a change of this job failed alone: leave it alone until an operator requeues or deletes it.
+    SetAside {
+        /// Which.
+        job: JobId,
+    },
+    /// Do what is due, then place.
+    Tick,
+}
+
+/// A job to be stored, validated as far as that needs no state.
+#[derive(Debug, Clone)]
+pub struct Enqueue {
+    /// Made by the caller or by the server.
+    pub job: JobId,
+    /// Who enqueues.
+    pub producer: Producer,
+    /// Whose work it is.
+    pub tenant: Tenant,
+    /// Its kind.
+    pub kind: KindName,
+    /// Of kind, payload, content type and dedupe key.
+    pub fingerprint: Fingerprint,
+    /// In bytes.
+    pub payload_size: u64,
+    /// Its business identity.
+    pub dedupe_key: Option<DedupeKey>,
+    /// If it names its own.
+    pub priority: Option<i8>,
+    /// Not before.
+    pub run_at: Option<Wall>,
+    /// Not before this long after now. Not together with `run_at`.
+    pub delay: Option<Duration>,
+    /// Instead of its kind's.
+    pub stale_after: Option<Duration>,
+    /// For people and filters.
+    pub labels: BTreeMap<String, String>,
+    /// Node labels, and-ed with its kind's.
+    pub selector: Selector,
+    /// Instead of its kind's.
+    pub needs: Option<Needs>,
+    /// May only shorten its kind's.
+    pub hard_time_limit: Option<Duration>,
+    /// A live job of the same producer.
+    pub parent: Option<JobId>,
+    /// W3C trace context.
+    pub traceparent: Option<Arc<str>>,
+    /// Jobs that memory does not hold: under this id, and under this dedupe key.
+    pub prior: Prior,
+}
+
+/// What the store knows of an enqueue's identities.
+#[derive(Debug, Clone, Default)]
+pub struct Prior {
+    /// The job with this id.
+    pub by_id: Option<Box<Job>>,
+    /// The job that holds this dedupe key.
+    pub by_key: Option<Box<Job>>,
+}
+
+/// First message of a session.
+#[derive(Debug, Clone)]
+pub struct Hello {
+    /// The node's name.
+    pub node: NodeName,
+    /// The stream that it came by.
+    pub session: SessionId,
+    /// Its `seq` there.
+    pub seq: u64,
+    /// Random, made once with the state directory.
+    pub instance: Arc<str>,
+    /// Of the host.
+    pub boot_id: Arc<str>,
+    /// Plus one at each start of the agent.
+    pub incarnation: u64,
+    /// The count of Hellos in that incarnation.
+    pub stream: u64,
+    /// Routing labels.
+    pub labels: BTreeMap<String, String>,
+    /// What it offers.
+    pub slots: BTreeMap<SlotName, u32>,
+    /// What it runs.
+    pub kinds: Vec<KindName>,
+    /// What its host offers.
+    pub host: Host,
+    /// For people.
+    pub agent_version: Arc<str>,
+    /// What its rules closed.
+    pub pressure: Pressure,
+    /// The highest epoch it ever saw. The driver has raised its own above it before this is applied.
+    pub max_epoch_seen: u64,
+    /// Every lease held.
+    pub held: Vec<Held>,
+    /// The whole spool.
+    pub unstored: Vec<(JobId, FencingToken)>,
+    /// How many unanswered grants it takes at once. At least 1.
+    pub credits: u32,
+}
+
+/// One lease that a node lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Its job.
+    pub job: JobId,
+    /// Its token.
+    pub token: FencingToken,
+    /// How far it is.
+    pub phase: Phase,
+    /// For how long its process has been running.
+    pub elapsed: Duration,
+}
+
+/// Liveness.
+#[derive(Debug, Clone)]
+pub struct Heartbeat {
+    /// Whose.
+    pub node: NodeName,
+    /// By which stream.
+    pub session: SessionId,
+    /// Its `seq` there.
+    pub seq: u64,
+    /// What the node has applied.
+    pub seen: Ordinal,
+    /// Every lease held.
+    pub held: Vec<Held>,
+    /// What its rules closed.
+    pub pressure: Pressure,
+}
+
+/// One statement about one lease.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Whose.
+    pub node: NodeName,
+    /// By which stream.
+    pub session: SessionId,
+    /// The `seq` of its message, on the last report of that message; before, none.
+    pub seq: Option<u64>,
+    /// What the node has applied.
+    pub seen: Ordinal,
+    /// The job.
+    pub job: JobId,
+    /// The token.
+    pub token: FencingToken,
+    /// What happened.
+    pub statement: Statement,
+    /// The job, if memory does not hold it.
+    pub prior: Option<Box<Job>>,
+}
+
+/// What a report says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Statement {
+    /// The node will start it.
+    Accepted,
+    /// Its process runs.
+    Started {
+        /// For how long already.
+        elapsed: Duration,
+    },
+    /// It is getting on. Changes nothing.
+    Progress,
+    /// Its command has ended.
+    Finished(Finish),
+    /// Its process tree is gone.
+    Reaped,
+    /// It never started, or it was stopped and its tree is gone; neither its own fault nor the node's.
+    Returned(Return),
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    /// How.
+    pub how: FinishedHow,
+    /// If it exited.
+    pub exit_code: Option<i32>,
+    /// A short stable word.
+    pub cause: Arc<str>,
+    /// For people.
+    pub error: Arc<str>,
+    /// The earliest retry that the job asked for.
+    pub retry_after: Option<Duration>,
+    /// Whether result bytes travel beside this command.
+    pub has_result: bool,
+}
+
+/// What a node may say of an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishedHow {
+    /// Exit code 0.
+    Succeeded,
+    /// Another attempt may help, unless the exit code is permanent for its kind.
+    Failed,
+    /// It failed for good.
+    FailedPermanent,
+    /// The hard limit killed it.
+    TimedOut,
+    /// It was killed on the server's order.
+    Revoked,
+    /// Nobody knows how it ended.
+    Lost,
+}
+
+/// Why a grant was given back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Return {
+    /// The rule or reason. `stale`: the job ends expired.
+    pub rule: Arc<str>,
+    /// What the rule read.
+    pub observed: f64,
+    /// Its close value.
+    pub threshold: f64,
+    /// The pressure generation in which it was refused.
+    pub generation: u64,
+    /// When the class may be offered there again; none: 30 s.
+    pub retry_after: Option<Duration>,
+    /// Whether it had started.
+    pub started: bool,
+}

@@ -1,0 +1,272 @@
+//! Deferrals: every way to say "not now" to a stored job. A closed set, each with its parameters.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    ids::{NodeName, SlotName},
+    kind::Selector,
+    time::Wall,
+};
+
+/// Why a stored job does not run yet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deferral {
+    /// A slot has too few units free.
+    SlotBusy {
+        /// The slot that was short.
+        slot: SlotName,
+        /// Where, for a node slot.
+        node: Option<NodeName>,
+        /// Units taken.
+        used: u32,
+        /// Units in all.
+        capacity: u32,
+    },
+    /// A pressure rule of the node that would fit is closed.
+    NodePressure {
+        /// The node.
+        node: NodeName,
+        /// The rule.
+        rule: Arc<str>,
+        /// What it read.
+        observed: f64,
+        /// Its close value.
+        threshold: f64,
+    },
+    /// The node returned this class not long ago.
+    Masked {
+        /// The node.
+        node: NodeName,
+        /// What it said.
+        rule: Arc<str>,
+    },
+    /// No node ever heard of runs this kind with these labels.
+    NoMatchingNode {
+        /// What was asked for, with the kind.
+        selector: Selector,
+    },
+    /// Every node that would do is cordoned.
+    NodesCordoned {
+        /// One of them.
+        node: NodeName,
+    },
+    /// Every node that would do is being emptied.
+    Draining {
+        /// One of them.
+        node: NodeName,
+    },
+    /// Every node that would do is silent.
+    Suspect {
+        /// One of them.
+        node: NodeName,
+    },
+    /// The node takes no more grants until it has answered those it has.
+    Unanswered {
+        /// The node.
+        node: NodeName,
+        /// Grants that it has not answered.
+        grants: u32,
+    },
+    /// It fits; others of its kind are first.
+    Behind {
+        /// How many.
+        jobs: u64,
+    },
+    /// An operator paused its kind.
+    KindPaused,
+    /// An operator paused a slot that it needs.
+    SlotPaused {
+        /// The slot.
+        slot: SlotName,
+        /// When that ends by itself.
+        until: Option<Wall>,
+    },
+    /// An earlier execution is not known to be gone.
+    NotReaped {
+        /// Where.
+        node: NodeName,
+    },
+    /// More than any node, or the fleet, has.
+    Impossible {
+        /// The slot.
+        slot: SlotName,
+        /// What it needs.
+        asked: u32,
+        /// The most that there is.
+        most: u32,
+    },
+    /// Storing its change failed alone; an operator must requeue or delete it.
+    Broken,
+    /// The leader is new; nodes are still coming back.
+    WarmingUp,
+    /// It waits between attempts.
+    Backoff {
+        /// When that ends.
+        until: Wall,
+    },
+    /// Its producer asked for a later start.
+    RunAt {
+        /// When.
+        until: Wall,
+    },
+    /// It was not looked at yet; the next turn does.
+    Ready,
+}
+
+impl Deferral {
+    /// The names of all reasons, for tables and tests.
+    pub const NAMES: [&'static str; 18] = [
+        "slot_busy",
+        "node_pressure",
+        "masked",
+        "no_matching_node",
+        "nodes_cordoned",
+        "draining",
+        "suspect",
+        "unanswered",
+        "behind",
+        "kind_paused",
+        "slot_paused",
+        "not_reaped",
+        "impossible",
+        "broken",
+        "warming_up",
+        "backoff",
+        "run_at",
+        "ready",
+    ];
+
+    /// The stable word for the reason.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SlotBusy { .. } => "slot_busy",
+            Self::NodePressure { .. } => "node_pressure",
+            Self::Masked { .. } => "masked",
+            Self::NoMatchingNode { .. } => "no_matching_node",
+            Self::NodesCordoned { .. } => "nodes_cordoned",
+            Self::Draining { .. } => "draining",
+            Self::Suspect { .. } => "suspect",
+            Self::Unanswered { .. } => "unanswered",
+            Self::Behind { .. } => "behind",
+            Self::KindPaused => "kind_paused",
+            Self::SlotPaused { .. } => "slot_paused",
+            Self::NotReaped { .. } => "not_reaped",
+            Self::Impossible { .. } => "impossible",
+            Self::Broken => "broken",
+            Self::WarmingUp => "warming_up",
+            Self::Backoff { .. } => "backoff",
+            Self::RunAt { .. } => "run_at",
+            Self::Ready => "ready",
+        }
+    }
+
+    /// Its parameters by name, as text.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::SlotBusy { slot, node, used, capacity } => {
+                let mut all = vec![
+                    ("slot", slot.to_string()),
+                    ("used", used.to_string()),
+                    ("capacity", capacity.to_string()),
+                ];
+                all.extend(node.as_ref().map(|node| ("node", node.to_string())));
+                all
+            }
+            Self::NodePressure { node, rule, observed, threshold } => vec![
+                ("node", node.to_string()),
+                ("rule", rule.to_string()),
+                ("observed", observed.to_string()),
+                ("threshold", threshold.to_string()),
+            ],
+            Self::Masked { node, rule } => vec![("node", node.to_string()), ("rule", rule.to_string())],
+            Self::NoMatchingNode { selector } => {
+                let text: Vec<String> = selector.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                vec![("selector", text.join(","))]
+            }
+            Self::NodesCordoned { node }
+            | Self::Draining { node }
+            | Self::Suspect { node }
+            | Self::NotReaped { node } => vec![("node", node.to_string())],
+            Self::Unanswered { node, grants } => vec![("node", node.to_string()), ("grants", grants.to_string())],
+            Self::Behind { jobs } => vec![("jobs", jobs.to_string())],
+            Self::SlotPaused { slot, until } => {
+                let mut all = vec![("slot", slot.to_string())];
+                all.extend(until.map(|until| ("until_us", until.0.to_string())));
+                all
+            }
+            Self::Impossible { slot, asked, most } => vec![
+                ("slot", slot.to_string()),
+                ("asked", asked.to_string()),
+                ("most", most.to_string()),
+            ],
+            Self::Backoff { until } | Self::RunAt { until } => vec![("until_us", until.0.to_string())],
+            Self::KindPaused | Self::Broken | Self::WarmingUp | Self::Ready => Vec::new(),
+        }
+    }
+
+    /// Whether the other says the same with other figures. Time and tries of such reasons are added up.
+    #[must_use]
+    pub fn is_same_reason(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.subject() == other.subject()
+    }
+
+    /// The reason and what it names, without figures: "slot anthropic", "uid_procs on mini-1".
+    #[must_use]
+    pub fn subject(&self) -> String {
+        match self {
+            Self::SlotBusy { slot, node: None, .. } => format!("slot {slot}"),
+            Self::SlotBusy { slot, node: Some(node), .. } => format!("slot {slot} on {node}"),
+            Self::NodePressure { node, rule, .. } => format!("{rule} on {node}"),
+            Self::Masked { node, rule } => format!("returned by {node} ({rule})"),
+            Self::NoMatchingNode { .. } => "no matching node".into(),
+            Self::NodesCordoned { node } => format!("{node} cordoned"),
+            Self::Draining { node } => format!("{node} draining"),
+            Self::Suspect { node } => format!("{node} silent"),
+            Self::Unanswered { node, .. } => format!("{node} has unanswered grants"),
+            Self::Behind { .. } => "behind others".into(),
+            Self::KindPaused => "kind paused".into(),
+            Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
+            Self::NotReaped { node } => format!("earlier execution on {node} not gone"),
+            Self::Impossible { slot, .. } => format!("slot {slot} impossible"),
+            Self::Broken => "set aside".into(),
+            Self::WarmingUp => "server warming up".into(),
+            Self::Backoff { .. } => "back-off".into(),
+            Self::RunAt { .. } => "start time".into(),
+            Self::Ready => "next turn".into(),
+        }
+    }
+}
+
+/// The reason and its parameters as one sentence.
+impl fmt::Display for Deferral {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SlotBusy { used, capacity, .. } => write!(f, "{} {used}/{capacity}", self.subject()),
+            Self::NodePressure { observed, threshold, .. } => {
+                write!(f, "{} ({observed}, closes at {threshold})", self.subject())
+            }
+            Self::NoMatchingNode { selector } if selector.is_empty() => f.write_str("no node runs this kind"),
+            Self::NoMatchingNode { .. } => {
+                let [(_, selector), ..] = &self.parameters()[..] else { return f.write_str("no matching node") };
+                write!(f, "no node runs this kind with {selector}")
+            }
+            Self::Unanswered { grants, .. } => write!(f, "{} ({grants})", self.subject()),
+            Self::Behind { jobs } => write!(f, "behind {jobs} others"),
+            Self::Impossible { slot, asked, most } => write!(f, "needs {asked} of slot {slot}, the most is {most}"),
+            Self::Masked { .. }
+            | Self::NodesCordoned { .. }
+            | Self::Draining { .. }
+            | Self::Suspect { .. }
+            | Self::KindPaused
+            | Self::SlotPaused { .. }
+            | Self::NotReaped { .. }
+            | Self::Broken
+            | Self::WarmingUp
+            | Self::Backoff { .. }
+            | Self::RunAt { .. }
+            | Self::Ready => f.write_str(&self.subject()),
+        }
+    }
+}

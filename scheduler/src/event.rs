@@ -1,0 +1,418 @@
+//! Events: what happened. `State::evolve` is the only code that acts on them.
+//!
+//! *Durable* events change rows and are committed before anybody hears of them; *volatile* ones (heartbeats,
+//! pressure, counters) change memory only. The text of an event is its line in a trace.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    deferral::Deferral,
+    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName},
+    job::{Job, JobState, Outcome, Wait},
+    kind::{Kind, PausePolicy},
+    lease::{Lease, Phase, RevokeReason, Stage},
+    node::{Node, Pressure},
+    place::ClassId,
+    slots::Slot,
+    time::{Mono, Wall},
+};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    // Durable: fleet.
+    /// A kind is declared, or declared anew.
+    KindPut(Box<Kind>),
+    /// A kind is declared no more.
+    KindRemoved(KindName),
+    /// A kind was paused or resumed.
+    KindPaused {
+        /// Which.
+        kind: KindName,
+        /// None: resumed.
+        policy: Option<PausePolicy>,
+    },
+    /// A slot is declared, or changed.
+    SlotPut(Slot),
+    /// A slot is declared no more.
+    SlotRemoved(SlotName),
+
+    // Durable: jobs.
+    /// A job was stored.
+    Enqueued(Box<Job>),
+    /// Its time came: it is queued.
+    Ready(JobId),
+    /// A lease was decided: slots are charged, the job runs.
+    Granted {
+        /// The lease.
+        lease: Box<Lease>,
+        /// What the job waited for.
+        waits: Vec<Wait>,
+    },
+    /// An execution ended, and this is what becomes of its job.
+    AttemptEnded(Box<AttemptEnd>),
+    /// A loss turned out to be another outcome: the node came back while nothing else had happened.
+    LossReplaced(Box<AttemptEnd>),
+    /// Somebody wants a running job to end.
+    CancelRequested {
+        /// Which.
+        job: JobId,
+        /// For people.
+        reason: Arc<str>,
+    },
+    /// A job that does not run became final.
+    Ended {
+        /// Which.
+        job: JobId,
+        /// Cancelled, expired.
+        state: JobState,
+        /// For people.
+        reason: Arc<str>,
+    },
+    /// A final job came back as a new round. It carries the whole job, which memory may not have held.
+    Requeued(Box<Job>),
+    /// A job's priority changed.
+    Reprioritized {
+        /// Which.
+        job: JobId,
+        /// The new one.
+        priority: i8,
+    },
+    /// A final job was removed.
+    Deleted(JobId),
+    /// A result was removed.
+    ResultDropped {
+        /// Of which job.
+        job: JobId,
+        /// Of which execution.
+        token: FencingToken,
+    },
+
+    // Durable: leases and nodes.
+    /// A lease is over; its fleet slots are free, its node slots are charged until its tree is gone.
+    LeaseUnreaped(FencingToken),
+    /// A lease is gone with everything that it held.
+    LeaseGone(FencingToken),
+    /// A node is new or changed.
+    NodePut(Box<Node>),
+    /// A node was removed.
+    NodeForgotten(NodeName),
+
+    // Volatile: sessions.
+    /// A session began.
+    SessionOpened {
+        /// Of which node.
+        node: NodeName,
+        /// Which.
+        session: SessionId,
+        /// The `seq` of its Hello.
+        seq: u64,
+        /// Unanswered grants that it takes.
+        credits: u32,
+        /// What its rules closed.
+        pressure: Pressure,
+        /// Names that the fleet does not declare.
+        warnings: Vec<String>,
+    },
+    /// A session ended.
+    SessionClosed {
+        /// Of which node.
+        node: NodeName,
+    },
+    /// A node was heard.
+    NodeHeard {
+        /// Which.
+        node: NodeName,
+        /// The `seq` that was applied, if a whole message was.
+        seq: Option<u64>,
+        /// What the node has applied.
+        seen: Ordinal,
+    },
+    /// A node has been silent for too long: it gets no grants.
+    NodeSuspected(NodeName),
+    /// A node's agent goes away: it gets no grants by this session.
+    NodeLeaving(NodeName),
+    /// A node's pressure reading changed.
+    NodePressed {
+        /// Which.
+        node: NodeName,
+        /// The reading.
+        pressure: Pressure,
+    },
+    /// A session's outbound queue is full, or has room again.
+    SessionBlocked {
+        /// Of which node.
+        node: NodeName,
+        /// Whether it is full.
+        blocked: bool,
+    },
+    /// A message was decided for a session.
+    MessageSent {
+        /// To which node.
+        node: NodeName,
+    },
+
+    // Volatile: leases.
+    /// A node told how far a lease is.
+    Phased {
+        /// Which.
+        token: FencingToken,
+        /// How far.
+        phase: Phase,
+        /// When its process started, if that is known.
+        started_at: Option<Wall>,
+    },
+    /// A lease was renewed.
+    Renewed {
+        /// Which.
+        token: FencingToken,
+        /// It ends then unless it is renewed again.
+        expires: Mono,
+    },
+    /// The server wants a lease back.
+    Revoked {
+        /// Which.
+        token: FencingToken,
+        /// Why.
+        reason: RevokeReason,
+    },
+    /// The tree of a lease is gone while its report is still to come: its slots are free.
+    TreeGone(FencingToken),
+    /// A grant belongs to no session any more: a Hello answered for it.
+    GrantSettled(FencingToken),
+
+    // Volatile: placement.
+    /// A class could not be placed.
+    Deferred {
+        /// Which.
+        class: ClassId,
+        /// Why.
+        reason: Deferral,
+    },
+    /// A node returned a class, and is not offered it for a while.
+    Masked {
+        /// Which node.
+        node: NodeName,
+        /// Which class.
+        class: ClassId,
+        /// What it said.
+        rule: Arc<str>,
+        /// Until a pressure generation above this.
+        generation: u64,
+        /// Or until then.
+        until: Mono,
+    },
+    /// A mask ended.
+    Unmasked {
+        /// Which node.
+        node: NodeName,
+        /// Which class.
+        class: ClassId,
+    },
+    /// A job was set aside until an operator requeues or deletes it.
+    SetAside(JobId),
+    /// The nodes had time to come back: what is impossible may be said to be so.
+    WarmedUp,
+    /// Class timelines go to the store.
+    TimelinesSaved(Vec<ClassId>),
+}
+
+/// How an execution ended, and what becomes of its job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptEnd {
+    /// The token of its lease.
+    pub token: FencingToken,
+    /// Its job.
+    pub job: JobId,
+    /// How.
+    pub outcome: Outcome,
+    /// A short stable word.
+    pub cause: Arc<str>,
+    /// For people.
+    pub error: Arc<str>,
+    /// If it exited.
+    pub exit_code: Option<i32>,
+    /// When it started, if that is known.
+    pub started_at: Option<Wall>,
+    /// The state of the job from now on.
+    pub next: JobState,
+    /// For people: why the job stands there.
+    pub reason: Option<Arc<str>>,
+    /// The row of the execution; none for an only execution that succeeded.
+    pub keep_row: bool,
+    /// Result bytes travel beside and are to be kept.
+    pub keep_result: bool,
+    /// What becomes of the lease; none: it is gone.
+    pub lease: Option<Stage>,
+}
+
+impl Event {
+    /// Whether it changes rows.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        match self {
+            Self::KindPut(_)
+            | Self::KindRemoved(_)
+            | Self::KindPaused { .. }
+            | Self::SlotPut(_)
+            | Self::SlotRemoved(_)
+            | Self::Enqueued(_)
+            | Self::Ready(_)
+            | Self::Granted { .. }
+            | Self::AttemptEnded(_)
+            | Self::LossReplaced(_)
+            | Self::CancelRequested { .. }
+            | Self::Ended { .. }
+            | Self::Requeued(_)
+            | Self::Reprioritized { .. }
+            | Self::Deleted(_)
+            | Self::ResultDropped { .. }
+            | Self::LeaseUnreaped(_)
+            | Self::LeaseGone(_)
+            | Self::NodePut(_)
+            | Self::NodeForgotten(_) => true,
+            Self::SessionOpened { .. }
+            | Self::SessionClosed { .. }
+            | Self::NodeHeard { .. }
+            | Self::NodeSuspected(_)
+            | Self::NodeLeaving(_)
+            | Self::NodePressed { .. }
+            | Self::SessionBlocked { .. }
+            | Self::MessageSent { .. }
+            | Self::Phased { .. }
+            | Self::Renewed { .. }
+            | Self::Revoked { .. }
+            | Self::TreeGone(_)
+            | Self::GrantSettled(_)
+            | Self::Deferred { .. }
+            | Self::Masked { .. }
+            | Self::Unmasked { .. }
+            | Self::SetAside(_)
+            | Self::WarmedUp
+            | Self::TimelinesSaved(_) => false,
+        }
+    }
+
+    /// Whether a debug log wants a line for it: lifecycle yes, heartbeats no.
+    #[must_use]
+    pub fn is_notable(&self) -> bool {
+        match self {
+            Self::NodeHeard { .. }
+            | Self::MessageSent { .. }
+            | Self::Renewed { .. }
+            | Self::NodePressed { .. }
+            | Self::Deferred { .. }
+            | Self::GrantSettled(_)
+            | Self::TimelinesSaved(_) => false,
+            Self::KindPut(_)
+            | Self::KindRemoved(_)
+            | Self::KindPaused { .. }
+            | Self::SlotPut(_)
+            | Self::SlotRemoved(_)
+            | Self::Enqueued(_)
+            | Self::Ready(_)
+            | Self::Granted { .. }
+            | Self::AttemptEnded(_)
+            | Self::LossReplaced(_)
+            | Self::CancelRequested { .. }
+            | Self::Ended { .. }
+            | Self::Requeued(_)
+            | Self::Reprioritized { .. }
+            | Self::Deleted(_)
+            | Self::ResultDropped { .. }
+            | Self::LeaseUnreaped(_)
+            | Self::LeaseGone(_)
+            | Self::NodePut(_)
+            | Self::NodeForgotten(_)
+            | Self::SessionOpened { .. }
+            | Self::SessionClosed { .. }
+            | Self::NodeSuspected(_)
+            | Self::NodeLeaving(_)
+            | Self::SessionBlocked { .. }
+            | Self::Phased { .. }
+            | Self::Revoked { .. }
+            | Self::TreeGone(_)
+            | Self::Masked { .. }
+            | Self::Unmasked { .. }
+            | Self::SetAside(_)
+            | Self::WarmedUp => true,
+        }
+    }
+}
+
+/// Its line in a trace.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KindPut(kind) => write!(f, "kind {} put", kind.name),
+            Self::KindRemoved(kind) => write!(f, "kind {kind} removed"),
+            Self::KindPaused { kind, policy: Some(policy) } => write!(f, "kind {kind} paused {policy:?}"),
+            Self::KindPaused { kind, policy: None } => write!(f, "kind {kind} resumed"),
+            Self::SlotPut(slot) => {
+                write!(f, "slot {} {:?}{}", slot.name, slot.scope, if slot.paused.is_some() { " paused" } else { "" })
+            }
+            Self::SlotRemoved(slot) => write!(f, "slot {slot} removed"),
+            Self::Enqueued(job) => write!(f, "enqueued {} {}", job.id, job.state.name()),
+            Self::Ready(job) => write!(f, "ready {job}"),
+            Self::Granted { lease, .. } => write!(f, "granted {} -> {} token={}", lease.job, lease.node, lease.token),
+            Self::AttemptEnded(end) => write!(
+                f,
+                "ended {} token={} {} ({}) -> {}",
+                end.job,
+                end.token,
+                end.outcome.name(),
+                end.cause,
+                end.next.name()
+            ),
+            Self::LossReplaced(end) => write!(
+                f,
+                "loss replaced {} token={} {} -> {}",
+                end.job,
+                end.token,
+                end.outcome.name(),
+                end.next.name()
+            ),
+            Self::CancelRequested { job, .. } => write!(f, "cancel requested {job}"),
+            Self::Ended { job, state, .. } => write!(f, "ended {job} -> {}", state.name()),
+            Self::Requeued(job) => write!(f, "requeued {} round={}", job.id, job.round),
+            Self::Reprioritized { job, priority } => write!(f, "reprioritized {job} {priority}"),
+            Self::Deleted(job) => write!(f, "deleted {job}"),
+            Self::ResultDropped { job, token } => write!(f, "result dropped {job} token={token}"),
+            Self::LeaseUnreaped(token) => write!(f, "lease {token} unreaped"),
+            Self::LeaseGone(token) => write!(f, "lease {token} gone"),
+            Self::NodePut(node) => write!(
+                f,
+                "node {} put{}{}",
+                node.name,
+                if node.cordoned { " cordoned" } else { "" },
+                if node.draining.is_some() { " draining" } else { "" }
+            ),
+            Self::NodeForgotten(node) => write!(f, "node {node} forgotten"),
+            Self::SessionOpened { node, session, .. } => write!(f, "session {session} of {node} opened"),
+            Self::SessionClosed { node } => write!(f, "session of {node} closed"),
+            Self::NodeHeard { node, .. } => write!(f, "heard {node}"),
+            Self::NodeSuspected(node) => write!(f, "suspect {node}"),
+            Self::NodeLeaving(node) => write!(f, "leaving {node}"),
+            Self::NodePressed { node, pressure } => {
+                write!(f, "pressure {node} generation={}", pressure.generation)?;
+                for closed in &pressure.closed {
+                    write!(f, " {}={}", closed.group, closed.rule)?;
+                }
+                Ok(())
+            }
+            Self::SessionBlocked { node, blocked } => write!(f, "session of {node} blocked={blocked}"),
+            Self::MessageSent { node } => write!(f, "sent to {node}"),
+            Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
+            Self::Renewed { token, .. } => write!(f, "renewed {token}"),
+            Self::Revoked { token, reason } => write!(f, "revoked {token} {}", reason.name()),
+            Self::TreeGone(token) => write!(f, "tree of {token} gone"),
+            Self::GrantSettled(token) => write!(f, "grant {token} settled"),
+            Self::Deferred { class, reason } => write!(f, "deferred {class} {}: {reason}", reason.name()),
+            Self::Masked { node, class, rule, .. } => write!(f, "masked {class} on {node} ({rule})"),
+            Self::Unmasked { node, class } => write!(f, "unmasked {class} on {node}"),
+            Self::SetAside(job) => write!(f, "set aside {job}"),
+            Self::WarmedUp => f.write_str("warmed up"),
+            Self::TimelinesSaved(classes) => write!(f, "saved {} timelines", classes.len()),
+        }
+    }
+}

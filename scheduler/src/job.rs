@@ -1,0 +1,284 @@
+//! Jobs: one payload of one kind with one final state. Payloads and results never enter this crate.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use crate::{
+    ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
+    kind::Selector,
+    slots::Needs,
+    time::Wall,
+};
+
+/// Everything of a job that is stored, but for its payload and result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its identity.
+    pub id: JobId,
+    /// The order of enqueues; ties between equal priorities are broken by it.
+    pub sequence: Sequence,
+    /// Whose work it is.
+    pub tenant: Tenant,
+    /// Who enqueued it.
+    pub producer: Producer,
+    /// Its kind.
+    pub kind: KindName,
+    /// Where it stands.
+    pub state: JobState,
+    /// Plus one at each durable change.
+    pub version: u64,
+    /// −100 to 100, higher first.
+    pub priority: i8,
+    /// The slots that it takes, if it named its own; else its kind's, as they are when it is granted.
+    pub needs: Option<Needs>,
+    /// Node labels that it asked for itself; and-ed with its kind's.
+    pub selector: Selector,
+    /// For people and filters.
+    pub labels: BTreeMap<String, String>,
+    /// Its business identity, if it has one.
+    pub dedupe_key: Option<DedupeKey>,
+    /// Whether the key still answers for this job.
+    pub dedupe_held: bool,
+    /// What makes a repeated enqueue the same.
+    pub fingerprint: Fingerprint,
+    /// A hard limit shorter than its kind's.
+    pub hard_time_limit: Option<Duration>,
+    /// The job that spawned it.
+    pub parent: Option<JobId>,
+    /// The top of its tree; itself if it has no parent.
+    pub root: JobId,
+    /// How many parents stand above it.
+    pub depth: u8,
+    /// How many children were ever enqueued under it.
+    pub children: u32,
+    /// W3C trace context of its enqueue.
+    pub traceparent: Option<Arc<str>>,
+    /// The size of its payload in bytes.
+    pub payload_size: u64,
+    /// Plus one at each requeue; from 1.
+    pub round: u32,
+    /// Of this round: it ran and failed or timed out.
+    pub failures: u32,
+    /// Of this round: its lease ended in silence, or its node or shim died.
+    pub losses: u32,
+    /// Of this round: ended for a reason that is neither its own nor its node's.
+    pub returns: u32,
+    /// The newest of those returns that followed each other without another end between.
+    pub returns_in_row: u32,
+    /// The newest token; [`FencingToken::NONE`] if it was never granted.
+    pub token: FencingToken,
+    /// How the execution under `token` ended, if it has.
+    pub last_outcome: Option<Outcome>,
+    /// Where the execution under `token` is or was.
+    pub last_node: Option<NodeName>,
+    /// When `token` was granted.
+    pub granted_at: Option<Wall>,
+    /// When the newest started execution began, as far as it was reported before the job's last durable change.
+    pub started_at: Option<Wall>,
+    /// A wish that survives everything but a success stored before.
+    pub cancel_requested: bool,
+    /// When it was enqueued.
+    pub created_at: Wall,
+    /// It expires if not started by then.
+    pub stale_at: Option<Wall>,
+    /// Why it stands where it stands, for people. At most 4 KiB.
+    pub reason: Option<Arc<str>>,
+    /// What it waited for before its newest grant, the longest first. At most [`MAX_WAITS`].
+    pub waits: Vec<Wait>,
+}
+
+/// How many entries [`Job::waits`] has at the most.
+pub const MAX_WAITS: usize = 16;
+
+/// What one reason cost a job before it was granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// The name of the reason, as in `Deferral::name`.
+    pub reason: Arc<str>,
+    /// The reason and what it names, for people.
+    pub message: Arc<str>,
+    /// How often placement tried and did not place it for this reason.
+    pub count: u64,
+    /// For how long in all.
+    pub duration: Duration,
+}
+
+/// Where a job stands. The last four are final and never change but by a requeue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobState {
+    /// Waits for a time. A tick moves it on to `Queued`.
+    Scheduled {
+        /// When it goes on.
+        until: Wall,
+        /// What the time is.
+        cause: ScheduledCause,
+    },
+    /// Waits for its slots. Placement moves it on to `Running`; a tick to `Expired`.
+    Queued {
+        /// Since when.
+        since: Wall,
+    },
+    /// Has a live lease whose outcome is not recorded. Reports, expiry and operators move it on.
+    Running,
+    /// Ended well.
+    Succeeded {
+        /// When that was recorded.
+        at: Wall,
+    },
+    /// Attempts are exhausted, or its error is permanent. A requeue moves it on to `Queued`.
+    Dead {
+        /// When that was recorded.
+        at: Wall,
+    },
+    /// Somebody cancelled it. A requeue moves it on to `Queued`.
+    Cancelled {
+        /// When that was recorded.
+        at: Wall,
+    },
+    /// Was not started in time.
+    Expired {
+        /// When that was recorded.
+        at: Wall,
+    },
+}
+
+/// What a scheduled job waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScheduledCause {
+    /// The `run_at` that its producer gave.
+    RunAt,
+    /// The back-off after a failure, or after many returns in a row.
+    Backoff,
+}
+
+impl JobState {
+    /// The word for it in SQL, in the CLI and in prose.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Scheduled { .. } => "scheduled",
+            Self::Queued { .. } => "queued",
+            Self::Running => "running",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Dead { .. } => "dead",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Expired { .. } => "expired",
+        }
+    }
+
+    /// When it became final; none while it is live.
+    #[must_use]
+    pub fn finished_at(&self) -> Option<Wall> {
+        match *self {
+            Self::Scheduled { .. } | Self::Queued { .. } | Self::Running => None,
+            Self::Succeeded { at } | Self::Dead { at } | Self::Cancelled { at } | Self::Expired { at } => Some(at),
+        }
+    }
+
+    /// Whether it is one of the four final states.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.finished_at().is_some()
+    }
+
+    /// Whether it counts towards its kind's `queue_cap`.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        match self {
+            Self::Scheduled { .. } | Self::Queued { .. } => true,
+            Self::Running
+            | Self::Succeeded { .. }
+            | Self::Dead { .. }
+            | Self::Cancelled { .. }
+            | Self::Expired { .. } => false,
+        }
+    }
+}
+
+impl Job {
+    /// 1 + failures + losses: the number of the present or next attempt. A return repeats it.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        1 + self.failures + self.losses
+    }
+
+    /// The identity handed to the command: the dedupe key if there is one, else the id.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        self.dedupe_key.as_ref().map_or_else(|| self.id.to_string(), ToString::to_string)
+    }
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ended well.
+    Succeeded,
+    /// It failed; another attempt may help.
+    Failed,
+    /// It failed for good.
+    FailedPermanent,
+    /// The hard limit killed it.
+    TimedOut,
+    /// Its lease ended in silence, or its node or shim died.
+    Lost,
+    /// It ended for a reason that is neither the job's nor the node's.
+    Returned,
+    /// It was stopped because the job was cancelled.
+    Cancelled,
+}
+
+impl Outcome {
+    /// All of them, for tables and tests.
+    pub const ALL: [Self; 7] = [
+        Self::Succeeded,
+        Self::Failed,
+        Self::FailedPermanent,
+        Self::TimedOut,
+        Self::Lost,
+        Self::Returned,
+        Self::Cancelled,
+    ];
+
+    /// The word for it in SQL, in the CLI and in prose.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed_retryable",
+            Self::FailedPermanent => "failed_permanent",
+            Self::TimedOut => "timed_out",
+            Self::Lost => "lost",
+            Self::Returned => "returned",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// One ended execution. An only execution that succeeded has no such row: its times are columns of its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The job.
+    pub job: JobId,
+    /// The token of its lease.
+    pub token: FencingToken,
+    /// 1-based; a returned execution repeats the number.
+    pub attempt: u32,
+    /// The round of the job.
+    pub round: u32,
+    /// Where it ran.
+    pub node: NodeName,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// A short stable word: exit, signal, limit, lease_expired and so on.
+    pub cause: Arc<str>,
+    /// For people. At most 4 KiB.
+    pub error: Arc<str>,
+    /// If it exited.
+    pub exit_code: Option<i32>,
+    /// When its lease was granted.
+    pub granted_at: Wall,
+    /// When it started, if that is known.
+    pub started_at: Option<Wall>,
+    /// When its end was recorded.
+    pub ended_at: Wall,
+}

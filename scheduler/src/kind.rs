@@ -1,0 +1,135 @@
+//! Kinds: what type of work there is, and the policy attached to it. Owned by the fleet file.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{
+    ids::{KindName, SlotName},
+    slots::{Needs, Scope},
+};
+
+/// Node labels and the values that they must have. Empty: any node.
+pub type Selector = BTreeMap<String, String>;
+
+/// A declared kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name.
+    pub name: KindName,
+    /// What the fleet file says.
+    pub policy: KindPolicy,
+    /// Present while none of its jobs may start. Owned by operators.
+    pub paused: Option<PausePolicy>,
+    /// How many of its jobs became dead, by day (days since 1970, UTC), the newest eight days that had any.
+    pub dead_by_day: BTreeMap<i64, u64>,
+}
+
+/// What the fleet file says of a kind. Limits change for later grants only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindPolicy {
+    /// The slots that its jobs take, unless a job names its own.
+    pub needs: Needs,
+    /// Node labels that its nodes must carry.
+    pub selector: Selector,
+    /// How long a node may go on without hearing from the server. At least 10 s.
+    pub lease: Duration,
+    /// How many failures make a job dead. At least 1.
+    pub max_failures: u32,
+    /// How many losses make a job dead. At least 1.
+    pub max_losses: u32,
+    /// How failed attempts are spaced.
+    pub retry: RetryPolicy,
+    /// Exit codes that make a job dead at once.
+    pub permanent_exit_codes: Vec<i32>,
+    /// An attempt is killed this long after its start.
+    pub hard_time_limit: Duration,
+    /// Enqueues are refused while this many jobs are queued or scheduled; none: no cap.
+    pub queue_cap: Option<u32>,
+    /// A job not started this long after its enqueue expires; none: never.
+    pub stale_after: Option<Duration>,
+    /// For how long a dedupe key answers.
+    pub dedupe: DedupePolicy,
+    /// The priority of jobs that name none, −100 to 100.
+    pub priority: i8,
+    /// How long results are kept.
+    pub result_ttl: Duration,
+    /// How long final jobs are kept.
+    pub retention: Duration,
+}
+
+impl Default for KindPolicy {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(86_400);
+        Self {
+            needs: Needs::default(),
+            selector: Selector::new(),
+            lease: Duration::from_secs(120),
+            max_failures: 3,
+            max_losses: 3,
+            retry: RetryPolicy::default(),
+            permanent_exit_codes: vec![64, 65, 66, 77, 78],
+            hard_time_limit: Duration::from_secs(3600),
+            queue_cap: None,
+            stale_after: None,
+            dedupe: DedupePolicy::Retained,
+            priority: 0,
+            result_ttl: 7 * DAY,
+            retention: 7 * DAY,
+        }
+    }
+}
+
+/// How failed attempts are spaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RetryPolicy {
+    /// Fixed waits; the last repeats. Never empty.
+    Intervals(Vec<Duration>),
+    /// Growing waits.
+    Exponential {
+        /// The first wait.
+        initial: Duration,
+        /// Each wait is this many thousandths of the one before.
+        factor_permille: u32,
+        /// The longest wait.
+        max: Duration,
+        /// Each wait is changed by up to this many thousandths of itself, by a hash of job and attempt.
+        jitter_permille: u32,
+    },
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::Exponential {
+            initial: Duration::from_secs(10),
+            factor_permille: 3000,
+            max: Duration::from_secs(3600),
+            jitter_permille: 200,
+        }
+    }
+}
+
+/// For how long a dedupe key answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DedupePolicy {
+    /// As long as the row of the job exists.
+    Retained,
+    /// Until the job is final.
+    Live,
+}
+
+/// What enqueues of a paused kind meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PausePolicy {
+    /// They are stored and wait.
+    Hold,
+    /// They are refused.
+    Reject,
+}
+
+/// A whole fleet file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fleet {
+    /// Declared slots.
+    pub slots: BTreeMap<SlotName, Scope>,
+    /// Declared kinds.
+    pub kinds: BTreeMap<KindName, KindPolicy>,
+}

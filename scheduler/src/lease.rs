@@ -1,0 +1,188 @@
+//! Leases: the right to run one attempt, fenced by a token. A lease is exactly how long a node may go on without
+//! hearing from the server, and how long the server waits.
+
+use std::time::Duration;
+
+use crate::{
+    ids::{FencingToken, JobId, KindName, NodeName, Ordinal},
+    slots::Reservation,
+    time::{Mono, Wall},
+};
+
+/// The shortest lease that a kind may have.
+pub const SHORTEST_LEASE: Duration = Duration::from_secs(10);
+
+/// An unproven lease lasts no longer than this, until the first renewal after `accepted`.
+pub const FIRST_LEASE: Duration = Duration::from_secs(20);
+
+/// After this long without an answer a grant is revoked.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// A lease as it is stored. Remaining time is stored nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Its identity.
+    pub token: FencingToken,
+    /// Its job; it may be final or deleted long before the lease is over.
+    pub job: JobId,
+    /// The kind of the job, for people.
+    pub kind: KindName,
+    /// Who holds it.
+    pub node: NodeName,
+    /// How long it lasts without a renewal. Fixed at the grant.
+    pub length: Duration,
+    /// What it takes.
+    pub reservation: Reservation,
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// The round of the job.
+    pub round: u32,
+    /// When it was granted.
+    pub granted_at: Wall,
+    /// How far it is, as far as that is stored.
+    pub stage: Stage,
+}
+
+/// The stored part of how far a lease is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Its node may run it. Reports, expiry and operators move it on.
+    Granted,
+    /// Its outcome is recorded; it lives, with its slots, until its process tree is reported gone.
+    Finished,
+    /// It is over; its node slots stay charged until the process tree is known to be gone.
+    Unreaped,
+}
+
+impl Stage {
+    /// The word for it in SQL.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Finished => "finished",
+            Self::Unreaped => "unreaped",
+        }
+    }
+
+    /// Whether a job may not be granted again because of it.
+    #[must_use]
+    pub fn is_live(self) -> bool {
+        match self {
+            Self::Granted | Self::Finished => true,
+            Self::Unreaped => false,
+        }
+    }
+}
+
+/// How far a lease is on its node, as the node says. Order matters: a later one is more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The grant was sent; nothing is promised.
+    Granted,
+    /// The node will start it.
+    Accepted,
+    /// Its process runs.
+    Started,
+    /// Its tree is being killed.
+    Stopping,
+    /// Its command has ended.
+    Finished,
+    /// Its tree could not be killed; the node goes on trying.
+    Unkillable,
+}
+
+/// Why a lease is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevokeReason {
+    /// The server does not know it, or no longer.
+    NotLive,
+    /// Its job was cancelled.
+    Cancelled,
+    /// Its grant was not answered in time.
+    Unanswered,
+    /// The drain deadline of its node is over.
+    Drained,
+}
+
+impl RevokeReason {
+    /// The word for it in traces.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotLive => "not_live",
+            Self::Cancelled => "cancelled",
+            Self::Unanswered => "unanswered",
+            Self::Drained => "drained",
+        }
+    }
+}
+
+/// What the leader knows of a lease beside its row. None of it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Watch {
+    /// The newest phase that was applied.
+    pub(crate) phase: Phase,
+    /// It ends then unless it is renewed; see [`expiry`].
+    pub(crate) expires: Mono,
+    /// When it was granted, or loaded.
+    pub(crate) since: Mono,
+    /// Loaded by this leader: it has the whole lease from the takeover, and ends as a loss.
+    pub(crate) loaded: bool,
+    /// The grant's message on the session; none once another session took over.
+    pub(crate) ordinal: Option<Ordinal>,
+    /// A report of it came, or a listing: the node has read the grant.
+    pub(crate) answered: bool,
+    /// The server wants it back.
+    pub(crate) revoked: Option<RevokeReason>,
+    /// When its process started, as its node reported.
+    pub(crate) started_at: Option<Wall>,
+    /// Its node slots are free already: its tree is gone, only its report is still to come.
+    pub(crate) reaped: bool,
+}
+
+impl Watch {
+    /// What counts until the first renewal after `accepted`.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.loaded && self.phase < Phase::Accepted
+    }
+}
+
+/// What an unproven lease of this length lasts.
+#[must_use]
+pub fn first_lease(length: Duration) -> Duration {
+    length.min(FIRST_LEASE)
+}
+
+/// A node refuses a grant whose anchor is older than this.
+#[must_use]
+pub fn start_window(length: Duration) -> Duration {
+    (first_lease(length) / 2).min(Duration::from_secs(10))
+}
+
+/// When the server gives up a lease that it last heard of at `heard`: 5 % and 2 s later than its node did.
+#[must_use]
+pub fn expiry(heard: Mono, length: Duration) -> Mono {
+    heard.after(length + length / 20 + Duration::from_secs(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_waits_longer_than_the_node() {
+        let lease = Duration::from_secs(100);
+        let node_gives_up = lease.mul_f64(0.95);
+        assert_eq!(expiry(Mono(0), lease).since(Mono(0)), Duration::from_secs(107));
+        assert!(node_gives_up < lease);
+    }
+
+    #[test]
+    fn first_leases_and_windows_are_bounded() {
+        assert_eq!(first_lease(Duration::from_secs(600)), Duration::from_secs(20));
+        assert_eq!(first_lease(SHORTEST_LEASE), SHORTEST_LEASE);
+        assert_eq!(start_window(SHORTEST_LEASE), Duration::from_secs(5));
+        assert_eq!(start_window(Duration::from_secs(600)), Duration::from_secs(10));
+    }
+}

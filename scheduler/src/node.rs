@@ -1,0 +1,116 @@
+//! Nodes: what a host offers, what its agent says of itself, and what operators said of it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use crate::{
+    ids::{FencingToken, KindName, NodeName, SlotName},
+    time::Wall,
+};
+
+/// A node as it is stored. It stays until an operator forgets it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: NodeName,
+    /// Random, made once with the agent's state directory.
+    pub instance: Arc<str>,
+    /// Of its host's present boot.
+    pub boot_id: Arc<str>,
+    /// Plus one at each start of its agent.
+    pub incarnation: u64,
+    /// The count of Hellos in that incarnation.
+    pub stream: u64,
+    /// Routing labels.
+    pub labels: BTreeMap<String, String>,
+    /// Slots that it offers and that the fleet declares as node slots.
+    pub slots: BTreeMap<SlotName, Capacity>,
+    /// The kinds that it runs.
+    pub kinds: Vec<KindName>,
+    /// What its host offers.
+    pub host: Host,
+    /// The version of its agent, for people.
+    pub agent_version: Arc<str>,
+    /// It takes no new grants.
+    pub cordoned: bool,
+    /// It takes no new grants, and what runs there ends within this.
+    pub draining: Option<Duration>,
+    /// When it was last heard, saved once a minute, for people.
+    pub last_seen: Wall,
+}
+
+/// What a node offers of one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capacity {
+    /// Units.
+    pub units: u32,
+    /// The newest token granted before `units` last changed.
+    pub since: FencingToken,
+}
+
+/// What a host offers, as its agent read it. Zero or empty: unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Host {
+    /// Usable processors.
+    pub cpus: u32,
+    /// Bytes.
+    pub memory_bytes: u64,
+    /// Bytes free in the work directory at the start of the agent.
+    pub disk_free_bytes: u64,
+    /// As Rust names it.
+    pub os: Arc<str>,
+    /// As Rust names it.
+    pub arch: Arc<str>,
+    /// full, partial or weak.
+    pub containment: Arc<str>,
+}
+
+/// What the pressure rules of a node say. Never stored.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pressure {
+    /// Rises when a group opens or closes, a cap changes, or headroom crosses a declared headroom.
+    pub generation: u64,
+    /// Closed groups. Absent ones are open.
+    pub closed: Vec<ClosedGroup>,
+    /// Slots capped below their capacity.
+    pub caps: BTreeMap<SlotName, u32>,
+    /// 1 to 3: other nodes are preferred the more.
+    pub weight: u8,
+}
+
+/// A group of grants that a node refuses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClosedGroup {
+    /// Which grants.
+    pub group: Group,
+    /// The rule that closed it.
+    pub rule: Arc<str>,
+    /// The signal that it read.
+    pub signal: Arc<str>,
+    /// What it read.
+    pub observed: f64,
+    /// The close value.
+    pub threshold: f64,
+    /// For how long it has been closed, as the node says.
+    pub closed_for: Duration,
+}
+
+/// Which grants a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// All.
+    All,
+    /// Those that need a slot.
+    Slot(SlotName),
+    /// Those of a kind.
+    Kind(KindName),
+}
+
+impl std::fmt::Display for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Slot(slot) => write!(f, "slot:{slot}"),
+            Self::Kind(kind) => write!(f, "kind:{kind}"),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Views: what queries see of the state between turns, on committed state only.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    deferral::Deferral,
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
+    job::Wait,
+    kind::{Kind, PausePolicy},
+    node::{ClosedGroup, Node},
+    slots::{Count, Slot},
+    time::Wall,
+};
+
+/// Why a stored job does not run yet, and what it waited for so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeferralView {
+    /// What holds it now.
+    pub reason: Deferral,
+    /// Since when.
+    pub since: Wall,
+    /// How often placement tried its class and did not place it, since it entered its queue.
+    pub count: u64,
+    /// Time and count by reason since it entered its queue, the longest first.
+    pub history: Vec<Wait>,
+}
+
+/// The live part of a job that its row does not tell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveView {
+    /// Why it does not run; none if it runs.
+    pub deferral: Option<DeferralView>,
+    /// The node of its live lease.
+    pub node: Option<NodeName>,
+    /// When its node reported its start, if the row does not say so yet.
+    pub started_at: Option<Wall>,
+}
+
+/// A slot with its use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotView {
+    /// As declared.
+    pub slot: Slot,
+    /// Of the fleet, or summed over the nodes that are heard.
+    pub count: Count,
+    /// Queued jobs that need it.
+    pub waiting: u64,
+}
+
+/// Whether the server hears a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeState {
+    /// Its session is live.
+    Live,
+    /// Its session is silent for longer than it should be.
+    Suspect,
+    /// It has no session.
+    Away,
+}
+
+/// A node with what is known of it now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeView {
+    /// As stored.
+    pub node: Node,
+    /// Whether it is heard.
+    pub state: NodeState,
+    /// Slots with capacity and use, by name.
+    pub slots: Vec<(SlotName, Count)>,
+    /// Live leases.
+    pub running: u32,
+    /// Leases that are over and not reaped.
+    pub unreaped: u32,
+    /// How long ago it was heard; none if never since the leader began.
+    pub silent_for: Option<Duration>,
+    /// What its rules closed.
+    pub closed: Vec<ClosedGroup>,
+    /// Names that it offers and the fleet does not declare, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Whether a queue moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueSignal {
+    /// Nothing waits.
+    Idle,
+    /// Work waits and moves.
+    Moving,
+    /// Much came at once; it is young.
+    Burst,
+    /// The head does not move while its age grows.
+    Stuck,
+}
+
+/// The figures of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KindHealth {
+    /// The kind.
+    pub kind: KindName,
+    /// Jobs queued.
+    pub depth: u64,
+    /// Age of the oldest queued job since it became ready.
+    pub oldest_age: Option<Duration>,
+    /// Jobs with a live lease whose outcome is open.
+    pub running: u64,
+    /// Jobs that wait for a time.
+    pub scheduled: u64,
+    /// Live nodes that could run it if they were empty.
+    pub nodes_able: u32,
+    /// Jobs that became dead, by day (days since 1970, UTC), newest first.
+    pub dead_by_day: Vec<(i64, u64)>,
+    /// Whether it moves.
+    pub signal: QueueSignal,
+    /// Why the head of the queue does not run.
+    pub head: Option<Deferral>,
+    /// Whether it is paused, and how.
+    pub paused: Option<PausePolicy>,
+    /// Over the last five minutes.
+    pub arrivals_per_minute: f64,
+    /// Over the last five minutes.
+    pub grants_per_minute: f64,
+    /// Over the last five minutes.
+    pub completions_per_minute: f64,
+    /// How long ago one of its jobs was granted; none since the leader began.
+    pub last_grant_ago: Option<Duration>,
+}
+
+/// Why a job does not run yet, as data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// Its deferral, if it waits.
+    pub deferral: Option<DeferralView>,
+    /// For each slot that it needs, on each node that is relevant.
+    pub slots: Vec<SlotExplanation>,
+    /// For each node.
+    pub nodes: Vec<NodeExplanation>,
+    /// Jobs of its class that stand before it.
+    pub ahead: u64,
+    /// The first of those, at most 10.
+    pub ahead_jobs: Vec<JobId>,
+    /// What would have to change, one sentence each.
+    pub remedies: Vec<String>,
+}
+
+/// One needed slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotExplanation {
+    /// Its name.
+    pub slot: SlotName,
+    /// For a node slot.
+    pub node: Option<NodeName>,
+    /// What the job needs.
+    pub needed: u32,
+    /// Use and capacity.
+    pub count: Count,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Who holds it, at most 20, the oldest first.
+    pub holders: Vec<Holder>,
+}
+
+/// One lease that holds a slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holder {
+    /// The job.
+    pub job: JobId,
+    /// Its kind.
+    pub kind: KindName,
+    /// Where.
+    pub node: NodeName,
+    /// The token.
+    pub token: FencingToken,
+    /// How much.
+    pub amount: u32,
+    /// For how long already.
+    pub held_for: Duration,
+    /// The lease is over, its processes are not known to be gone.
+    pub unreaped: bool,
+}
+
+/// One node, seen from one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeExplanation {
+    /// Which.
+    pub node: NodeName,
+    /// Why not; none: it fits.
+    pub why_not: Option<Deferral>,
+}
+
+/// Everything that health and lists need, published after each commit that changed it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    /// By name.
+    pub kinds: Vec<Kind>,
+    /// By name.
+    pub health: Vec<KindHealth>,
+    /// By name.
+    pub slots: Vec<SlotView>,
+    /// By name.
+    pub nodes: Vec<NodeView>,
+    /// What a person should look at, the worst first.
+    pub attention: Vec<Arc<str>>,
+    /// Live jobs.
+    pub live_jobs: u64,
+    /// Lease rows.
+    pub leases: u64,
+}
