@@ -1,0 +1,267 @@
+//! The other half of the machine: what the runner tells, and what the passing of time does.
+//!
+//! Responsible for the phases of a lease between its grant and its end, for starting what was accepted, and for the
+//! deadline of a drain. Not responsible for anything that the server says (`holdings.rs`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::last_word::too_late;
+use super::lease::Held;
+use super::{
+    Action, End, FencingToken, Holdings, Link, Listed, Phase, Return, Stop, StopReason, UNANSWERED_RECONNECT,
+    Unstored, Word,
+};
+use crate::clock::Mono;
+use crate::pressure::rules::Reading;
+
+/// The part of a lease after which its tree must be gone on the node. The server waits for 1.05 of it and 2 s more.
+const GONE_BY_PERCENT: u32 = 95;
+
+// What the runner tells.
+impl Holdings {
+    /// Its directory and payload are written: it is accepted, and starts once the start limiter lets it.
+    pub fn prepared(&mut self, token: FencingToken) {
+        let Some(held) = self.leases.get_mut(&token) else { return };
+        if held.phase == Phase::Granted && !held.gone {
+            held.phase = Phase::Accepted;
+            self.unsaid.push_back((token, Word::Accepted));
+        }
+    }
+
+    /// It has not started and will not: its directory could not be written, or it was told to stop first. `rule`
+    /// says why, unless a stop order does.
+    pub fn never_started(&mut self, token: FencingToken, rule: &str) {
+        let Some(held) = self.leases.get(&token).filter(|held| !held.gone) else { return };
+        let give_back = Return::because(held.stop.map_or(rule, |stop| stop.reason.rule()));
+        self.end_unstarted(token, give_back);
+    }
+
+    /// Its process runs since `now`.
+    pub fn started(&mut self, now: Mono, token: FencingToken) {
+        let Some(held) = self.leases.get_mut(&token).filter(|held| held.phase == Phase::Starting) else {
+            return;
+        };
+        held.phase = match held.stop {
+            Some(_) => Phase::Stopping { started: Some(now) },
+            None => Phase::Started { at: now },
+        };
+        self.unsaid.push_back((token, Word::Started));
+    }
+
+    /// Its end is in the spool: `finished`, its tree may still live; or `returned`, its tree is gone.
+    pub fn ended(&mut self, token: FencingToken, job: &str, end: End) {
+        self.unstored.insert(token, Unstored { job: job.to_owned(), end });
+        self.unsaid.push_back((token, Word::Spooled));
+        if let Some(held) = self.leases.get_mut(&token) {
+            match (end, held.phase) {
+                (End::Returned, _) => held.gone = true,
+                (End::Finished, Phase::Unkillable { .. }) => {}
+                (End::Finished, phase) => held.phase = Phase::Finished { started: phase.started() },
+            }
+        }
+    }
+
+    /// Nothing is left of its tree.
+    pub fn reaped(&mut self, token: FencingToken) {
+        if let Some(held) = self.leases.get_mut(&token).filter(|held| !held.gone) {
+            held.gone = true;
+            self.unsaid.push_back((token, Word::Reaped));
+        }
+    }
+
+    /// Its tree is still there 60 s after it should be gone. Its slots stay taken.
+    pub fn unkillable(&mut self, token: FencingToken) {
+        if let Some(held) = self.leases.get_mut(&token) {
+            held.phase = Phase::Unkillable { started: held.phase.started() };
+        }
+    }
+
+    /// A tree of an earlier agent that is being killed. Held, and its slots taken, until it is reaped.
+    pub fn left_over(
+        &mut self,
+        token: FencingToken,
+        job: &str,
+        slots: impl IntoIterator<Item = (String, u32)>,
+    ) {
+        let held = Held {
+            job: job.to_owned(),
+            kind: String::new(),
+            slots: slots.into_iter().collect(),
+            phase: Phase::Stopping { started: None },
+            whole: Duration::ZERO,
+            counted: Duration::ZERO,
+            gone_by: Mono::ZERO,
+            stale_at: None,
+            grace: Duration::ZERO,
+            stop: None,
+            gone: false,
+            accepted_said: false,
+            give_back: None,
+        };
+        self.leases.insert(token, held);
+    }
+}
+
+// What time does, and what the agent decides.
+impl Holdings {
+    /// Carries out what is due now: starts, expiries of what has not started, the deadline of a drain. To be called
+    /// after every other call, and at [`Holdings::next_deadline`].
+    pub fn advance(&mut self, now: Mono) {
+        self.expire_unstarted(now);
+        self.enforce_drain(now);
+        if self.link == Link::Up {
+            self.start_accepted(now);
+        }
+    }
+
+    /// When [`Holdings::advance`] has something to do next, if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        let waiting = self.leases.values().filter(|held| !held.phase.has_tree() && !held.gone);
+        let dues = waiting.flat_map(|held| {
+            let may_start = self.link == Link::Up && held.phase == Phase::Accepted && held.accepted_said;
+            let start = may_start.then(|| self.starts.earliest(held.slots.keys()));
+            [Some(held.start_by()), held.stale_at, start].into_iter().flatten()
+        });
+        let drain = self.drain.iter().filter(|drain| !drain.enforced).map(|drain| drain.deadline);
+        dues.chain(drain).min()
+    }
+
+    /// What has to be done now, in order. Empties the list.
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// A new reading of the rules.
+    pub fn set_pressure(&mut self, pressure: Arc<Reading>) {
+        self.pressure = pressure;
+    }
+
+    /// Whether the spool has room for one more end.
+    pub fn set_spool_full(&mut self, full: bool) {
+        self.spool_full = full;
+    }
+
+    /// Stops everything and gives back what has not started.
+    pub fn stop_all(&mut self, reason: StopReason, at_once: bool) {
+        for token in self.leases.keys().copied().collect::<Vec<_>>() {
+            self.stop(token, Stop { reason, at_once });
+        }
+    }
+
+    /// The highest epoch that any token or Welcome named.
+    pub fn max_epoch_seen(&self) -> u64 {
+        self.max_epoch_seen
+    }
+
+    /// Leases whose tree is not gone, or that may still start.
+    pub fn live(&self) -> usize {
+        self.leases.values().filter(|held| !held.gone).count()
+    }
+
+    /// Whether nothing is held and every report is answered.
+    pub fn is_idle(&self) -> bool {
+        self.leases.is_empty() && self.unstored.is_empty()
+    }
+
+    /// Of `kind` and slots of a held lease: what a pressure debit needs.
+    pub fn kind_of(&self, token: FencingToken) -> Option<&str> {
+        self.leases.get(&token).map(|held| held.kind.as_str())
+    }
+
+    /// While leases or unanswered reports are held, a reconnect may not take longer than this: a quarter of the
+    /// shortest held lease, first leases included.
+    pub fn reconnect_within(&self) -> Option<Duration> {
+        let counted = self.leases.values().map(|held| held.counted).filter(|counted| !counted.is_zero());
+        let leases = counted.min().map(|shortest| shortest / 4);
+        let unanswered =
+            (!self.unstored.is_empty() || !self.leases.is_empty()).then_some(UNANSWERED_RECONNECT);
+        leases.or(unanswered)
+    }
+
+    pub(super) fn stop(&mut self, token: FencingToken, stop: Stop) {
+        let Some(held) = self.leases.get_mut(&token).filter(|held| !held.gone) else { return };
+        if !held.phase.has_tree() {
+            let give_back = Return::because(stop.reason.rule());
+            self.end_unstarted(token, give_back);
+            return;
+        }
+        let reason = held.stop.map_or(stop.reason, |earlier| earlier.reason);
+        let stop = Stop { reason, at_once: stop.at_once };
+        if held.stop.is_some_and(|earlier| earlier.at_once || !stop.at_once) {
+            return;
+        }
+        held.stop = Some(stop);
+        if let Phase::Started { at } = held.phase {
+            held.phase = Phase::Stopping { started: Some(at) };
+        }
+        self.actions.push(Action::Stop { token, stop });
+    }
+
+    /// Ends a lease that has not started, and tells the runner to drop what it prepared.
+    pub(super) fn give_back(&mut self, token: FencingToken, give_back: Return) {
+        if self.leases.get(&token).is_some_and(|held| !held.gone && !held.phase.has_tree()) {
+            self.end_unstarted(token, give_back);
+        }
+    }
+
+    fn end_unstarted(&mut self, token: FencingToken, give_back: Return) {
+        if let Some(held) = self.leases.get_mut(&token) {
+            held.gone = true;
+            held.give_back = Some(give_back);
+            self.unsaid.push_back((token, Word::Returned));
+            self.actions.push(Action::Abandon { token });
+        }
+    }
+
+    fn expire_unstarted(&mut self, now: Mono) {
+        let waiting = self.leases.iter().filter(|(_, held)| !held.gone && !held.phase.has_tree());
+        let late: Vec<_> =
+            waiting.filter_map(|(&token, held)| too_late(now, held).map(|why| (token, why))).collect();
+        for (token, why) in late {
+            self.end_unstarted(token, why);
+        }
+    }
+
+    fn enforce_drain(&mut self, now: Mono) {
+        let due = self.drain.as_mut().filter(|drain| !drain.enforced && drain.deadline <= now);
+        if let Some(drain) = due {
+            drain.enforced = true;
+            self.stop_all(StopReason::Drained, false);
+        }
+    }
+
+    fn start_accepted(&mut self, now: Mono) {
+        for (&token, held) in &mut self.leases {
+            let waits = held.phase == Phase::Accepted && held.accepted_said && !held.gone;
+            if waits && self.starts.earliest(held.slots.keys()) <= now {
+                held.phase = Phase::Starting;
+                self.starts.started(held.slots.keys(), now);
+                self.actions.push(Action::Start { token, gone_by: held.gone_by });
+            }
+        }
+    }
+}
+
+impl StopReason {
+    /// The word for it in `returned`.
+    pub fn rule(self) -> &'static str {
+        match self {
+            Self::NotLive => "not_live",
+            Self::Cancelled => "cancelled",
+            Self::Unanswered => "unanswered",
+            Self::Drained => "draining",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// When the tree of a lease must be gone.
+pub(super) fn gone_by(anchor: Mono, lease: Duration) -> Mono {
+    anchor + lease * GONE_BY_PERCENT / 100
+}
+
+pub(super) fn listed(now: Mono, token: FencingToken, held: &Held) -> Listed {
+    let elapsed = held.phase.started().map_or(Duration::ZERO, |at| now.since(at));
+    Listed { job: held.job.clone(), token, phase: held.phase, elapsed }
+}
