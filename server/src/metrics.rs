@@ -1,0 +1,329 @@
+//! Figures for Prometheus: counters and histograms that grow as turns go by, and gauges that are made from the
+//! published snapshot when somebody asks, so that they can never disagree with `tenure health`.
+//!
+//! Not responsible for: serving them (`http.rs`), or deciding anything by them. Nothing here reads a clock.
+//! Invariant: every label value is a declared name, a word of a closed set, or capped ([`MOST_RULES`]).
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use prometheus::{
+    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder, core::Collector,
+    proto::MetricFamily,
+};
+use tenure_scheduler::{
+    AttemptEnd, Effect, Event, JobState, KindHealth, Message, NodeState, Outcome, Reply, Snapshot, Verdict,
+    Wall,
+};
+
+mod figure;
+
+pub use figure::{Figure, Shape, Spec};
+
+/// A node names the rules of its returns itself: this many are told apart, the rest count as `other`.
+const MOST_RULES: usize = 64;
+
+/// What the driver says of one turn.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TurnFigures {
+    /// Commands that were applied, ticks included.
+    pub commands: u64,
+    /// From the first command collected to the last effect released.
+    pub turn: Duration,
+    /// Of its commit; none if there was nothing to commit.
+    pub commit: Option<Duration>,
+}
+
+/// What gauges are made from.
+#[derive(Debug, Clone)]
+pub struct Scrape {
+    /// As published.
+    pub snapshot: Arc<Snapshot>,
+    /// How old that is.
+    pub snapshot_age: Duration,
+    /// The present, for the day that counts as today.
+    pub now: Wall,
+    /// The leadership number in force.
+    pub epoch: u64,
+    /// Whether this server leads.
+    pub leader: bool,
+    /// Takeovers from itself since the start.
+    pub reloads: u64,
+    /// Sessions of agents.
+    pub sessions: u64,
+    /// Since the start.
+    pub uptime: Duration,
+}
+
+/// Why figures cannot be made or written: a bug in the table of names.
+#[derive(Debug, thiserror::Error)]
+#[error("the figures cannot be made")]
+pub struct Error(#[from] prometheus::Error);
+
+/// All counters and histograms. Cheap to share behind an `Arc`.
+pub struct Metrics {
+    registry: Registry,
+    enqueues: IntCounterVec,
+    duplicates: IntCounterVec,
+    grants: IntCounterVec,
+    attempts: IntCounterVec,
+    final_jobs: IntCounterVec,
+    returns: IntCounterVec,
+    stale_reports: IntCounterVec,
+    refusals: IntCounterVec,
+    deferrals: IntCounterVec,
+    commands: IntCounterVec,
+    turn_seconds: HistogramVec,
+    commit_seconds: HistogramVec,
+    wait_seconds: HistogramVec,
+    rules: Mutex<BTreeSet<Arc<str>>>,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// All figures at zero.
+    ///
+    /// # Errors
+    /// A bug in the table of names.
+    pub fn new() -> Result<Self, Error> {
+        let registry = Registry::new();
+        let counter = |figure| counter(&registry, figure);
+        let histogram = |figure| histogram(&registry, figure);
+        let metrics = Self {
+            enqueues: counter(Figure::Enqueues)?,
+            duplicates: counter(Figure::Duplicates)?,
+            grants: counter(Figure::Grants)?,
+            attempts: counter(Figure::Attempts)?,
+            final_jobs: counter(Figure::FinalJobs)?,
+            returns: counter(Figure::Returns)?,
+            stale_reports: counter(Figure::StaleReports)?,
+            refusals: counter(Figure::Refusals)?,
+            deferrals: counter(Figure::Deferrals)?,
+            commands: counter(Figure::Commands)?,
+            turn_seconds: histogram(Figure::TurnSeconds)?,
+            commit_seconds: histogram(Figure::CommitSeconds)?,
+            wait_seconds: histogram(Figure::WaitSeconds)?,
+            rules: Mutex::default(),
+            registry,
+        };
+        for outcome in Outcome::ALL {
+            metrics.attempts.with_label_values(&[outcome.name()]);
+        }
+        for state in ["succeeded", "dead", "cancelled", "expired"] {
+            metrics.final_jobs.with_label_values(&[state]);
+        }
+        Ok(metrics)
+    }
+
+    /// Counts what a turn did. Called by the driver once a turn, after its commit.
+    pub fn observe_turn(&self, turn: &TurnFigures, events: &[Event], effects: &[Effect]) {
+        self.commands.with_label_values::<&str>(&[]).inc_by(turn.commands);
+        self.turn_seconds.with_label_values::<&str>(&[]).observe(turn.turn.as_secs_f64());
+        if let Some(commit) = turn.commit {
+            self.commit_seconds.with_label_values::<&str>(&[]).observe(commit.as_secs_f64());
+        }
+        for event in events {
+            self.observe_event(event);
+        }
+        for effect in effects {
+            self.observe_effect(effect);
+        }
+    }
+
+    /// Counts a call that was refused, by its reason.
+    pub fn observe_refusal(&self, reason: &'static str) {
+        self.refusals.with_label_values(&[reason]).inc();
+    }
+
+    /// All figures as Prometheus text.
+    ///
+    /// # Errors
+    /// A bug in the table of names.
+    pub fn text(&self, scrape: &Scrape) -> Result<String, Error> {
+        let mut families = self.registry.gather();
+        families.extend(gauges(scrape)?);
+        Ok(TextEncoder::new().encode_to_string(&families)?)
+    }
+
+    fn observe_event(&self, event: &Event) {
+        // Only the lifecycle of jobs is counted; the snapshot shows everything else.
+        if let Event::Enqueued(job) = event {
+            self.enqueues.with_label_values(&[job.kind.as_str()]).inc();
+        } else if let Event::Granted { lease, waits } = event {
+            self.grants.with_label_values(&[lease.kind.as_str()]).inc();
+            let waited: Duration = waits.iter().map(|wait| wait.duration).sum();
+            self.wait_seconds.with_label_values(&[lease.kind.as_str()]).observe(waited.as_secs_f64());
+        } else if let Event::AttemptEnded(end) | Event::LossReplaced(end) = event {
+            self.observe_end(end);
+        } else if let Event::Ended { state, .. } = event {
+            self.observe_state(state);
+        } else if let Event::Deferred { reason, .. } = event {
+            self.deferrals.with_label_values(&[reason.name()]).inc();
+        }
+    }
+
+    fn observe_end(&self, end: &AttemptEnd) {
+        self.attempts.with_label_values(&[end.outcome.name()]).inc();
+        if end.outcome == Outcome::Returned {
+            self.returns.with_label_values(&[&*self.rule(&end.cause)]).inc();
+        }
+        self.observe_state(&end.next);
+    }
+
+    fn observe_state(&self, state: &JobState) {
+        if state.is_final() {
+            self.final_jobs.with_label_values(&[state.name()]).inc();
+        }
+    }
+
+    fn observe_effect(&self, effect: &Effect) {
+        if let Effect::Reply(Reply::Enqueued { deduplicated: true, .. }) = effect {
+            self.duplicates.with_label_values::<&str>(&[]).inc();
+        } else if let Effect::Send { message: Message::Stored(stored), .. } = effect
+            && let Verdict::LeaseLost(cause) = stored.verdict
+        {
+            self.stale_reports.with_label_values(&[cause.name()]).inc();
+        }
+    }
+
+    /// The rule as a label: itself while few are known, else `other`.
+    fn rule(&self, rule: &Arc<str>) -> Arc<str> {
+        let mut known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains(rule) {
+            if known.len() >= MOST_RULES {
+                return "other".into();
+            }
+            known.insert(Arc::clone(rule));
+        }
+        Arc::clone(rule)
+    }
+}
+
+fn counter(registry: &Registry, figure: Figure) -> Result<IntCounterVec, prometheus::Error> {
+    let spec = figure.spec();
+    let vec = IntCounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
+    if spec.labels.is_empty() {
+        vec.with_label_values::<&str>(&[]); // shown as zero from the start
+    }
+    registry.register(Box::new(vec.clone()))?;
+    Ok(vec)
+}
+
+fn histogram(registry: &Registry, figure: Figure) -> Result<HistogramVec, prometheus::Error> {
+    let spec = figure.spec();
+    let mut options = HistogramOpts::new(spec.name, spec.help);
+    if let Shape::Histogram(bounds) = spec.shape {
+        options = options.buckets(bounds.to_vec());
+    }
+    let vec = HistogramVec::new(options, spec.labels)?;
+    registry.register(Box::new(vec.clone()))?;
+    Ok(vec)
+}
+
+/// Collects the gauges of one scrape; they are made anew for each, so nothing that is gone lingers.
+struct Gauges(Vec<MetricFamily>);
+
+impl Gauges {
+    fn put<'a>(
+        &mut self,
+        figure: Figure,
+        values: impl IntoIterator<Item = (Vec<&'a str>, f64)>,
+    ) -> Result<(), prometheus::Error> {
+        let spec = figure.spec();
+        if spec.shape == Shape::Counter {
+            let vec = prometheus::CounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
+            for (labels, value) in values {
+                vec.with_label_values(&labels).inc_by(value);
+            }
+            self.0.extend(vec.collect());
+            return Ok(());
+        }
+        let vec = GaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
+        for (labels, value) in values {
+            vec.with_label_values(&labels).set(value);
+        }
+        self.0.extend(vec.collect());
+        Ok(())
+    }
+
+    fn one(&mut self, figure: Figure, value: f64) -> Result<(), prometheus::Error> {
+        self.put(figure, [(vec![], value)])
+    }
+}
+
+fn gauges(scrape: &Scrape) -> Result<Vec<MetricFamily>, prometheus::Error> {
+    let snapshot = &*scrape.snapshot;
+    let mut all = Gauges(Vec::new());
+    let kinds = || snapshot.health.iter();
+    all.put(
+        Figure::Jobs,
+        kinds().flat_map(|k| {
+            [("queued", k.depth), ("scheduled", k.scheduled), ("running", k.running)]
+                .map(|(state, count)| (vec![k.kind.as_str(), state], float(count)))
+        }),
+    )?;
+    all.put(
+        Figure::OldestAge,
+        kinds().map(|k| (vec![k.kind.as_str()], k.oldest_age.unwrap_or_default().as_secs_f64())),
+    )?;
+    all.put(
+        Figure::DeadToday,
+        kinds().map(|k| (vec![k.kind.as_str()], float(dead_on(k, scrape.now.day())))),
+    )?;
+    all.put(Figure::NodesAble, kinds().map(|k| (vec![k.kind.as_str()], f64::from(k.nodes_able))))?;
+    all.put(
+        Figure::KindPaused,
+        kinds().map(|k| (vec![k.kind.as_str()], f64::from(u8::from(k.paused.is_some())))),
+    )?;
+
+    let slots = || snapshot.slots.iter();
+    all.put(Figure::SlotUsed, slots().map(|s| (vec![s.slot.name.as_str()], f64::from(s.count.used))))?;
+    all.put(
+        Figure::SlotCapacity,
+        slots().map(|s| (vec![s.slot.name.as_str()], f64::from(s.count.capacity))),
+    )?;
+    all.put(Figure::SlotWaiting, slots().map(|s| (vec![s.slot.name.as_str()], float(s.waiting))))?;
+
+    let nodes = || snapshot.nodes.iter();
+    let in_state = |state| nodes().filter(|n| n.state == state).count();
+    all.put(
+        Figure::Nodes,
+        [("live", NodeState::Live), ("suspect", NodeState::Suspect), ("away", NodeState::Away)]
+            .map(|(word, state)| (vec![word], float(in_state(state) as u64))),
+    )?;
+    all.put(Figure::NodeLeases, nodes().map(|n| (vec![n.node.name.as_str()], f64::from(n.running))))?;
+    all.put(Figure::NodeUnreaped, nodes().map(|n| (vec![n.node.name.as_str()], f64::from(n.unreaped))))?;
+    all.put(
+        Figure::NodeClosedGroups,
+        nodes().map(|n| (vec![n.node.name.as_str()], float(n.closed.len() as u64))),
+    )?;
+
+    all.one(Figure::LiveJobs, float(snapshot.live_jobs))?;
+    all.one(Figure::Leases, float(snapshot.leases))?;
+    all.one(Figure::Sessions, float(scrape.sessions))?;
+    all.one(Figure::Epoch, float(scrape.epoch))?;
+    all.one(Figure::Leader, f64::from(u8::from(scrape.leader)))?;
+    all.one(Figure::Reloads, float(scrape.reloads))?;
+    all.one(Figure::SnapshotAge, scrape.snapshot_age.as_secs_f64())?;
+    all.one(Figure::Uptime, scrape.uptime.as_secs_f64())?;
+    all.put(Figure::BuildInfo, [(vec![env!("CARGO_PKG_VERSION")], 1.0)])?;
+    Ok(all.0)
+}
+
+/// Jobs of the kind that became dead on a day since 1970, UTC.
+fn dead_on(kind: &KindHealth, day: i64) -> u64 {
+    kind.dead_by_day.iter().find(|&&(at, _)| at == day).map_or(0, |&(_, count)| count)
+}
+
+/// Exact up to 2⁵³, which no count of ours reaches.
+fn float(count: u64) -> f64 {
+    count as f64
+}

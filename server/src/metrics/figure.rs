@@ -1,0 +1,278 @@
+//! The names of all figures, once. `/metrics`, the documents and the alert rules say what this table says.
+
+/// A figure of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// Jobs stored.
+    Enqueues,
+    /// Enqueues that an earlier job answered.
+    Duplicates,
+    /// Leases granted.
+    Grants,
+    /// Executions that ended.
+    Attempts,
+    /// Jobs that became final.
+    FinalJobs,
+    /// Executions that a node gave back.
+    Returns,
+    /// Reports about a lease that was gone.
+    StaleReports,
+    /// Calls that were refused.
+    Refusals,
+    /// Classes that placement looked at and could not place.
+    Deferrals,
+    /// Commands applied.
+    Commands,
+    /// Length of a turn.
+    TurnSeconds,
+    /// Length of a commit.
+    CommitSeconds,
+    /// What a job waited for its slots.
+    WaitSeconds,
+    /// Jobs that are not final.
+    Jobs,
+    /// Age of the head of a queue.
+    OldestAge,
+    /// Jobs that became dead today.
+    DeadToday,
+    /// Nodes that could run a kind.
+    NodesAble,
+    /// Whether a kind is paused.
+    KindPaused,
+    /// Units of a slot that are taken.
+    SlotUsed,
+    /// Units of a slot in all.
+    SlotCapacity,
+    /// Queued jobs that need a slot.
+    SlotWaiting,
+    /// Nodes by state.
+    Nodes,
+    /// Leases in force on a node.
+    NodeLeases,
+    /// Leases on a node whose processes are not known to be gone.
+    NodeUnreaped,
+    /// Groups that the pressure rules of a node closed.
+    NodeClosedGroups,
+    /// Jobs in memory.
+    LiveJobs,
+    /// Lease rows.
+    Leases,
+    /// Sessions of agents.
+    Sessions,
+    /// The leadership number.
+    Epoch,
+    /// Whether this server leads.
+    Leader,
+    /// Takeovers from itself after a commit that failed.
+    Reloads,
+    /// How old the figures of kinds, slots and nodes are.
+    SnapshotAge,
+    /// Since the start of the process.
+    Uptime,
+    /// Versions.
+    BuildInfo,
+}
+
+/// How a figure behaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    /// Only grows.
+    Counter,
+    /// Goes up and down; made from the snapshot when somebody asks.
+    Gauge,
+    /// A distribution, with these upper bounds in seconds.
+    Histogram(&'static [f64]),
+}
+
+/// What the table says of one figure.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// The name on `/metrics`.
+    pub name: &'static str,
+    /// For people.
+    pub help: &'static str,
+    /// How it behaves.
+    pub shape: Shape,
+    /// Its labels. Their values are bounded: declared names, closed sets of words, or capped.
+    pub labels: &'static [&'static str],
+}
+
+/// From a fast fsync to a store that is in trouble.
+const STORE_BOUNDS: &[f64] =
+    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+/// From "at once" to a day.
+const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0, 28_800.0, 86_400.0];
+
+impl Figure {
+    /// All of them, in the order of the documents.
+    pub const ALL: [Self; 34] = [
+        Self::Enqueues,
+        Self::Duplicates,
+        Self::Grants,
+        Self::Attempts,
+        Self::FinalJobs,
+        Self::Returns,
+        Self::StaleReports,
+        Self::Refusals,
+        Self::Deferrals,
+        Self::Commands,
+        Self::TurnSeconds,
+        Self::CommitSeconds,
+        Self::WaitSeconds,
+        Self::Jobs,
+        Self::OldestAge,
+        Self::DeadToday,
+        Self::NodesAble,
+        Self::KindPaused,
+        Self::SlotUsed,
+        Self::SlotCapacity,
+        Self::SlotWaiting,
+        Self::Nodes,
+        Self::NodeLeases,
+        Self::NodeUnreaped,
+        Self::NodeClosedGroups,
+        Self::LiveJobs,
+        Self::Leases,
+        Self::Sessions,
+        Self::Epoch,
+        Self::Leader,
+        Self::Reloads,
+        Self::SnapshotAge,
+        Self::Uptime,
+        Self::BuildInfo,
+    ];
+
+    /// Its line of the table.
+    #[must_use]
+    pub fn spec(self) -> Spec {
+        use Shape::{Counter, Gauge, Histogram};
+        let (name, shape, labels, help): (_, _, &'static [&'static str], _) = match self {
+            Self::Enqueues => ("tenure_enqueues_total", Counter, &["kind"], "Jobs stored."),
+            Self::Duplicates => (
+                "tenure_duplicates_total",
+                Counter,
+                &[],
+                "Enqueues answered by a job that was there already.",
+            ),
+            Self::Grants => ("tenure_grants_total", Counter, &["kind"], "Leases granted."),
+            Self::Attempts => {
+                ("tenure_attempts_total", Counter, &["outcome"], "Executions that ended, by outcome.")
+            }
+            Self::FinalJobs => {
+                ("tenure_final_jobs_total", Counter, &["state"], "Jobs that became final, by state.")
+            }
+            Self::Returns => {
+                ("tenure_returns_total", Counter, &["rule"], "Executions given back, by rule or reason.")
+            }
+            Self::StaleReports => (
+                "tenure_stale_reports_total",
+                Counter,
+                &["cause"],
+                "Reports about a lease that was gone; they changed nothing.",
+            ),
+            Self::Refusals => ("tenure_refusals_total", Counter, &["reason"], "Calls refused, by reason."),
+            Self::Deferrals => (
+                "tenure_deferrals_total",
+                Counter,
+                &["reason"],
+                "Times that a class of jobs was looked at and not placed, by reason.",
+            ),
+            Self::Commands => ("tenure_commands_total", Counter, &[], "Commands applied."),
+            Self::TurnSeconds => (
+                "tenure_turn_seconds",
+                Histogram(STORE_BOUNDS),
+                &[],
+                "Length of a turn of the driver, commit included.",
+            ),
+            Self::CommitSeconds => {
+                ("tenure_commit_seconds", Histogram(STORE_BOUNDS), &[], "Length of a commit that succeeded.")
+            }
+            Self::WaitSeconds => (
+                "tenure_wait_seconds",
+                Histogram(WAIT_BOUNDS),
+                &["kind"],
+                "Time that a job was deferred before its grant.",
+            ),
+            Self::Jobs => {
+                ("tenure_jobs", Gauge, &["kind", "state"], "Jobs that are not final, by kind and state.")
+            }
+            Self::OldestAge => (
+                "tenure_oldest_age_seconds",
+                Gauge,
+                &["kind"],
+                "Age of the oldest queued job since it became ready.",
+            ),
+            Self::DeadToday => {
+                ("tenure_dead_today_jobs", Gauge, &["kind"], "Jobs that became dead since midnight UTC.")
+            }
+            Self::NodesAble => (
+                "tenure_able_nodes",
+                Gauge,
+                &["kind"],
+                "Live nodes that could run a job of the kind if they were empty.",
+            ),
+            Self::KindPaused => ("tenure_kind_paused", Gauge, &["kind"], "1 while the kind is paused."),
+            Self::SlotUsed => ("tenure_slot_used", Gauge, &["slot"], "Units of the slot that are taken."),
+            Self::SlotCapacity => ("tenure_slot_capacity", Gauge, &["slot"], "Units of the slot in all."),
+            Self::SlotWaiting => {
+                ("tenure_slot_waiting_jobs", Gauge, &["slot"], "Queued jobs that need the slot.")
+            }
+            Self::Nodes => ("tenure_nodes", Gauge, &["state"], "Known nodes: live, suspect, away."),
+            Self::NodeLeases => ("tenure_node_leases", Gauge, &["node"], "Leases in force on the node."),
+            Self::NodeUnreaped => (
+                "tenure_node_unreaped_leases",
+                Gauge,
+                &["node"],
+                "Leases that are over and whose processes are not known to be gone.",
+            ),
+            Self::NodeClosedGroups => (
+                "tenure_node_closed_groups",
+                Gauge,
+                &["node"],
+                "Groups of grants that the pressure rules of the node closed.",
+            ),
+            Self::LiveJobs => ("tenure_live_jobs", Gauge, &[], "Jobs in memory: all that are not final."),
+            Self::Leases => ("tenure_leases", Gauge, &[], "Leases in force or not reaped."),
+            Self::Sessions => ("tenure_sessions", Gauge, &[], "Sessions of agents."),
+            Self::Epoch => ("tenure_epoch", Gauge, &[], "The leadership number in force."),
+            Self::Leader => ("tenure_leader", Gauge, &[], "1 while this server leads."),
+            Self::Reloads => (
+                "tenure_reloads_total",
+                Counter,
+                &[],
+                "Takeovers of the server from itself, each after a commit that failed or stayed unknown.",
+            ),
+            Self::SnapshotAge => {
+                ("tenure_snapshot_age_seconds", Gauge, &[], "Age of the figures of kinds, slots and nodes.")
+            }
+            Self::Uptime => ("tenure_uptime_seconds", Gauge, &[], "Time since the start of the server."),
+            Self::BuildInfo => {
+                ("tenure_build_info", Gauge, &["version"], "Always 1; its label names the version.")
+            }
+        };
+        Spec { name, help, shape, labels }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions_and_are_unique() {
+        let mut seen = BTreeSet::new();
+        for figure in Figure::ALL {
+            let spec = figure.spec();
+            assert!(seen.insert(spec.name), "{} twice", spec.name);
+            assert!(spec.name.starts_with("tenure_"), "{}", spec.name);
+            assert!(spec.help.ends_with('.'), "{}", spec.name);
+            assert_eq!(spec.name.ends_with("_total"), spec.shape == Shape::Counter, "{}", spec.name);
+            if let Shape::Histogram(bounds) = spec.shape {
+                assert!(spec.name.ends_with("_seconds"), "{}", spec.name);
+                assert!(bounds.windows(2).all(|w| w[0] < w[1]), "{}", spec.name);
+            }
+        }
+    }
+}
