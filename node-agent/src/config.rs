@@ -1,0 +1,467 @@
+//! The node file: what this machine offers, what it runs, and when it says no.
+//!
+//! Responsible for reading the file, for naming every mistake in it with file, line and key, and for the checked
+//! [`Config`] that the agent starts with. Not responsible for what pressure rules mean (`pressure/settings.rs`), nor
+//! for anything that the server decides.
+//!
+//! Invariant: only a kind that stands in this file is ever run, by the argv that stands here.
+
+mod kinds;
+mod lines;
+mod units;
+mod users;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tonic::transport::Uri;
+
+use self::kinds::KindFile;
+use self::lines::Lines;
+use self::units::Rate;
+use crate::holdings::StartRate;
+use crate::pressure::settings::Settings;
+
+pub use self::kinds::{Advertised, Kind, ResultSource};
+pub use self::users::{Account, lookup_uid};
+
+/// The default search path of commands, unless a kind sets `PATH`.
+pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Unaccepted grants that the node takes at once, unless the file says otherwise.
+const DEFAULT_CREDITS: u32 = 16;
+/// How long running jobs may go on when the agent stops, unless the file says otherwise.
+const DEFAULT_DRAIN: Duration = Duration::from_secs(60);
+/// Slots and labels that a Hello can carry.
+const MOST_NAMES: usize = 64;
+/// Kinds that a Hello can carry.
+const MOST_KINDS: usize = 1_000;
+/// Of a label, in bytes.
+const LONGEST_LABEL: usize = 256;
+
+/// A checked node file: everything that the agent needs to know of its machine's purpose.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The node's name: `[a-z0-9._-]{1,63}`.
+    pub name: String,
+    /// The server's address. Plain HTTP on loopback.
+    pub server: Uri,
+    /// The state directory, absolute: lock, identity, spool, attempts.
+    pub data: PathBuf,
+    /// Capacity by slot.
+    pub slots: BTreeMap<String, u32>,
+    /// Routing labels.
+    pub labels: BTreeMap<String, String>,
+    /// What the node runs, by kind.
+    pub kinds: BTreeMap<String, Kind>,
+    /// Start limits by slot.
+    pub starts: BTreeMap<String, StartRate>,
+    /// Rules on pressure, merged over the defaults when the sampler starts.
+    pub pressure: Settings,
+    /// Unaccepted grants that the node takes at once.
+    pub credits: u32,
+    /// How long running jobs may go on when the agent stops.
+    pub drain_deadline: Duration,
+}
+
+/// The file as it is written. [`NodeFile::validate`] makes a [`Config`] of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeFile {
+    name: Option<String>,
+    server: Option<String>,
+    data: Option<PathBuf>,
+    allow_root: bool,
+    credits: Option<u32>,
+    #[serde(deserialize_with = "units::optional_duration")]
+    drain_deadline: Option<Duration>,
+    slots: BTreeMap<String, u32>,
+    labels: BTreeMap<String, String>,
+    kinds: BTreeMap<String, KindFile>,
+    starts: BTreeMap<String, Rate>,
+    pressure: Settings,
+    /// Where it was read from, and where its keys stand.
+    #[serde(skip)]
+    origin: Origin,
+}
+
+/// What flags and the environment say; they win over the file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// The node's name.
+    pub name: Option<String>,
+    /// The server's address.
+    pub server: Option<String>,
+    /// The state directory.
+    pub data: Option<PathBuf>,
+}
+
+/// One thing that is wrong in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The file; empty where settings came from flags alone.
+    pub file: PathBuf,
+    /// The line of the key, or of the table that lacks it. 0: in no file.
+    pub line: usize,
+    /// The key, dotted.
+    pub key: String,
+    /// What is wrong with it, and what would be right.
+    pub problem: String,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read the node file {}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is no TOML, or has a key that does not exist or a value of another type.
+    #[error("{}:{line}: {problem}", path.display())]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: usize,
+        /// The key or the text there, and what is wrong with it.
+        problem: String,
+    },
+    /// The file can be read and says things that cannot be. All of them.
+    #[error("{}", join(.0))]
+    Invalid(Vec<Violation>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Origin {
+    path: PathBuf,
+    lines: Lines,
+}
+
+impl NodeFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read or parsed.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// Takes the text of a file; `path` is for messages, and relative paths in the file start in its directory.
+    ///
+    /// # Errors
+    /// If it is no TOML, or has a key that does not exist or a value of another type.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
+        let mut file: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(0, |span| lines::line_of(text, span.start));
+            let found = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim();
+            let problem = format!("{} (at `{found}`)", error.message());
+            Error::Syntax { path: path.to_owned(), line, problem }
+        })?;
+        file.origin = Origin { path: path.to_owned(), lines: Lines::of(text) };
+        Ok(file)
+    }
+
+    /// Checks everything and names every violation at once.
+    ///
+    /// # Errors
+    /// If anything is wrong.
+    pub fn validate(self, overrides: Overrides) -> Result<Config, Error> {
+        self.validate_as(overrides, rustix::process::geteuid().is_root())
+    }
+
+    fn validate_as(self, overrides: Overrides, root: bool) -> Result<Config, Error> {
+        let mut found = Findings { origin: &self.origin, violations: Vec::new() };
+        let name = overrides.name.or(self.name).unwrap_or_else(|| {
+            found.add(&["name"], "is missing: give the node a name, such as \"mini-1\"");
+            String::new()
+        });
+        if !name.is_empty() && !is_name(&name) {
+            found.add(&["name"], &not_a_name(&name));
+        }
+        let server = overrides.server.or(self.server).unwrap_or_else(|| {
+            found.add(&["server"], "is missing: give the server's address, such as \"http://127.0.0.1:7070\"");
+            String::new()
+        });
+        let server = if server.is_empty() { None } else { check_server(&server, &mut found) };
+        let base = self.origin.path.parent().map(Path::to_owned).unwrap_or_default();
+        let data = overrides.data.or(self.data.map(|data| base.join(data))).or_else(|| default_data(&name));
+        let data = data.and_then(|data| std::path::absolute(data).ok()).unwrap_or_else(|| {
+            found.add(&["data"], "is missing, and there is no home directory to derive it from");
+            PathBuf::new()
+        });
+        check_names(&self.slots, &self.labels, &mut found);
+        let starts = check_starts(self.starts, &self.slots, &mut found);
+        if self.kinds.len() > MOST_KINDS {
+            found.add(&["kinds"], &format!("names {} kinds; at most {MOST_KINDS} are possible", self.kinds.len()));
+        }
+        let must_name_user = root && !self.allow_root;
+        let checked = self.kinds.into_iter().filter_map(|(kind, file)| {
+            let checked = file.check(&kind, &base, must_name_user, &mut found)?;
+            Some((kind, checked))
+        });
+        let kinds = checked.collect();
+        let credits = self.credits.unwrap_or(DEFAULT_CREDITS);
+        if !(1..=1_000).contains(&credits) {
+            found.add(&["credits"], "must be 1 to 1000");
+        }
+        match server {
+            Some(server) if found.violations.is_empty() => Ok(Config {
+                name,
+                server,
+                data,
+                slots: self.slots,
+                labels: self.labels,
+                kinds,
+                starts,
+                pressure: self.pressure,
+                credits,
+                drain_deadline: self.drain_deadline.unwrap_or(DEFAULT_DRAIN),
+            }),
+            Some(_) | None => Err(Error::Invalid(found.violations)),
+        }
+    }
+}
+
+/// Collects violations with their places.
+struct Findings<'a> {
+    origin: &'a Origin,
+    violations: Vec<Violation>,
+}
+
+impl Findings<'_> {
+    fn add(&mut self, key: &[&str], problem: &str) {
+        self.violations.push(Violation {
+            file: self.origin.path.clone(),
+            line: self.origin.lines.line(key),
+            key: key.join("."),
+            problem: problem.to_owned(),
+        });
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "{}:{}: ", self.file.display(), self.line)?;
+        }
+        write!(f, "{} {}", self.key, self.problem)
+    }
+}
+
+fn join(violations: &[Violation]) -> String {
+    violations.iter().map(Violation::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn is_name(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=63).contains(&text.len()) && text.bytes().all(allowed)
+}
+
+fn not_a_name(text: &str) -> String {
+    format!("\"{text}\" is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen")
+}
+
+fn check_server(text: &str, found: &mut Findings<'_>) -> Option<Uri> {
+    let uri = match text.parse::<Uri>() {
+        Ok(uri) if uri.scheme_str() == Some("http") && uri.port_u16().is_some() => uri,
+        Ok(_) | Err(_) => {
+            found.add(&["server"], &format!("\"{text}\" is no address such as \"http://127.0.0.1:7070\""));
+            return None;
+        }
+    };
+    let host = uri.host().unwrap_or("").trim_matches(['[', ']']);
+    let loopback = host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+    if !loopback {
+        found.add(&["server"], &format!("\"{text}\" is not on this machine: only loopback addresses are accepted"));
+        return None;
+    }
+    Some(uri)
+}
+
+fn check_names(slots: &BTreeMap<String, u32>, labels: &BTreeMap<String, String>, found: &mut Findings<'_>) {
+    for (table, count) in [("slots", slots.len()), ("labels", labels.len())] {
+        if count > MOST_NAMES {
+            found.add(&[table], &format!("has {count} entries; at most {MOST_NAMES} are possible"));
+        }
+    }
+    for slot in slots.keys().filter(|slot| !is_name(slot)) {
+        found.add(&["slots", slot], &not_a_name(slot));
+    }
+    for (label, value) in labels {
+        if !is_name(label) {
+            found.add(&["labels", label], &not_a_name(label));
+        }
+        if value.len() > LONGEST_LABEL || value.chars().any(char::is_control) {
+            found.add(&["labels", label], &format!("must be at most {LONGEST_LABEL} bytes without control characters"));
+        }
+    }
+}
+
+fn check_starts(
+    starts: BTreeMap<String, Rate>,
+    slots: &BTreeMap<String, u32>,
+    found: &mut Findings<'_>,
+) -> BTreeMap<String, StartRate> {
+    for slot in starts.keys().filter(|slot| !slots.contains_key(*slot)) {
+        found.add(&["starts", slot], "limits a slot that is not in [slots]");
+    }
+    starts.into_iter().map(|(slot, Rate(rate))| (slot, rate)).collect()
+}
+
+/// `$XDG_STATE_HOME/tenure/agent-NAME`.
+fn default_data(name: &str) -> Option<PathBuf> {
+    let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(state.join("tenure").join(format!("agent-{name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = r#"
+name = "mini-1"
+server = "http://127.0.0.1:7070"
+data = "state"
+allow_root = true
+
+[slots]
+browser = 2
+shell = 4
+
+[labels]
+os = "linux"
+
+[kinds."site.qa"]
+command = ["sh", "-c", "true"]
+env = { MODE = "quick" }
+env_from = ["LANG"]
+grace = "3s"
+result = "stdout"
+limits = { tasks = 100, files = 512, file_size = "1GiB" }
+
+[kinds."site.qa".headroom]
+mem = "1200MiB"
+procs = 60
+
+[starts]
+browser = "1 per 2s"
+
+[pressure]
+sample = "1s"
+"#;
+
+    fn check(text: &str, root: bool) -> Result<Config, String> {
+        let file = NodeFile::parse(text, Path::new("/etc/tenure/node.toml")).map_err(|error| error.to_string())?;
+        file.validate_as(Overrides::default(), root).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_accepted() {
+        let config = check(EXAMPLE, true).unwrap();
+        assert_eq!(config.data, Path::new("/etc/tenure/state"));
+        assert_eq!(config.starts["browser"], StartRate { count: 1, per: Duration::from_secs(2) });
+        let kind = &config.kinds["site.qa"];
+        assert_eq!(kind.grace, Duration::from_secs(3));
+        assert_eq!(kind.result, ResultSource::Stdout);
+        assert_eq!(kind.limits.file_size, Some(1 << 30));
+        assert_eq!(kind.limits.tasks, Some(100));
+        assert_eq!(config.credits, DEFAULT_CREDITS);
+    }
+
+    #[test]
+    fn a_key_that_does_not_exist_is_named_with_its_line() {
+        let error = check("name = \"a\"\nslot = 3\n", false).unwrap_err();
+        assert!(error.starts_with("/etc/tenure/node.toml:2: unknown field `slot`"), "{error}");
+        let error = check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { memory = \"1GiB\" }\n", false);
+        let error = error.unwrap_err();
+        assert!(error.contains(":4: unknown field `memory`"), "{error}");
+        let error = check("[slots]\nbrowser = -1\n", false).unwrap_err();
+        assert!(error.contains("node.toml:2: "), "{error}");
+    }
+
+    #[test]
+    fn every_violation_is_named_at_once() {
+        let text = r#"
+name = "Mini 1"
+server = "http://example.com:7070"
+credits = 0
+
+[slots]
+"Browser" = 1
+
+[kinds.one]
+command = []
+
+[kinds.two]
+command = ["sh"]
+user = "nobody-of-this-name"
+env = { TENURE_JOB_ID = "x", "A=B" = "y" }
+
+[starts]
+shell = "1 per 2s"
+"#;
+        let error = check(text, true).unwrap_err();
+        let lines: Vec<_> = error.lines().collect();
+        let expected = [
+            ":2: name \"Mini 1\" is no name",
+            ":3: server \"http://example.com:7070\" is not on this machine",
+            ":7: slots.Browser \"Browser\" is no name",
+            ":18: starts.shell limits a slot",
+            ":10: kinds.one.command is empty",
+            ":9: kinds.one.user is missing",
+            ":14: kinds.two.user there is no user",
+            ":15: kinds.two.env.A=B",
+            ":15: kinds.two.env.TENURE_JOB_ID",
+            ":4: credits must be",
+        ];
+        assert_eq!(lines.len(), expected.len(), "{error}");
+        for part in expected {
+            assert!(lines.iter().any(|line| line.contains(part)), "{part} is not in {error}");
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_root_wants_to_know_who_runs_a_kind() {
+        let text = "name = \"a\"\nserver = \"http://[::1]:7070\"\n[kinds.x]\ncommand = [\"sh\"]\n";
+        assert!(check(text, false).is_ok());
+        assert!(check(text, true).unwrap_err().contains(":3: kinds.x.user is missing"));
+        assert!(check(&format!("allow_root = true\n{text}"), true).is_ok());
+        let text = text.replace("command", "user = \"root\"\ncommand");
+        assert_eq!(check(&text, true).unwrap().kinds["x"].user.as_ref().unwrap().uid, 0);
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_stand_in_for_it() {
+        let overrides = Overrides {
+            name: Some("local".to_owned()),
+            server: Some("http://localhost:1".to_owned()),
+            data: Some(PathBuf::from("/tmp/x")),
+        };
+        let config = NodeFile::default().validate(overrides).unwrap();
+        assert_eq!((config.name.as_str(), config.data.as_path()), ("local", Path::new("/tmp/x")));
+        assert!(config.kinds.is_empty());
+        let error = NodeFile::default().validate(Overrides::default()).unwrap_err().to_string();
+        assert!(error.starts_with("name is missing"), "{error}");
+    }
+
+    #[test]
+    fn a_kind_whose_program_is_missing_is_not_advertised() {
+        let text = "name = \"a\"\nserver = \"http://127.0.0.1:1\"\nallow_root = true\n\
+            [kinds.here]\ncommand = [\"sh\"]\n[kinds.gone]\ncommand = [\"no-such-program\"]\n";
+        let advertised = check(text, false).unwrap().advertised();
+        assert_eq!(advertised.programs.keys().collect::<Vec<_>>(), ["here"]);
+        assert!(advertised.programs["here"].is_absolute());
+        assert_eq!(advertised.missing.len(), 1);
+    }
+}

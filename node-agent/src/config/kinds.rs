@@ -1,0 +1,227 @@
+//! One kind of the node file: the argv that runs it, as whom, within which limits.
+//!
+//! Responsible for checking a kind's table and for finding its program. Not responsible for starting it (`runner.rs`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::users::{self, Account};
+use super::{Config, DEFAULT_PATH, Findings, is_name, not_a_name, units};
+use crate::pressure::rules::Headroom;
+use crate::pressure::settings::HeadroomSettings;
+use crate::shim::Limits;
+
+/// Between SIGTERM and SIGKILL, unless the kind says otherwise.
+const DEFAULT_GRACE: Duration = Duration::from_secs(10);
+/// A longer grace would hold up every drain.
+const LONGEST_GRACE: Duration = Duration::from_secs(600);
+/// What the agent itself sets for every job.
+const RESERVED: [&str; 2] = ["TENURE_", "TRACEPARENT"];
+
+/// A checked kind.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// The program and its arguments. Never empty.
+    pub command: Vec<String>,
+    /// Set for the command.
+    pub env: BTreeMap<String, String>,
+    /// Passed through from the agent's environment, where set there.
+    pub env_from: Vec<String>,
+    /// Where the command starts, absolute. None: its fresh work directory.
+    pub workdir: Option<PathBuf>,
+    /// Who runs it. None: the agent's own user.
+    pub user: Option<Account>,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// Where the result is found.
+    pub result: ResultSource,
+    /// What one attempt takes in its first moments.
+    pub headroom: Option<Headroom>,
+    /// Where relative programs start: the directory of the node file.
+    base: PathBuf,
+}
+
+/// Where a kind's result is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultSource {
+    /// The file at `TENURE_RESULT`, if the job wrote it.
+    #[default]
+    File,
+    /// The file at `TENURE_RESULT` if the job wrote it, else its standard output.
+    Stdout,
+}
+
+/// What a node can run of what its file names.
+#[derive(Clone, Debug, Default)]
+pub struct Advertised {
+    /// The program of each kind, absolute.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// Kinds that are not advertised, with the reason.
+    pub missing: Vec<(String, String)>,
+}
+
+/// The table as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KindFile {
+    command: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
+    env_from: Vec<String>,
+    workdir: Option<PathBuf>,
+    user: Option<User>,
+    #[serde(default)]
+    limits: LimitsFile,
+    #[serde(default, deserialize_with = "units::optional_duration")]
+    grace: Option<Duration>,
+    #[serde(default)]
+    result: ResultSource,
+    headroom: Option<HeadroomSettings>,
+}
+
+/// By name or number.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum User {
+    Number(u32),
+    Name(String),
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LimitsFile {
+    tasks: Option<u64>,
+    files: Option<u64>,
+    #[serde(deserialize_with = "units::optional_bytes")]
+    file_size: Option<u64>,
+}
+
+impl KindFile {
+    /// Checks everything; None if anything is wrong.
+    pub(super) fn check(
+        self,
+        kind: &str,
+        base: &Path,
+        must_name_user: bool,
+        found: &mut Findings<'_>,
+    ) -> Option<Kind> {
+        let before = found.violations.len();
+        if !is_name(kind) {
+            found.add(&["kinds", kind], &not_a_name(kind));
+        }
+        if self.command.first().is_none_or(String::is_empty) {
+            found.add(&["kinds", kind, "command"], "is empty: name a program and its arguments");
+        }
+        if self.command.iter().any(|argument| argument.contains('\0')) {
+            found.add(&["kinds", kind, "command"], "must not contain NUL");
+        }
+        for (name, value) in &self.env {
+            check_variable(kind, "env", name, found);
+            if value.contains('\0') {
+                found.add(&["kinds", kind, "env", name], "must not contain NUL");
+            }
+        }
+        self.env_from.iter().for_each(|name| check_variable(kind, "env_from", name, found));
+        let grace = self.grace.unwrap_or(DEFAULT_GRACE);
+        if grace > LONGEST_GRACE {
+            found.add(&["kinds", kind, "grace"], "must be at most 10 min");
+        }
+        let user = check_user(kind, self.user.as_ref(), must_name_user, found);
+        if found.violations.len() > before {
+            return None;
+        }
+        let LimitsFile { tasks, files, file_size } = self.limits;
+        Some(Kind {
+            command: self.command,
+            env: self.env,
+            env_from: self.env_from,
+            workdir: self.workdir.map(|workdir| std::path::absolute(base.join(&workdir)).unwrap_or(workdir)),
+            user,
+            limits: Limits { tasks, files, file_size },
+            grace,
+            result: self.result,
+            headroom: self.headroom.map(Headroom::from),
+            base: base.to_owned(),
+        })
+    }
+}
+
+impl Config {
+    /// Looks for the program of each kind. A kind without one is not advertised: nothing of it could run here.
+    pub fn advertised(&self) -> Advertised {
+        let mut advertised = Advertised::default();
+        for (name, kind) in &self.kinds {
+            match kind.program() {
+                Ok(program) => {
+                    advertised.programs.insert(name.clone(), program);
+                }
+                Err(why) => advertised.missing.push((name.clone(), why)),
+            }
+        }
+        advertised
+    }
+}
+
+impl Kind {
+    /// The search path of its command.
+    pub fn path(&self) -> &str {
+        self.env.get("PATH").map_or(DEFAULT_PATH, String::as_str)
+    }
+
+    fn program(&self) -> Result<PathBuf, String> {
+        let name = self.command.first().map_or("", String::as_str);
+        if let Some(workdir) = self.workdir.as_deref().filter(|workdir| !workdir.is_dir()) {
+            return Err(format!("its workdir {} is no directory", workdir.display()));
+        }
+        if name.contains('/') {
+            let program = self.workdir.as_deref().unwrap_or(&self.base).join(name);
+            let program = std::path::absolute(&program).unwrap_or(program);
+            return if is_program(&program) { Ok(program) } else { Err(format!("there is no program {name}")) };
+        }
+        let absolute = self.path().split(':').map(Path::new).filter(|directory| directory.is_absolute());
+        let found = absolute.map(|directory| directory.join(name)).find(|program| is_program(program));
+        found.ok_or_else(|| format!("there is no program {name} in its PATH, {}", self.path()))
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+fn check_variable(kind: &str, table: &str, name: &str, found: &mut Findings<'_>) {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        found.add(&["kinds", kind, table, name], "is no name of a variable");
+    } else if RESERVED.iter().any(|reserved| name.starts_with(reserved)) {
+        found.add(&["kinds", kind, table, name], "is set by the agent itself");
+    }
+}
+
+fn check_user(
+    kind: &str,
+    user: Option<&User>,
+    must_name_user: bool,
+    found: &mut Findings<'_>,
+) -> Option<Account> {
+    let wanted = match user {
+        Some(User::Number(uid)) => uid.to_string(),
+        Some(User::Name(name)) => name.clone(),
+        None if must_name_user => {
+            let advice = "is missing: this agent is root, so name the user that runs it, or set allow_root = true";
+            found.add(&["kinds", kind, "user"], advice);
+            return None;
+        }
+        None => return None,
+    };
+    let account = users::lookup(&wanted);
+    if account.is_none() {
+        found.add(&["kinds", kind, "user"], &format!("there is no user \"{wanted}\" on this host"));
+    }
+    account
+}
