@@ -1,1 +1,23 @@
-//! tenure-store.
+//! The store of Tenure: what survives a crash.
+//!
+//! One [`Journal`] writes: the driver of the leader hands it the rows that a turn changed, and it commits them in one
+//! transaction that is fenced by the epoch. Many [`Reader`]s read what is committed. SQL decides nothing: the
+//! scheduler did, and the schema is a second wall that turns a bug of ours into a refused write.
+//!
+//! Not here: leadership among servers, what a turn changes, and which rows are due. Nothing here reads a clock; every
+//! stored time came with the rows.
+//!
+//! Invariants: a commit is whole or absent; rows affected equal rows sent; a deposed leader writes nothing; loading
+//! gives what was committed, or an error that names table and key, never a part of it.
+//!
+//! Reading order: `journal` → `reader` → `rows` → `sqlite` and `sqlite/*` → `memory`.
+
+pub mod journal;
+pub mod reader;
+
+pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
+pub use reader::{JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation};
+
+pub mod memory;
+pub mod rows;
+mod turn;

@@ -1,0 +1,191 @@
+//! The write side: one journal per leader, one commit per turn.
+//!
+//! Responsible for the words in which the driver and a store speak. Not for deciding anything, and not for retrying: a
+//! commit is never repeated, whatever its error.
+
+use std::{collections::BTreeMap, future::Future};
+
+use bytes::Bytes;
+use tenure_scheduler::{Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant};
+
+use crate::rows;
+
+/// The only writer of a store.
+///
+/// A fresh journal, and one whose last call failed or was dropped half-way, answers nothing but [`Journal::takeover`].
+pub trait Journal: Send + 'static {
+    /// Takes over from whoever led, oneself included: waits until nothing of an earlier commit is in flight, raises
+    /// the epoch to `max(stored, at_least) + 1`, and loads everything in one snapshot. `at_least` is the highest epoch
+    /// that a node has seen, or zero.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] while the store is away: try again later. [`Error::Unreadable`] if a row makes no sense.
+    /// After an error the epoch may have risen; that does no harm.
+    fn takeover(&mut self, at_least: Epoch) -> impl Future<Output = Result<Taken, Error>> + Send;
+
+    /// Every stored job with one of these ids, and every one that holds one of these dedupe keys; each once, in no
+    /// particular order. Asked at most once a turn, before `apply`, for what memory does not hold.
+    ///
+    /// # Errors
+    /// As [`Journal::commit`].
+    fn prior(
+        &mut self,
+        ids: &[JobId],
+        keys: &[HeldKey],
+    ) -> impl Future<Output = Result<Vec<Job>, Error>> + Send;
+
+    /// Writes one turn in one transaction: epoch check, deletes, updates, inserts. OK means that it survives a crash.
+    ///
+    /// Of `beside` it takes what `changes` asks for, which is the payload of every inserted job whose `payload_size`
+    /// is not zero, and the bytes of every result put; the rest (the payload of a deduplicated enqueue) is ignored.
+    ///
+    /// # Errors
+    /// Any error, [`Error::is_ours`] or not, means: drop the state and take over from oneself. Nothing was written,
+    /// but for [`Error::Unavailable`], after which nobody knows until the takeover has loaded.
+    fn commit(
+        &mut self,
+        epoch: Epoch,
+        changes: &Changes,
+        beside: &Beside,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Ends in order: waits until nothing is in flight, and gives the store free for the next process.
+    fn close(self) -> impl Future<Output = ()> + Send;
+}
+
+/// What a takeover gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taken {
+    /// The epoch in force from now on.
+    pub epoch: Epoch,
+    /// Everything that a leader loads.
+    pub durable: Durable,
+}
+
+/// A dedupe key with what it is unique in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeldKey {
+    /// Whose work.
+    pub tenant: Tenant,
+    /// Of which kind.
+    pub kind: KindName,
+    /// The key.
+    pub key: DedupeKey,
+}
+
+/// Bytes that travel beside the changes of a turn. They never enter the scheduler.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    /// Of enqueues, by job.
+    pub payloads: BTreeMap<JobId, Payload>,
+    /// Of finished reports, by job and token.
+    pub results: BTreeMap<(JobId, FencingToken), ResultBytes>,
+}
+
+/// The input of a job. Opaque to the server.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Payload {
+    /// The bytes.
+    pub data: Bytes,
+    /// A media type, as the producer said; may be empty.
+    pub content_type: String,
+}
+
+/// The output of one execution. Opaque to the server.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct ResultBytes {
+    /// The bytes.
+    pub data: Bytes,
+    /// A media type, as the node said; may be empty.
+    pub content_type: String,
+}
+
+// Payloads and results may hold secrets, so that their text form tells their size only.
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payload({} bytes, {:?})", self.data.len(), self.content_type)
+    }
+}
+
+impl std::fmt::Debug for ResultBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ResultBytes({} bytes, {:?})", self.data.len(), self.content_type)
+    }
+}
+
+/// Why a journal could not do its work. Whatever it is, the driver drops its state and takes over from itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another leader took over: this one writes nothing any more. Nothing was written.
+    #[error("epoch {epoch} was deposed")]
+    Deposed {
+        /// The epoch that is no longer in force.
+        epoch: Epoch,
+    },
+    /// The schema refused a row. A bug of ours. Nothing was written.
+    #[error("constraint {name} refused a row of {statement}")]
+    Constraint {
+        /// The constraint, named after the fact that it states.
+        name: String,
+        /// The statement.
+        statement: &'static str,
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// Rows affected differ from rows sent. A bug of ours. Nothing was written.
+    #[error("{statement} changed {affected} rows of {sent}")]
+    RowsMismatch {
+        /// The statement.
+        statement: &'static str,
+        /// How many rows it was sent.
+        sent: u64,
+        /// How many it changed.
+        affected: u64,
+    },
+    /// The changes ask for bytes that do not travel beside. A bug of ours. Nothing was written.
+    #[error("the {what} of job {job} does not travel beside")]
+    NothingBeside {
+        /// Payload or result.
+        what: &'static str,
+        /// Whose.
+        job: JobId,
+    },
+    /// A stored row makes no sense, or a row to be stored cannot be. Nothing was written.
+    #[error("a row is unreadable")]
+    Unreadable(#[source] rows::Error),
+    /// The store is away, full, or slow; or the journal was used after a failure without a takeover. The outcome of
+    /// the commit is not known.
+    #[error("the store is unavailable: {doing}")]
+    Unavailable {
+        /// What was being done.
+        doing: &'static str,
+        /// Why, if anybody knows.
+        #[source]
+        source: Option<Cause>,
+    },
+}
+
+/// What the layer below said.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+impl Error {
+    /// Whether the error is a bug of ours that the same commands would meet again: their callers are answered
+    /// INTERNAL, and after the reload the first turn takes one command at a time.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        match self {
+            Self::Constraint { .. }
+            | Self::RowsMismatch { .. }
+            | Self::NothingBeside { .. }
+            | Self::Unreadable(_) => true,
+            Self::Deposed { .. } | Self::Unavailable { .. } => false,
+        }
+    }
+}
+
+impl From<rows::Error> for Error {
+    fn from(error: rows::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}

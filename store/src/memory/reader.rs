@@ -1,0 +1,130 @@
+//! The reader of the store in memory.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use tenure_scheduler::{Attempt, FencingToken, Job, JobId, Wall};
+
+use super::{Memory, Tables};
+use crate::{JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation, reader::Error};
+
+/// A reader of a store in memory.
+#[derive(Debug, Clone)]
+pub struct MemoryReader {
+    store: Memory,
+}
+
+impl MemoryReader {
+    pub(super) fn new(store: Memory) -> Self {
+        Self { store }
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Tables) -> T) -> Result<T, Error> {
+        let shared = self.store.lock();
+        if shared.away {
+            return Err(Error::Unavailable("the store in memory was told to be away".into()));
+        }
+        Ok(look(&shared.tables))
+    }
+
+    pub(crate) async fn get_job(&self, id: JobId) -> Result<Option<Job>, Error> {
+        self.read(|tables| tables.jobs.get(&id).cloned())
+    }
+
+    pub(crate) async fn list_jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        self.read(|tables| {
+            let shown =
+                |job: &&Job| matches(filter, job) && after.is_none_or(|after| JobCursor::after(job) < after);
+            let mut jobs: Vec<&Job> = tables.jobs.rows().values().filter(shown).collect();
+            jobs.sort_by_key(|job| std::cmp::Reverse(JobCursor::after(job)));
+            jobs.into_iter().take(rows(limit)).cloned().collect()
+        })
+    }
+
+    pub(crate) async fn attempts(
+        &self,
+        job: JobId,
+        after: Option<FencingToken>,
+        limit: u32,
+    ) -> Result<Vec<Attempt>, Error> {
+        self.read(|tables| {
+            let from = Bound::Excluded((job, after.unwrap_or(FencingToken::NONE)));
+            let to = Bound::Included((job, FencingToken(u64::MAX)));
+            tables.attempts.rows().range((from, to)).map(|(_, row)| row.clone()).take(rows(limit)).collect()
+        })
+    }
+
+    pub(crate) async fn payloads(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Payload>, Error> {
+        self.read(|tables| {
+            jobs.iter().filter_map(|id| Some((*id, tables.payloads.get(id)?.clone()))).collect()
+        })
+    }
+
+    pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
+        self.read(|tables| {
+            let all = (job, FencingToken::NONE)..=(job, FencingToken(u64::MAX));
+            tables.results.rows().range(all).next_back().map(|(_, row)| row.clone())
+        })
+    }
+
+    pub(crate) async fn due_jobs(
+        &self,
+        cutoffs: &[KindCutoff],
+        others: Wall,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        self.read(|tables| {
+            let due = |job: &&Job| {
+                let cutoff = cutoffs.iter().find(|cutoff| cutoff.kind == job.kind);
+                let until = cutoff.map_or(others, |cutoff| cutoff.finished_until);
+                job.state.finished_at().is_some_and(|at| at <= until)
+                    && !tables.leases.rows().values().any(|lease| lease.job == job.id)
+            };
+            tables.jobs.rows().values().filter(due).take(rows(limit)).cloned().collect()
+        })
+    }
+
+    pub(crate) async fn due_results(
+        &self,
+        now: Wall,
+        limit: u32,
+    ) -> Result<Vec<(JobId, FencingToken)>, Error> {
+        self.read(|tables| {
+            let mut due: Vec<&StoredResult> =
+                tables.results.rows().values().filter(|row| row.expires_at <= now).collect();
+            due.sort_by_key(|row| (row.expires_at, row.job, row.token));
+            due.into_iter().take(rows(limit)).map(|row| (row.job, row.token)).collect()
+        })
+    }
+
+    pub(crate) async fn violations(&self) -> Result<Vec<Violation>, Error> {
+        self.read(|_| Vec::new())
+    }
+
+    pub(crate) async fn schema_version(&self) -> Result<u64, Error> {
+        self.read(|_| 1)
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), Error> {
+        self.read(|_| ())
+    }
+
+    pub(crate) async fn close(&self) {}
+}
+
+fn rows(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+fn matches(filter: &JobFilter, job: &Job) -> bool {
+    filter.kind.as_ref().is_none_or(|kind| job.kind == *kind)
+        && (filter.states.is_empty() || filter.states.contains(&job.state.name()))
+        && filter.tenant.as_ref().is_none_or(|tenant| job.tenant == *tenant)
+        && filter.dedupe_key.as_ref().is_none_or(|key| job.dedupe_key.as_ref() == Some(key))
+        && filter.parent.is_none_or(|parent| job.parent == Some(parent))
+        && filter.node.as_ref().is_none_or(|node| job.last_node.as_ref() == Some(node))
+}

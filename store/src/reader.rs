@@ -1,0 +1,252 @@
+//! The read side: what is committed, for everybody who asks.
+//!
+//! Responsible for questions that the scheduler's memory cannot answer: final jobs, bytes, lists, what is due, and the
+//! views that must be empty. Not for anything of the present: a live deferral, a holder, a place in line are asked of
+//! the driver. A read is bounded (5 s) and never waits for the writer.
+
+use std::{collections::BTreeMap, fmt};
+
+use bytes::Bytes;
+use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Tenant, Wall};
+
+use crate::{
+    journal::{Cause, Payload},
+    memory, rows,
+};
+
+/// A cheap handle to the committed rows of a store. Clones share their connections.
+#[derive(Debug, Clone)]
+pub enum Reader {
+    /// Of a store in memory.
+    Memory(memory::MemoryReader),
+}
+
+/// Calls the reader of whichever store it is.
+macro_rules! each {
+    ($self:ident, $reader:ident => $call:expr) => {
+        match $self {
+            Self::Memory($reader) => $call,
+        }
+    };
+}
+
+impl Reader {
+    /// One job.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn get_job(&self, id: JobId) -> Result<Option<Job>, Error> {
+        each!(self, reader => reader.get_job(id).await)
+    }
+
+    /// Jobs from the newest to the oldest, at most `limit`, from behind `after` on. A page may be followed while jobs
+    /// come, change and go: what is there all the time is shown once.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn list_jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        each!(self, reader => reader.list_jobs(filter, after, limit).await)
+    }
+
+    /// Ended executions of a job, the oldest first, at most `limit`, from behind `after` on. An only execution that
+    /// succeeded has no such row: its times are columns of its job.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn attempts(
+        &self,
+        job: JobId,
+        after: Option<FencingToken>,
+        limit: u32,
+    ) -> Result<Vec<Attempt>, Error> {
+        each!(self, reader => reader.attempts(job, after, limit).await)
+    }
+
+    /// The payloads of these jobs, in one statement. A job that is gone is absent, and so is an empty payload
+    /// (`payload_size` is zero).
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn payloads(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Payload>, Error> {
+        each!(self, reader => reader.payloads(jobs).await)
+    }
+
+    /// The newest stored result of a job, whether its time is over or not.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
+        each!(self, reader => reader.result(job).await)
+    }
+
+    /// Final jobs whose time is over and that no lease holds, at most `limit`: those of the kinds named ended at their
+    /// cutoff or before, those of other kinds (declared no more) at `others` or before.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn due_jobs(
+        &self,
+        cutoffs: &[KindCutoff],
+        others: Wall,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        each!(self, reader => reader.due_jobs(cutoffs, others, limit).await)
+    }
+
+    /// Results whose time is over at `now`, the oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<(JobId, FencingToken)>, Error> {
+        each!(self, reader => reader.due_results(now, limit).await)
+    }
+
+    /// What the `inv_*` views show. Empty, or there is a bug.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn violations(&self) -> Result<Vec<Violation>, Error> {
+        each!(self, reader => reader.violations().await)
+    }
+
+    /// The number of the newest migration of the schema.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn schema_version(&self) -> Result<u64, Error> {
+        each!(self, reader => reader.schema_version().await)
+    }
+
+    /// Whether the store answers.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn ping(&self) -> Result<(), Error> {
+        each!(self, reader => reader.ping().await)
+    }
+
+    /// The word for the store, for people: sqlite, memory.
+    #[must_use]
+    pub fn store_name(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "memory",
+        }
+    }
+
+    /// Closes its connections. Later reads of every clone answer [`Error::Unavailable`].
+    pub async fn close(&self) {
+        each!(self, reader => reader.close().await);
+    }
+}
+
+/// The names of the views that [`Reader::violations`] evaluates.
+pub const INVARIANTS: [&str; 7] = [
+    "inv_one_live_lease",
+    "inv_slots_within_capacity",
+    "inv_leases_have_owners",
+    "inv_all_or_nothing",
+    "inv_final_is_settled",
+    "inv_results_have_executions",
+    "inv_attempts_are_counted",
+];
+
+/// Which jobs a list shows. Absent parts match everything; present ones are and-ed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobFilter {
+    /// Of this kind.
+    pub kind: Option<KindName>,
+    /// In one of these states, by their names; empty: in any.
+    pub states: Vec<&'static str>,
+    /// Of this tenant.
+    pub tenant: Option<Tenant>,
+    /// With this dedupe key, held or not.
+    pub dedupe_key: Option<DedupeKey>,
+    /// Children of this job.
+    pub parent: Option<JobId>,
+    /// Whose newest execution is or was there.
+    pub node: Option<NodeName>,
+}
+
+/// Where a page of jobs ended: lists go from the newest to the oldest, by both parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobCursor {
+    /// Of the last job of the page.
+    pub created_at: Wall,
+    /// Of the last job of the page.
+    pub id: JobId,
+}
+
+impl JobCursor {
+    /// The cursor after which the next page begins.
+    #[must_use]
+    pub fn after(job: &Job) -> Self {
+        Self { created_at: job.created_at, id: job.id }
+    }
+}
+
+/// Until when final jobs of a kind must have ended to be due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindCutoff {
+    /// The kind.
+    pub kind: KindName,
+    /// Ended then or before.
+    pub finished_until: Wall,
+}
+
+/// A stored result.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredResult {
+    /// The job.
+    pub job: JobId,
+    /// The token of the execution that produced it.
+    pub token: FencingToken,
+    /// The bytes.
+    pub data: Bytes,
+    /// A media type, as the node said; may be empty.
+    pub content_type: String,
+    /// When it was stored.
+    pub created_at: Wall,
+    /// When it is swept.
+    pub expires_at: Wall,
+}
+
+// A result may hold secrets: its text form tells its size only.
+impl fmt::Debug for StoredResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { job, token, data, content_type, .. } = self;
+        write!(f, "StoredResult({job} {token}, {} bytes, {content_type:?})", data.len())
+    }
+}
+
+/// A row of an `inv_*` view: a bug of ours, or a hand in the database.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    /// The name of the view.
+    pub invariant: String,
+    /// The job, lease, slot or node that it is about.
+    pub subject: String,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// Why a read failed. Reads may be tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A stored row makes no sense.
+    #[error("a row is unreadable")]
+    Unreadable(#[source] rows::Error),
+    /// The read took longer than a read may.
+    #[error("the read took longer than {limit_ms} ms")]
+    TooSlow {
+        /// How long it may take.
+        limit_ms: u64,
+    },
+    /// The store is away, or all its connections are taken.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+}

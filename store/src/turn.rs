@@ -1,0 +1,71 @@
+//! One turn in the order in which it is written: deletes, then updates, then inserts. Shared by all stores.
+//!
+//! Unique indexes are checked row by row, so within a statement the rows that free something stand before those that
+//! may take it.
+
+use tenure_scheduler::{Changes, FencingToken, Job, JobChange, JobId, Lease, ResultPut};
+
+use crate::{Beside, Payload, ResultBytes, journal::Error};
+
+/// What a commit writes. The other rows are written as they stand in `changes`.
+pub(crate) struct Turn<'a> {
+    /// The rest of the turn.
+    pub(crate) changes: &'a Changes,
+    /// Jobs to remove.
+    pub(crate) deleted: Vec<JobId>,
+    /// Changed jobs with the token that their row has; those without a dedupe key first.
+    pub(crate) updated: Vec<(FencingToken, &'a Job)>,
+    /// New jobs.
+    pub(crate) inserted: Vec<&'a Job>,
+    /// Of the new jobs.
+    pub(crate) payloads: Vec<(JobId, &'a Payload)>,
+    /// New and changed leases; those that are over first.
+    pub(crate) leases: Vec<&'a Lease>,
+    /// New results.
+    pub(crate) results: Vec<(&'a ResultPut, &'a ResultBytes)>,
+}
+
+impl<'a> Turn<'a> {
+    /// Sorts a turn.
+    ///
+    /// # Errors
+    /// If bytes that it asks for do not travel beside.
+    pub(crate) fn new(changes: &'a Changes, beside: &'a Beside) -> Result<Self, Error> {
+        let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        for change in &changes.jobs {
+            match change {
+                JobChange::Insert(job) => inserted.push(&**job),
+                JobChange::Update { previous, job } => updated.push((*previous, &**job)),
+                JobChange::Delete(id) => deleted.push(*id),
+            }
+        }
+        updated.sort_by_key(|(_, job)| job.dedupe_held);
+        let mut leases: Vec<&Lease> = changes.leases_put.iter().collect();
+        leases.sort_by_key(|lease| lease.stage.is_live());
+
+        let mut payloads = Vec::new();
+        for job in inserted.iter().filter(|job| job.payload_size > 0) {
+            let missing = Error::NothingBeside { what: "payload", job: job.id };
+            payloads.push((job.id, beside.payloads.get(&job.id).ok_or(missing)?));
+        }
+        let mut results = Vec::new();
+        for put in &changes.results_put {
+            let missing = Error::NothingBeside { what: "result", job: put.job };
+            results.push((put, beside.results.get(&(put.job, put.token)).ok_or(missing)?));
+        }
+        Ok(Self { changes, deleted, updated, inserted, payloads, leases, results })
+    }
+}
+
+/// The length of something that is sent, as a count of rows.
+pub(crate) fn count<T>(rows: &[T]) -> u64 {
+    u64::try_from(rows.len()).unwrap_or(u64::MAX)
+}
+
+/// Rows affected must equal rows sent.
+///
+/// # Errors
+/// If they do not.
+pub(crate) fn expect(statement: &'static str, sent: u64, affected: u64) -> Result<(), Error> {
+    if sent == affected { Ok(()) } else { Err(Error::RowsMismatch { statement, sent, affected }) }
+}
