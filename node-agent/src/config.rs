@@ -26,7 +26,7 @@ use crate::holdings::StartRate;
 use crate::pressure::settings::Settings;
 
 pub use self::kinds::{Advertised, Kind, ResultSource};
-pub use self::users::{Account, lookup_uid};
+pub use self::users::{Account, lookup_uid, own as own_account};
 
 /// The default search path of commands, unless a kind sets `PATH`.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::users::{self, Account};
 use super::{Config, DEFAULT_PATH, Findings, is_name, not_a_name, units};
@@ -47,7 +47,7 @@ pub struct Kind {
 }
 
 /// Where a kind's result is found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultSource {
     /// The file at `TENURE_RESULT`, if the job wrote it.

@@ -32,7 +32,7 @@ pub(super) fn lookup(user: &str) -> Option<Account> {
 }
 
 /// The user that this process is.
-pub(crate) fn own() -> Account {
+pub fn own() -> Account {
     let uid = rustix::process::geteuid().as_raw();
     let home = PathBuf::from("/");
     let unknown =

@@ -1,0 +1,246 @@
+//! Attempts: from a grant that may run to a tree that is gone and a report that is safe.
+//!
+//! Responsible for the task of each attempt, for what it writes to the disk, and for telling the session what happened,
+//! as [`Event`]s. Not responsible for whether and when an attempt runs (`holdings.rs`), nor for its process (`shim.rs`).
+//!
+//! Invariants: an end is in the spool before it is told; nothing starts without an order; a task that ends early is an
+//! error.
+
+mod aftermath;
+mod attempt;
+mod environment;
+mod outcome;
+mod workspace;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tenure_proto::node::v1::{Grant, Report};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
+
+use crate::clock::{Clock, Mono};
+use crate::config::Kind;
+use crate::holdings::{End, FencingToken, Stop};
+use crate::leftovers;
+use crate::shim;
+use crate::spool::{Spool, Written};
+
+pub use self::aftermath::Inherited;
+
+/// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
+const EVENTS: usize = 256;
+/// The inline limit until a Welcome names another.
+const DEFAULT_MAX_RESULT: u64 = 256 * 1024;
+
+/// What the runner needs to know of its node.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How shims are started.
+    pub shim: shim::Options,
+    /// Where each attempt gets its directory.
+    pub attempts_dir: PathBuf,
+    /// The clock of all deadlines.
+    pub clock: Clock,
+    /// The kinds of the node file.
+    pub kinds: BTreeMap<String, Kind>,
+    /// The program of each advertised kind.
+    pub programs: BTreeMap<String, PathBuf>,
+}
+
+/// All attempts of this agent.
+#[derive(Debug)]
+pub struct Runner {
+    shared: Arc<Shared>,
+    orders: BTreeMap<FencingToken, watch::Sender<Orders>>,
+    events: mpsc::Receiver<Event>,
+    tasks: JoinSet<Option<FencingToken>>,
+}
+
+/// What happened to an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Its directory and payload are written.
+    Prepared {
+        /// Which lease.
+        token: FencingToken,
+    },
+    /// Nothing was started and nothing will be.
+    NeverStarted {
+        /// Which lease.
+        token: FencingToken,
+        /// Why, if no order to stop says it.
+        rule: &'static str,
+    },
+    /// Its process runs.
+    Started {
+        /// Which lease.
+        token: FencingToken,
+    },
+    /// Its end is in the spool.
+    Ended {
+        /// Which lease.
+        token: FencingToken,
+        /// Its job.
+        job: String,
+        /// Which report. `Returned` is told once its tree is gone.
+        end: End,
+    },
+    /// Nothing is left of its tree.
+    Reaped {
+        /// Which lease.
+        token: FencingToken,
+    },
+    /// Its tree is still there 60 s after it should be gone.
+    Unkillable {
+        /// Which lease.
+        token: FencingToken,
+    },
+}
+
+/// Why the runner cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A task of it ended early: a bug. What it held runs on under its shim, until its deadlines.
+    #[error("the task of an attempt ended early")]
+    Task(#[source] JoinError),
+    /// What an earlier agent left cannot be read.
+    #[error("cannot find out what an earlier agent left")]
+    Leftovers(#[source] leftovers::Error),
+}
+
+/// What every task of the runner shares.
+#[derive(Debug)]
+struct Shared {
+    options: Options,
+    spool: Arc<Spool>,
+    /// The inline limit of results, as the server named it.
+    max_result: AtomicU64,
+    events: mpsc::Sender<Event>,
+}
+
+/// What an attempt is to do: a level, not a queue, so it is never full and never old.
+#[derive(Clone, Copy, Debug, Default)]
+struct Orders {
+    /// It may start.
+    start: bool,
+    /// By when its tree must be gone.
+    gone_by: Mono,
+    /// It will never start.
+    abandon: bool,
+    /// It is to stop.
+    stop: Option<Stop>,
+}
+
+impl Runner {
+    /// Looks at what an earlier agent left, begins to kill what still lives, and spools what has ended. Ends when
+    /// everything is known, not when everything is gone.
+    ///
+    /// # Errors
+    /// If that cannot be found out.
+    pub async fn start(options: Options, spool: Arc<Spool>) -> Result<(Self, Vec<Inherited>), Error> {
+        let (sender, events) = mpsc::channel(EVENTS);
+        let max_result = AtomicU64::new(DEFAULT_MAX_RESULT);
+        let shared = Arc::new(Shared { options, spool, max_result, events: sender });
+        let mut tasks = JoinSet::new();
+        let inherited = aftermath::begin(&shared, &mut tasks).await?;
+        Ok((Self { shared, orders: BTreeMap::new(), events, tasks }, inherited))
+    }
+
+    /// The next event.
+    ///
+    /// # Errors
+    /// If a task ended early. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Event, Error> {
+        loop {
+            tokio::select! {
+                // Cancel-safe: mpsc recv. It never ends, since `shared` has a sender.
+                Some(event) = self.events.recv() => return Ok(event),
+                // Cancel-safe: JoinSet join_next.
+                Some(ended) = self.tasks.join_next() => {
+                    if let Some(token) = ended.map_err(Error::Task)? {
+                        self.orders.remove(&token);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the directory and payload of a grant, and waits for orders.
+    pub fn prepare(&mut self, grant: Grant) {
+        let token = FencingToken(grant.token);
+        let (orders, receiver) = watch::channel(Orders::default());
+        self.orders.insert(token, orders);
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move {
+            attempt::run(shared, grant, receiver).await;
+            Some(token)
+        });
+    }
+
+    /// Starts a prepared attempt.
+    pub fn go(&self, token: FencingToken, gone_by: Mono) {
+        self.order(token, |orders| (orders.start, orders.gone_by) = (true, gone_by));
+    }
+
+    /// Moves a deadline.
+    pub fn extend(&self, token: FencingToken, gone_by: Mono) {
+        self.order(token, |orders| orders.gone_by = orders.gone_by.max(gone_by));
+    }
+
+    /// Stops a tree.
+    pub fn stop(&self, token: FencingToken, stop: Stop) {
+        self.order(token, |orders| orders.stop = Some(stop));
+    }
+
+    /// Removes what was prepared.
+    pub fn abandon(&self, token: FencingToken) {
+        self.order(token, |orders| orders.abandon = true);
+    }
+
+    /// Results above this are refused.
+    pub fn limit_results(&self, bytes: u64) {
+        self.shared.max_result.store(bytes.min(DEFAULT_MAX_RESULT), Ordering::Relaxed);
+    }
+
+    /// Waits until every task has ended: nothing runs, and every directory is removed.
+    ///
+    /// # Errors
+    /// If a task ended early.
+    pub async fn finish(mut self) -> Result<(), Error> {
+        self.events.close();
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.map_err(Error::Task)?;
+        }
+        Ok(())
+    }
+
+    fn order(&self, token: FencingToken, change: impl FnOnce(&mut Orders)) {
+        if let Some(orders) = self.orders.get(&token) {
+            orders.send_modify(change);
+        }
+    }
+}
+
+impl Shared {
+    /// Tells the session. It listens for as long as the agent lives; afterwards nobody wants to know.
+    async fn tell(&self, event: Event) {
+        drop(self.events.send(event).await);
+    }
+
+    /// Puts an end into the spool and tells the session.
+    async fn spool(self: &Arc<Self>, report: Report, end: End) -> Written {
+        let (token, job) = (FencingToken(report.token), report.job_id.clone());
+        let shared = Arc::clone(self);
+        let written = tokio::task::spawn_blocking(move || shared.spool.write(&report)).await;
+        self.tell(Event::Ended { token, job, end }).await;
+        written.unwrap_or(Written::InMemory)
+    }
+
+    fn max_result(&self) -> u64 {
+        self.max_result.load(Ordering::Relaxed)
+    }
+}

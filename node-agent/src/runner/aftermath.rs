@@ -1,0 +1,175 @@
+//! What an earlier agent left, in the runner's words: ends to spool, trees to wait for.
+//!
+//! Responsible for reporting each leftover exactly like an attempt of this agent, and for removing its directory. Not
+//! responsible for finding and killing it (`leftovers.rs`).
+//!
+//! Invariant: an end whose command had ended is in the spool before [`begin`] ends, so that Hello lists it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use tenure_proto::node::v1::Report;
+use tokio::task::JoinSet;
+
+use super::attempt::remove;
+use super::workspace::{Found, Memo, Workspace};
+use super::{Error, Event, Shared, outcome};
+use crate::holdings::{End, FencingToken};
+use crate::leftovers::{self, Change, Leftovers};
+use crate::output::Captured;
+use crate::shim::{Cause, ExitRecord, VERSION};
+use crate::spool::Written;
+
+/// A tree of an earlier agent that is being killed: held until it is reaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inherited {
+    /// Its lease.
+    pub token: FencingToken,
+    /// Its job.
+    pub job: String,
+    /// The node slots that it takes, as far as they are known.
+    pub slots: BTreeMap<String, u32>,
+}
+
+struct Left {
+    job: String,
+    workspace: Workspace,
+    memo: Option<Memo>,
+    /// Nothing of it ran: nothing is said of it.
+    silent: bool,
+}
+
+/// Scans, spools what had ended, and leaves a task behind that waits for the rest.
+pub(super) async fn begin(
+    shared: &Arc<Shared>,
+    tasks: &mut JoinSet<Option<FencingToken>>,
+) -> Result<Vec<Inherited>, Error> {
+    let options = leftovers::Options {
+        state_dir: shared.options.shim.state_dir.clone(),
+        attempts_dir: shared.options.attempts_dir.clone(),
+    };
+    let (found, killing) = leftovers::scan(&options).await.map_err(Error::Leftovers)?;
+    let mut inherited = Vec::new();
+    let mut left = BTreeMap::new();
+    for leftover in found {
+        let token = FencingToken(leftover.token);
+        let one = describe(&leftover.dir, leftover.job.clone(), &leftover.found).await;
+        if !one.silent {
+            let slots = one.memo.as_ref().map(|memo| memo.slots.clone()).unwrap_or_default();
+            inherited.push(Inherited { token, job: leftover.job, slots });
+        }
+        if let leftovers::Found::Ended(record) = leftover.found {
+            tracing::info!(lease.token = token.0, cause = record.cause.as_str(), "an attempt ended without its agent");
+            if outcome::end_of(&record, None) == End::Finished {
+                write(shared, finished(&one, *record, shared.max_result()).await).await;
+            }
+        }
+        left.insert(token, one);
+    }
+    if !inherited.is_empty() {
+        tracing::warn!(trees = inherited.len(), "an earlier agent left attempts; what lives of them is being killed");
+    }
+    let shared = Arc::clone(shared);
+    tasks.spawn(async move {
+        wait(shared, killing, left).await;
+        None
+    });
+    Ok(inherited)
+}
+
+async fn describe(dir: &Path, job: String, found: &leftovers::Found) -> Left {
+    let workspace = Workspace::at(dir);
+    let reader = workspace.clone();
+    let memo = tokio::task::spawn_blocking(move || reader.memo()).await.ok().flatten();
+    Left { job, workspace, memo, silent: matches!(found, leftovers::Found::NeverStarted) }
+}
+
+/// Follows the killing until nothing is left.
+async fn wait(shared: Arc<Shared>, mut killing: Leftovers, mut left: BTreeMap<FencingToken, Left>) {
+    let mut alarmed = BTreeSet::new();
+    while let Some(change) = killing.next().await {
+        match change {
+            Change::Unkillable { token } => {
+                let token = FencingToken(token);
+                if alarmed.insert(token) {
+                    tracing::error!(lease.token = token.0, "a tree of an earlier agent cannot be killed");
+                }
+                shared.tell(Event::Unkillable { token }).await;
+            }
+            Change::Gone { token, record } => {
+                let token = FencingToken(token);
+                if let Some(one) = left.remove(&token) {
+                    gone(&shared, token, one, record).await;
+                }
+            }
+        }
+    }
+}
+
+async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Option<Box<ExitRecord>>) {
+    if one.silent {
+        return remove(one.workspace).await;
+    }
+    let spool = Arc::clone(shared);
+    let known = tokio::task::spawn_blocking(move || spool.spool.contains(token)).await.unwrap_or(false);
+    let mut written = Written::Durable;
+    let mut returned = false;
+    if !known {
+        let record = record.map_or_else(|| nobody_saw(token, &one.job), |record| *record);
+        // The agent that should have held it died, and its shim was told to end: its node's fault, a loss.
+        let lost = record.cause == Cause::Terminated;
+        let record = if lost { ExitRecord { cause: Cause::Lost, ..record } } else { record };
+        let end = outcome::end_of(&record, None);
+        returned = end == End::Returned;
+        let report = match end {
+            End::Returned => outcome::returned(&record, None),
+            End::Finished => finished(&one, record, shared.max_result()).await,
+        };
+        written = shared.spool(report, end).await;
+    }
+    if !returned {
+        shared.tell(Event::Reaped { token }).await;
+    }
+    if written == Written::Durable {
+        remove(one.workspace).await;
+    }
+}
+
+async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
+    let (workspace, memo) = (one.workspace.clone(), one.memo.clone());
+    let fallback = outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()));
+    let report = tokio::task::spawn_blocking(move || {
+        let result = match (record.exit_code, memo) {
+            (Some(0), Some(memo)) => workspace.read_result(&memo, &record, limit),
+            (Some(0), None) => Found::Unreadable("nothing is known of its kind".to_owned()),
+            (Some(_) | None, _) => Found::Nothing,
+        };
+        outcome::finished(&record, result)
+    });
+    report.await.unwrap_or(fallback)
+}
+
+/// Spools without telling: nobody listens before the session starts, which begins with the spool.
+async fn write(shared: &Arc<Shared>, report: Report) {
+    let spool = Arc::clone(shared);
+    let written = tokio::task::spawn_blocking(move || spool.spool.write(&report)).await;
+    if written.is_err() {
+        tracing::error!("spooling an end ended early; it is tried again once its tree is gone");
+    }
+}
+
+fn nobody_saw(token: FencingToken, job: &str) -> ExitRecord {
+    ExitRecord {
+        version: VERSION,
+        job: job.to_owned(),
+        token: token.0,
+        cause: Cause::Lost,
+        exit_code: None,
+        signal: None,
+        error: "its agent and its shim died; what was left of it was killed".to_owned(),
+        ran_for: std::time::Duration::ZERO,
+        stdout: Captured::default(),
+        stderr: Captured::default(),
+    }
+}

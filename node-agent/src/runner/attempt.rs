@@ -1,0 +1,254 @@
+//! One attempt, as straight-line code: prepare, wait, start, watch, report, clean up.
+//!
+//! Responsible for the order of these. Not responsible for any decision about the lease: the orders come from the
+//! session, by a level that only rises.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_proto::node::v1::Grant;
+use tokio::sync::watch;
+use tracing::Instrument as _;
+
+use super::workspace::{Found, Memo, Workspace};
+use super::{Event, Orders, Shared, environment, outcome};
+use crate::clock::Mono;
+use crate::config::{self, Kind};
+use crate::holdings::{End, FencingToken, Stop, StopReason};
+use crate::shim::{self, ExitRecord, Shim, Spec};
+use crate::spool::Written;
+
+/// Without one the server would have none; it always sends one.
+const DEFAULT_HARD_LIMIT: Duration = Duration::from_secs(3_600);
+
+/// Runs one attempt to its end.
+pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiver<Orders>) {
+    let span = tracing::info_span!(
+        "attempt",
+        job.id = %grant.job_id,
+        job.kind = %grant.kind,
+        job.attempt = grant.attempt,
+        lease.token = grant.token
+    );
+    let attempt = Attempt {
+        token: FencingToken(grant.token),
+        workspace: Workspace::new(&shared.options.attempts_dir, grant.token),
+        shared,
+        orders,
+        told: Told::default(),
+        in_memory: false,
+    };
+    attempt.run(grant).instrument(span).await;
+}
+
+struct Attempt {
+    token: FencingToken,
+    workspace: Workspace,
+    shared: Arc<Shared>,
+    orders: watch::Receiver<Orders>,
+    told: Told,
+    /// Whether its end could not be written to the disk.
+    in_memory: bool,
+}
+
+/// What the shim was told already.
+#[derive(Default)]
+struct Told {
+    gone_by: Mono,
+    stop: Option<Stop>,
+}
+
+enum Input {
+    Shim(Option<shim::Event>),
+    Orders,
+}
+
+impl Attempt {
+    async fn run(mut self, mut grant: Grant) {
+        let Some(kind) = self.shared.options.kinds.get(&grant.kind).cloned() else {
+            return self.give_up("kind").await;
+        };
+        let user = kind.user.clone().filter(|user| user.uid != rustix::process::geteuid().as_raw());
+        let account = kind.user.clone().unwrap_or_else(config::own_account);
+        let memo = Memo { slots: grant.slots.clone(), result: kind.result, uid: account.uid };
+        let (workspace, remembered) = (self.workspace.clone(), memo.clone());
+        let prepared = tokio::task::spawn_blocking(move || {
+            let prepared = workspace.prepare(&grant, &remembered, user.as_ref());
+            grant.payload.clear(); // It is on the disk; the memory is free while the attempt runs.
+            (grant, prepared)
+        });
+        let grant = match prepared.await {
+            Ok((grant, Ok(()))) => grant,
+            Ok((_, Err(error))) => {
+                tracing::warn!(%error, "the directory of an attempt cannot be made; its grant is given back");
+                return self.give_up("workdir").await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "preparing an attempt ended early; its grant is given back");
+                return self.give_up("workdir").await;
+            }
+        };
+        self.shared.tell(Event::Prepared { token: self.token }).await;
+        if !self.may_start().await {
+            return self.give_up("draining").await;
+        }
+        let spec = self.spec(&grant, &kind, &account);
+        match Shim::start(&self.shared.options.shim, spec).await {
+            Ok(shim) => self.watch(shim, kind.grace, &memo).await,
+            Err(error) => {
+                let error = crate::Chain(&error).to_string();
+                tracing::warn!(error, "the shim of an attempt cannot be started; its grant is given back");
+                self.give_up("shim").await;
+            }
+        }
+    }
+
+    /// Waits for the order to start. False: it is never to start, or nobody gives orders any more.
+    async fn may_start(&mut self) -> bool {
+        let decided = self.orders.wait_for(|orders| orders.start || orders.abandon || orders.stop.is_some()).await;
+        decided.is_ok_and(|orders| orders.start && !orders.abandon && orders.stop.is_none())
+    }
+
+    fn spec(&mut self, grant: &Grant, kind: &Kind, account: &config::Account) -> Spec {
+        let options = &self.shared.options;
+        let env = environment::build(grant, kind, account, &self.workspace, |name| std::env::var(name).ok());
+        let mut argv = kind.command.clone();
+        if let (Some(first), Some(program)) = (argv.first_mut(), options.programs.get(&grant.kind)) {
+            *first = program.to_string_lossy().into_owned();
+        }
+        self.told.gone_by = self.orders.borrow_and_update().gone_by;
+        let length = |field: Option<prost_types::Duration>| field.and_then(|length| length.try_into().ok());
+        Spec {
+            job: grant.job_id.clone(),
+            token: grant.token,
+            dir: self.workspace.dir().to_owned(),
+            argv,
+            env,
+            workdir: kind.workdir.clone().unwrap_or_else(|| self.workspace.work()),
+            stdin: Some(self.workspace.payload()),
+            user: kind.user.as_ref().map(|user| shim::User {
+                uid: user.uid,
+                gid: user.gid,
+                groups: user.groups.clone(),
+            }),
+            limits: kind.limits.clone(),
+            clock: options.clock,
+            grace: kind.grace,
+            lease: length(grant.lease).unwrap_or_default(),
+            hard_time_limit: length(grant.hard_time_limit).unwrap_or(DEFAULT_HARD_LIMIT),
+            gone_by: self.told.gone_by,
+        }
+    }
+
+    /// Starts the command and follows it until its tree is gone.
+    async fn watch(mut self, mut shim: Shim, grace: Duration, memo: &Memo) {
+        self.follow_orders(&mut shim, grace);
+        if let Err(error) = shim.go() {
+            // `next` brings the consequence.
+            tracing::warn!(error = %crate::Chain(&error), "the shim of an attempt is gone before its start");
+        }
+        let mut returning = None;
+        loop {
+            let input = tokio::select! {
+                // Cancel-safe, as documented there.
+                event = shim.next() => Input::Shim(event),
+                // Cancel-safe: watch changed. A sender that is gone gives no more orders.
+                Ok(()) = self.orders.changed() => Input::Orders,
+            };
+            match input {
+                Input::Orders => self.follow_orders(&mut shim, grace),
+                Input::Shim(Some(shim::Event::Started { .. })) => {
+                    self.shared.tell(Event::Started { token: self.token }).await;
+                }
+                Input::Shim(Some(shim::Event::Ended(record))) => match outcome::end_of(&record, self.reason()) {
+                    End::Returned => returning = Some(record),
+                    End::Finished => self.finish(*record, memo).await,
+                },
+                Input::Shim(Some(shim::Event::Unkillable)) => {
+                    tracing::error!("the tree of an attempt cannot be killed; its slots stay taken");
+                    self.shared.tell(Event::Unkillable { token: self.token }).await;
+                }
+                Input::Shim(Some(shim::Event::Reaped) | None) => break,
+            }
+        }
+        if let Some(record) = returning {
+            let written = self.shared.spool(outcome::returned(&record, self.reason()), End::Returned).await;
+            return self.clean_up(written).await;
+        }
+        let written = if self.in_memory { Written::InMemory } else { Written::Durable };
+        self.shared.tell(Event::Reaped { token: self.token }).await;
+        self.clean_up(written).await;
+    }
+
+    async fn finish(&mut self, record: ExitRecord, memo: &Memo) {
+        let (workspace, memo, limit) = (self.workspace.clone(), memo.clone(), self.shared.max_result());
+        let report = tokio::task::spawn_blocking(move || {
+            let result = match record.exit_code {
+                Some(0) => workspace.read_result(&memo, &record, limit),
+                Some(_) | None => Found::Nothing,
+            };
+            outcome::finished(&record, result)
+        });
+        match report.await {
+            Ok(report) => {
+                let written = self.shared.spool(report, End::Finished).await;
+                self.in_memory = written == Written::InMemory;
+            }
+            Err(error) => tracing::error!(%error, "reading a result ended early; its attempt will be a loss"),
+        }
+    }
+
+    /// Brings the shim up to the present orders.
+    fn follow_orders(&mut self, shim: &mut Shim, grace: Duration) {
+        let orders = *self.orders.borrow_and_update();
+        if orders.gone_by > self.told.gone_by {
+            self.told.gone_by = orders.gone_by;
+            self.note(shim.renew(orders.gone_by));
+        }
+        if let Some(stop) = orders.stop.filter(|&stop| self.told.stop != Some(stop)) {
+            self.told.stop = Some(stop);
+            let grace = if stop.at_once { Duration::ZERO } else { grace };
+            let reason = match stop.reason {
+                StopReason::Drained => shim::StopReason::Drained,
+                StopReason::NotLive | StopReason::Cancelled | StopReason::Unanswered | StopReason::Superseded => {
+                    shim::StopReason::Revoked
+                }
+            };
+            self.note(shim.stop(reason, grace));
+        }
+    }
+
+    fn note(&self, told: Result<(), shim::Error>) {
+        if let Err(error) = told {
+            // Its end is on its way, or the next event says that it died.
+            tracing::debug!(error = %crate::Chain(&error), "an order did not reach its shim");
+        }
+    }
+
+    fn reason(&self) -> Option<StopReason> {
+        self.told.stop.map(|stop| stop.reason)
+    }
+
+    /// Ends an attempt that never started.
+    async fn give_up(self, rule: &'static str) {
+        let token = self.token;
+        let shared = Arc::clone(&self.shared);
+        self.clean_up(Written::Durable).await;
+        shared.tell(Event::NeverStarted { token, rule }).await;
+    }
+
+    /// Removes the directory. A report that is in memory only leaves it: the exit record in it outlives a crash.
+    async fn clean_up(self, written: Written) {
+        if written == Written::Durable {
+            remove(self.workspace).await;
+        }
+    }
+}
+
+/// Removes a workspace. What cannot be removed now is looked at by the next agent.
+pub(super) async fn remove(workspace: Workspace) {
+    let removed = tokio::task::spawn_blocking(move || workspace.remove()).await;
+    if let Ok(Err(error)) = removed {
+        tracing::warn!(%error, "the directory of an attempt cannot be removed");
+    }
+}

@@ -1,0 +1,110 @@
+//! The environment of a command: what the agent sets, what the node file names, and nothing else.
+//!
+//! Responsible for every variable that a job sees. Not responsible for the shim's own tag.
+//!
+//! Invariant: nothing of the payload, and nothing of the agent's environment that the kind does not name.
+
+use std::path::Path;
+
+use tenure_proto::node::v1::Grant;
+
+use super::workspace::Workspace;
+use crate::config::{Account, Kind};
+
+/// All variables. A later one of the same name wins, and the agent's own come last.
+pub(super) fn build(
+    grant: &Grant,
+    kind: &Kind,
+    account: &Account,
+    workspace: &Workspace,
+    own: impl Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut variables = vec![
+        ("PATH".to_owned(), kind.path().to_owned()),
+        ("HOME".to_owned(), text(&account.home)),
+        ("USER".to_owned(), account.name.clone()),
+        ("LOGNAME".to_owned(), account.name.clone()),
+        ("LANG".to_owned(), "C.UTF-8".to_owned()),
+    ];
+    let mut set = |name: &str, value: String| {
+        variables.retain(|(other, _)| other != name);
+        variables.push((name.to_owned(), value));
+    };
+    for name in &kind.env_from {
+        if let Some(value) = own(name) {
+            set(name, value);
+        }
+    }
+    for (name, value) in &kind.env {
+        set(name, value.clone());
+    }
+    set("TENURE_JOB_ID", grant.job_id.clone());
+    set("TENURE_KIND", grant.kind.clone());
+    set("TENURE_ATTEMPT", grant.attempt.to_string());
+    set("TENURE_IDEMPOTENCY_KEY", grant.idempotency_key.clone());
+    set("TENURE_FENCE", grant.token.to_string());
+    set("TENURE_TENANT", grant.tenant.clone());
+    set("TENURE_RESULT", text(&workspace.result()));
+    set("TENURE_WORKDIR", text(&workspace.work()));
+    if !grant.parent_id.is_empty() {
+        set("TENURE_PARENT_ID", grant.parent_id.clone());
+    }
+    if !grant.traceparent.is_empty() {
+        set("TRACEPARENT", grant.traceparent.clone());
+    }
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::config::{NodeFile, Overrides};
+
+    #[test]
+    fn a_job_sees_what_the_agent_and_its_kind_set_and_nothing_else() {
+        let text = "name = \"a\"\nserver = \"http://127.0.0.1:1\"\nallow_root = true\n[kinds.qa]\ncommand = [\"sh\"]\n\
+            env = { PATH = \"/opt/bin\", MODE = \"x\" }\nenv_from = [\"TOKEN\", \"UNSET\"]\n";
+        let file = NodeFile::parse(text, Path::new("node.toml")).unwrap();
+        let config = file.validate(Overrides { data: Some("/tmp".into()), ..Overrides::default() }).unwrap();
+        let grant = Grant {
+            job_id: "j".to_owned(),
+            token: 9,
+            kind: "qa".to_owned(),
+            attempt: 2,
+            idempotency_key: "key".to_owned(),
+            tenant: "t".to_owned(),
+            payload: "secret".into(),
+            ..Grant::default()
+        };
+        let account = Account { name: "qa".to_owned(), uid: 1, gid: 1, groups: vec![], home: "/home/qa".into() };
+        let own = BTreeMap::from([("TOKEN", "from the agent"), ("HOME", "not this"), ("SECRET", "nor this")]);
+        let workspace = Workspace::new(Path::new("/attempts"), 9);
+        let variables = build(&grant, &config.kinds["qa"], &account, &workspace, |name| {
+            own.get(name).map(|&value| value.to_owned())
+        });
+        let lines: Vec<_> = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            lines,
+            [
+                "HOME=/home/qa",
+                "USER=qa",
+                "LOGNAME=qa",
+                "LANG=C.UTF-8",
+                "TOKEN=from the agent",
+                "MODE=x",
+                "PATH=/opt/bin",
+                "TENURE_JOB_ID=j",
+                "TENURE_KIND=qa",
+                "TENURE_ATTEMPT=2",
+                "TENURE_IDEMPOTENCY_KEY=key",
+                "TENURE_FENCE=9",
+                "TENURE_TENANT=t",
+                "TENURE_RESULT=/attempts/9/io/result",
+                "TENURE_WORKDIR=/attempts/9/work",
+            ]
+        );
+    }
+}

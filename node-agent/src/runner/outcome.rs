@@ -1,0 +1,226 @@
+//! How an attempt ended, in the protocol's words. Pure.
+//!
+//! Responsible for turning an exit record, a result and an order to stop into the report that the server stores. Not
+//! responsible for what the outcome means to the job: the server counts.
+//!
+//! Invariant: an attempt that ended for a reason neither its own nor its node's is a return.
+
+use serde::de::IgnoredAny;
+use tenure_proto::node::v1::{Finished, FinishedOutcome, Report, ResultBytes, Returned, report::Event};
+
+use super::workspace::Found;
+use crate::holdings::{End, StopReason};
+use crate::shim::{Cause, ExitRecord};
+
+/// The longest error text, in bytes.
+const LONGEST_ERROR: usize = 4 * 1024;
+
+/// Which report an end will become. `Returned` has to wait until the tree is gone.
+pub(super) fn end_of(record: &ExitRecord, stop: Option<StopReason>) -> End {
+    match record.cause {
+        Cause::CutOff | Cause::Drained | Cause::Terminated => End::Returned,
+        Cause::Revoked => match stop {
+            Some(StopReason::Unanswered | StopReason::Superseded | StopReason::Drained) => End::Returned,
+            Some(StopReason::NotLive | StopReason::Cancelled) | None => End::Finished,
+        },
+        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Limit | Cause::Spawn | Cause::Lost => End::Finished,
+    }
+}
+
+/// `returned{started}`: it was stopped, and its tree is gone.
+pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>) -> Report {
+    let rule = match (record.cause, stop) {
+        (Cause::CutOff, _) => "cut_off",
+        (Cause::Terminated, _) => "terminated",
+        (_, Some(stop)) => stop.rule(),
+        (_, None) => "draining",
+    };
+    let returned = Returned { rule: rule.to_owned(), started: true, ..Returned::default() };
+    report(record, Event::Returned(returned))
+}
+
+/// `finished`: its command has ended, and `result` was found.
+pub(super) fn finished(record: &ExitRecord, result: Found) -> Report {
+    let outcome = match record.cause {
+        Cause::Exit if record.exit_code == Some(0) => return succeeded(record, result),
+        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Spawn => FinishedOutcome::Failed,
+        Cause::Limit => FinishedOutcome::TimedOut,
+        Cause::Revoked => FinishedOutcome::Revoked,
+        Cause::CutOff | Cause::Drained | Cause::Terminated | Cause::Lost => FinishedOutcome::Lost,
+    };
+    let error = match record.signal.filter(|_| record.cause == Cause::Signal) {
+        Some(signal) => format!("ended by {}{}", signal_name(signal), after(&record.error)),
+        None => record.error.clone(),
+    };
+    report(record, Event::Finished(describe(record, outcome, record.cause.as_str(), error)))
+}
+
+fn succeeded(record: &ExitRecord, result: Found) -> Report {
+    let finished = match result {
+        Found::Nothing => describe(record, FinishedOutcome::Succeeded, "exit", String::new()),
+        Found::Bytes(bytes) => {
+            let content_type = guess(&bytes).to_owned();
+            let result = Some(ResultBytes { data: bytes.into(), content_type });
+            Finished { result, ..describe(record, FinishedOutcome::Succeeded, "exit", String::new()) }
+        }
+        Found::TooLarge { limit } => {
+            let error = format!("the result is larger than the inline limit of {limit} bytes: store it elsewhere and return a reference");
+            describe(record, FinishedOutcome::FailedPermanent, "result_too_large", error)
+        }
+        Found::Unreadable(why) => {
+            let error = format!("the result cannot be read: {why}");
+            describe(record, FinishedOutcome::Failed, "result_unreadable", error)
+        }
+    };
+    report(record, Event::Finished(finished))
+}
+
+fn describe(record: &ExitRecord, outcome: FinishedOutcome, cause: &str, error: String) -> Finished {
+    Finished {
+        outcome: outcome.into(),
+        exit_code: record.exit_code,
+        signal: record.signal,
+        cause: cause.to_owned(),
+        error: cut(error),
+        retry_after: None,
+        result: None,
+        ran_for: prost_types::Duration::try_from(record.ran_for).ok(),
+    }
+}
+
+fn report(record: &ExitRecord, event: Event) -> Report {
+    Report { job_id: record.job.clone(), token: record.token, event: Some(event) }
+}
+
+/// A media type that a reader can do something with.
+fn guess(bytes: &[u8]) -> &'static str {
+    if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+        "application/json"
+    } else if std::str::from_utf8(bytes).is_ok() {
+        "text/plain; charset=utf-8"
+    } else {
+        "application/octet-stream"
+    }
+}
+
+/// At most [`LONGEST_ERROR`] bytes, between two characters.
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(LONGEST_ERROR));
+    text
+}
+
+fn after(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        12 => "SIGUSR2",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::output::Captured;
+
+    fn record(cause: Cause) -> ExitRecord {
+        ExitRecord {
+            version: crate::shim::VERSION,
+            job: "j".to_owned(),
+            token: 1,
+            cause,
+            exit_code: None,
+            signal: None,
+            error: "last words".to_owned(),
+            ran_for: Duration::from_secs(2),
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+        }
+    }
+
+    fn exit(code: i32) -> ExitRecord {
+        ExitRecord { exit_code: Some(code), ..record(Cause::Exit) }
+    }
+
+    fn words(report: &Report) -> String {
+        match report.event.as_ref().unwrap() {
+            Event::Finished(finished) => {
+                let outcome = finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_");
+                format!("{outcome} {} {}", finished.cause, finished.error)
+            }
+            Event::Returned(returned) => format!("returned {} {}", returned.rule, returned.started),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn exit_codes_and_signals_have_their_outcome() {
+        assert_eq!(words(&finished(&exit(0), Found::Nothing)), "SUCCEEDED exit ");
+        assert_eq!(words(&finished(&exit(3), Found::Nothing)), "FAILED exit last words");
+        let signalled = ExitRecord { signal: Some(11), ..record(Cause::Signal) };
+        assert_eq!(words(&finished(&signalled, Found::Nothing)), "FAILED signal ended by SIGSEGV: last words");
+        assert_eq!(words(&finished(&record(Cause::Limit), Found::Nothing)), "TIMED_OUT limit last words");
+        assert_eq!(words(&finished(&record(Cause::Spawn), Found::Nothing)), "FAILED spawn last words");
+        assert_eq!(words(&finished(&record(Cause::Lost), Found::Nothing)), "LOST lost last words");
+    }
+
+    #[test]
+    fn a_result_comes_with_a_success_and_its_limit_is_named() {
+        let report = finished(&exit(0), Found::Bytes(b"{\"a\": 1}".to_vec()));
+        let Some(Event::Finished(Finished { result: Some(result), .. })) = report.event else { panic!() };
+        assert_eq!(result.content_type, "application/json");
+        let report = finished(&exit(0), Found::TooLarge { limit: 262_144 });
+        assert!(words(&report).starts_with("FAILED_PERMANENT result_too_large"), "{}", words(&report));
+        assert!(words(&report).contains("262144"));
+        assert_eq!(guess(b"plain"), "text/plain; charset=utf-8");
+        assert_eq!(guess(&[0xff]), "application/octet-stream");
+    }
+
+    #[test]
+    fn what_was_stopped_for_no_fault_of_its_own_is_a_return() {
+        let cases = [
+            (Cause::CutOff, None, "returned cut_off true"),
+            (Cause::Drained, Some(StopReason::Drained), "returned draining true"),
+            (Cause::Revoked, Some(StopReason::Unanswered), "returned unanswered true"),
+            (Cause::Terminated, None, "returned terminated true"),
+        ];
+        for (cause, stop, expected) in cases {
+            assert_eq!(end_of(&record(cause), stop), End::Returned);
+            assert_eq!(words(&returned(&record(cause), stop)), expected);
+        }
+        let cancelled = record(Cause::Revoked);
+        assert_eq!(end_of(&cancelled, Some(StopReason::Cancelled)), End::Finished);
+        assert_eq!(words(&finished(&cancelled, Found::Nothing)), "REVOKED revoked last words");
+        // It had ended by itself before the order reached it.
+        assert_eq!(end_of(&exit(0), Some(StopReason::Drained)), End::Finished);
+    }
+
+    #[test]
+    fn a_long_error_is_cut_between_characters() {
+        let long = ExitRecord { error: "é".repeat(LONGEST_ERROR), ..exit(1) };
+        let Some(Event::Finished(finished)) = finished(&long, Found::Nothing).event else { panic!() };
+        assert_eq!(finished.error.len(), LONGEST_ERROR);
+    }
+}
