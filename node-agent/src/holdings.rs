@@ -183,6 +183,11 @@ impl Holdings {
         self.seen
     }
 
+    /// The server's Welcome is about to be applied. What came before it was decided without our Hello and is dropped.
+    pub fn receive_first(&mut self, seq: u64) {
+        self.seen = seq;
+    }
+
     /// A message of the server is about to be applied; its number has to follow the one before.
     pub fn receive(&mut self, seq: u64) -> Result<(), Violation> {
         if seq != self.seen + 1 {

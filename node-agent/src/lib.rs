@@ -1,3 +1,300 @@
-//! tenure-node-agent: capacity, pressure and processes of one machine.
+//! The node agent: it offers what one machine has, and runs what it is granted, under a lease.
+//!
+//! Responsible for everything on the node's side of the session: capacity, pressure, processes, reports. Not
+//! responsible for any decision of the scheduler; of the server it knows the wire alone.
+//!
+//! Invariants: at most its capacity of each slot runs; only what its own configuration names; once `reaped` is said no
+//! process of the attempt lives.
+//!
+//! Suggested reading order: [`holdings`] (what is held, and what follows), [`session`] (the loop), [`runner`] (one
+//! attempt), [`shim`] (its process), [`pressure`] (when not), [`spool`] and [`state_dir`] (what outlives the agent),
+//! [`config`].
 
 pub mod clock;
+pub mod config;
+pub mod exec_stage;
+pub mod holdings;
+pub mod host;
+pub mod leftovers;
+pub mod output;
+pub mod pressure;
+pub mod runner;
+pub mod session;
+pub mod shim;
+pub mod spool;
+pub mod state_dir;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::config::{Advertised, Config};
+use crate::holdings::Holdings;
+use crate::pressure::rules::KindFacts;
+use crate::runner::Runner;
+use crate::session::{Session, Status};
+use crate::spool::Spool;
+use crate::state_dir::StateDir;
+
+/// The first sample of the host may take this long; until then everything is closed.
+const FIRST_SAMPLE: Duration = Duration::from_secs(5);
+/// Where temporary files of jobs go, besides their own directories.
+const TEMPORARY: &str = "/tmp";
+
+/// What is not in the node file.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The clock of all deadlines. `tenure up`: [`Clock::Monotonic`], on both sides.
+    pub clock: Clock,
+    /// The executable that answers to `shim` and `exec-stage`. None: the present one.
+    pub exe: Option<PathBuf>,
+    /// The bound of the spool, in bytes. Default 1 GiB.
+    pub spool_max_bytes: u64,
+    /// Disk allocated in advance for reports, in bytes. Default 64 MiB.
+    pub spool_reserve_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let spool = spool::Options::new(PathBuf::new());
+        let (spool_max_bytes, spool_reserve_bytes) = (spool.max_bytes, spool.reserve_bytes);
+        Self { clock: Clock::default(), exe: None, spool_max_bytes, spool_reserve_bytes }
+    }
+}
+
+/// The agent of one node.
+#[derive(Debug)]
+pub struct Agent;
+
+/// An agent that runs. Dropped, it stops without waiting for anything; its shims go on until their deadlines.
+#[derive(Debug)]
+pub struct Running {
+    handle: Handle,
+    tasks: JoinSet<Ended>,
+    sampler: CancellationToken,
+}
+
+/// Asks and tells a running agent. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    status: watch::Receiver<Status>,
+    drain: CancellationToken,
+    at_once: CancellationToken,
+}
+
+/// How an agent stops. Either way nothing of it is left running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Jobs end or are returned: `drain_deadline` of the node file, then they are stopped.
+    Drain,
+    /// What runs is killed, as returns.
+    AtOnce,
+}
+
+/// Why an agent does not start, or has failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The state directory cannot be used.
+    #[error("the agent has no state directory")]
+    State(#[source] state_dir::Error),
+    /// The spool cannot be used.
+    #[error("the agent has no spool")]
+    Spool(#[source] spool::Error),
+    /// The rules on pressure are wrong.
+    #[error("the agent cannot watch its host")]
+    Pressure(#[source] pressure::Error),
+    /// What an earlier agent left cannot be dealt with.
+    #[error("the agent cannot run anything")]
+    Runner(#[source] runner::Error),
+    /// The present executable cannot be found.
+    #[error("the agent cannot find its own executable")]
+    Exe(#[source] std::io::Error),
+    /// The session cannot go on.
+    #[error("the agent failed")]
+    Session(#[source] session::Error),
+    /// A task ended early: a bug.
+    #[error("a task of the agent ended early")]
+    Task(#[source] JoinError),
+    /// The sampler ended while it was needed.
+    #[error("the agent no longer watches its host")]
+    SamplerEnded,
+}
+
+enum Ended {
+    Session(Result<(), session::Error>),
+    Sampler(Result<(), pressure::Error>),
+}
+
+impl Agent {
+    /// Takes the state directory, kills what an earlier agent left, and connects. `shutdown` drains, as
+    /// [`Stop::Drain`] does.
+    ///
+    /// # Errors
+    /// If the state directory is taken or unusable, or the rules on pressure are wrong.
+    pub async fn start(config: Config, options: Options, shutdown: CancellationToken) -> Result<Running, Error> {
+        let exe = options.exe.map_or_else(std::env::current_exe, Ok).map_err(Error::Exe)?;
+        let own = config::own_account().uid;
+        let users: Vec<u32> = config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
+        let shared = users.iter().any(|&uid| uid != own);
+        let machine = host::read(std::path::Path::new("/"));
+        let state = StateDir::open(&config.data, &machine.machine_id, shared).map_err(Error::State)?;
+        let host = host::read(&state.attempts());
+        let spool = spool::Options {
+            dir: state.spool(),
+            max_bytes: options.spool_max_bytes,
+            reserve_bytes: options.spool_reserve_bytes,
+        };
+        let spool = Arc::new(Spool::open(spool).map_err(Error::Spool)?);
+        let advertised = advertise(&config);
+        let (sampler, pressure) = watch_host(&config, options.clock, &state)?;
+        let runner = runner::Options {
+            shim: shim::Options { exe, state_dir: state.root().to_owned() },
+            attempts_dir: state.attempts(),
+            clock: options.clock,
+            kinds: config.kinds.clone(),
+            programs: advertised.programs.clone(),
+        };
+        let (runner, inherited) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
+        let graces: BTreeMap<_, _> =
+            advertised.programs.keys().filter_map(|name| Some((name.clone(), config.kinds.get(name)?.grace))).collect();
+        let longest_grace = graces.values().max().copied().unwrap_or_default();
+        let held = holdings::Options { slots: config.slots.clone(), kinds: graces, starts: config.starts };
+        let mut holdings = Holdings::new(held, spool.unstored(), state.max_epoch_seen());
+        for tree in inherited {
+            holdings.left_over(tree.token, &tree.job, tree.slots);
+        }
+        let (status_sender, status) = watch::channel(Status::default());
+        let at_once = CancellationToken::new();
+        let parts = session::Parts {
+            state,
+            holdings,
+            runner,
+            spool,
+            pressure: pressure.clone(),
+            at_once: at_once.clone(),
+            status: status_sender,
+        };
+        let session = session::Options {
+            name: config.name,
+            server: config.server,
+            slots: config.slots,
+            labels: config.labels,
+            kinds: advertised.programs.into_keys().collect(),
+            credits: config.credits,
+            host,
+            clock: options.clock,
+            drain_deadline: config.drain_deadline,
+            longest_grace,
+        };
+        let session = Session::new(session, parts, shutdown.clone());
+        let mut tasks = JoinSet::new();
+        let stop_sampler = CancellationToken::new();
+        let sampling = sampler.run(stop_sampler.clone());
+        tasks.spawn(async move { Ended::Sampler(sampling.await) });
+        tasks.spawn(async move {
+            // Until the first sample everything is closed: a Hello before it would only be followed by another.
+            drop(tokio::time::timeout(FIRST_SAMPLE, pressure.ready()).await);
+            Ended::Session(session.run().await)
+        });
+        let handle = Handle { status, drain: shutdown, at_once };
+        Ok(Running { handle, tasks, sampler: stop_sampler })
+    }
+}
+
+impl Running {
+    /// Asks and tells it.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// If it could not go on, or left something running.
+    pub async fn stopped(mut self) -> Result<(), Error> {
+        let mut ended = None;
+        while let Some(task) = self.tasks.join_next().await {
+            match task.map_err(Error::Task)? {
+                Ended::Session(result) => {
+                    ended = Some(result.map_err(Error::Session));
+                    self.sampler.cancel();
+                }
+                Ended::Sampler(result) => {
+                    result.map_err(Error::Pressure)?;
+                    if ended.is_none() {
+                        return Err(Error::SamplerEnded);
+                    }
+                }
+            }
+        }
+        ended.unwrap_or(Ok(()))
+    }
+}
+
+impl Handle {
+    /// How it is doing now.
+    pub fn status(&self) -> Status {
+        *self.status.borrow()
+    }
+
+    /// Returns once a server has said Welcome; false, if the agent ended before. Cancel-safe.
+    pub async fn connected(&self) -> bool {
+        self.status.clone().wait_for(|status| status.connected).await.is_ok()
+    }
+
+    /// Stops it. A drain can be hurried, and nothing can be taken back.
+    pub fn stop(&self, how: Stop) {
+        match how {
+            Stop::Drain => self.drain.cancel(),
+            Stop::AtOnce => self.at_once.cancel(),
+        }
+    }
+}
+
+/// The kinds whose program is there; a warning for each other.
+fn advertise(config: &Config) -> Advertised {
+    let advertised = config.advertised();
+    for (kind, why) in &advertised.missing {
+        tracing::warn!(job.kind = %kind, reason = %why, "this kind is not advertised");
+    }
+    advertised
+}
+
+fn watch_host(
+    config: &Config,
+    clock: Clock,
+    state: &StateDir,
+) -> Result<(pressure::Pressure, pressure::Handle), Error> {
+    let kinds = config.kinds.iter().map(|(name, kind)| {
+        let facts = KindFacts { uid: kind.user.as_ref().map(|user| user.uid), headroom: kind.headroom };
+        (name.clone(), facts)
+    });
+    let options = pressure::Options {
+        settings: config.pressure.clone(),
+        kinds: kinds.collect(),
+        dirs: vec![state.root().to_owned(), PathBuf::from(TEMPORARY)],
+        clock,
+        users: config::lookup_uid,
+    };
+    pressure::Pressure::new(options).map_err(Error::Pressure)
+}
+
+/// An error and its causes, in one line: the only way an error is logged.
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        for cause in std::iter::successors(self.0.source(), |error| error.source()) {
+            write!(f, ": {cause}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,496 @@
+//! The session with the server: `loop { connect; hello; serve; backoff }`.
+//!
+//! Responsible for one stream at a time, for what each message of the server sets in motion, and for coming back when
+//! the stream ends. Not responsible for what is held (`holdings.rs`) or run (`runner.rs`).
+//!
+//! Invariants: a Hello is composed only after the reader of the previous stream has ended; `seen` names only what was
+//! applied; whatever the stream does, this side goes on.
+
+mod backoff;
+mod link;
+mod local;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_proto::SESSION_PROTOCOL;
+use tenure_proto::node::v1::node_service_client::NodeServiceClient;
+use tenure_proto::node::v1::{Hello, NodeMessage, ServerMessage, Welcome, node_message, server_message::Body};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::Status as Refusal;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic_types::StatusExt as _;
+
+use self::backoff::Backoff;
+use self::link::{Link, OUTBOUND};
+use self::local::{Input, Local};
+use crate::clock::{Clock, Mono};
+use crate::holdings::{Holdings, StopReason, Violation};
+use crate::host::Host;
+use crate::pressure;
+use crate::runner::{self, Runner};
+use crate::spool::Spool;
+use crate::state_dir::{self, StateDir};
+
+/// A connection that takes longer is no connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that has not answered a Hello by then is asked again. A takeover may take some seconds.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(15);
+/// Between two HTTP/2 pings; without an answer to one for the second, the connection is gone.
+const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
+/// Of one message that is read. Servers send 1 MiB at most.
+const DECODE_LIMIT: usize = 4 << 20;
+/// Whatever the server says, a heartbeat goes no more and no less often than this.
+const HEARTBEAT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+/// At the agent's end, what was sent last gets this long to arrive.
+const CLOSING: Duration = Duration::from_secs(2);
+/// At the agent's end, the removal of directories may take this long.
+const TIDYING: Duration = Duration::from_secs(10);
+
+/// What a session says about its node.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The node's name.
+    pub name: String,
+    /// The server.
+    pub server: Uri,
+    /// Capacity by slot.
+    pub slots: BTreeMap<String, u32>,
+    /// Routing labels.
+    pub labels: BTreeMap<String, String>,
+    /// The kinds that run here.
+    pub kinds: Vec<String>,
+    /// Unaccepted grants that the node takes at once.
+    pub credits: u32,
+    /// What the host offers.
+    pub host: Host,
+    /// The clock of all deadlines.
+    pub clock: Clock,
+    /// How long running jobs may go on when the agent stops.
+    pub drain_deadline: Duration,
+    /// The longest grace of any kind.
+    pub longest_grace: Duration,
+}
+
+/// What a session works with.
+#[derive(Debug)]
+pub struct Parts {
+    /// The state directory.
+    pub state: StateDir,
+    /// What is held, leftovers of an earlier agent included.
+    pub holdings: Holdings,
+    /// What runs.
+    pub runner: Runner,
+    /// What waits for an answer.
+    pub spool: Arc<Spool>,
+    /// How the host feels.
+    pub pressure: pressure::Handle,
+    /// Ends the agent at once.
+    pub at_once: CancellationToken,
+    /// Where it is published how things are.
+    pub status: watch::Sender<Status>,
+}
+
+/// How the agent is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Whether a server has said Welcome on the present stream.
+    pub connected: bool,
+    /// Leases whose tree is not gone, or that may still start.
+    pub live: usize,
+    /// Whether the agent is ending.
+    pub draining: bool,
+}
+
+/// The component.
+#[derive(Debug)]
+pub struct Session {
+    options: Options,
+    local: Local,
+    state: StateDir,
+    backoff: Backoff,
+    heartbeat: Duration,
+    /// Hellos of this incarnation.
+    stream: u64,
+}
+
+/// Why the session, and with it the agent, cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// What runs cannot be followed any more.
+    #[error("the runner failed")]
+    Runner(#[source] runner::Error),
+    /// The identity cannot be kept.
+    #[error("the state directory failed")]
+    State(#[source] state_dir::Error),
+    /// The agent has ended, and trees live on.
+    #[error("these attempts could not be killed in time, by token: {tokens:?}")]
+    LeftRunning {
+        /// Their tokens.
+        tokens: Vec<u64>,
+    },
+}
+
+/// Why a stream is over.
+#[derive(Debug, thiserror::Error)]
+enum Over {
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] tonic::transport::Error),
+    #[error("the server did not answer in time")]
+    Silent,
+    #[error("the server ended the stream: {} {}", .0.code(), .0.message())]
+    Ended(Box<Refusal>),
+    #[error("the server closed the stream")]
+    Closed,
+    #[error("the server broke the protocol")]
+    Broken(#[source] Violation),
+    #[error("the server's message makes no sense")]
+    Senseless(#[source] wire::Senseless),
+    #[error("the server said Welcome twice")]
+    WelcomedTwice,
+    #[error("the agent ends")]
+    Stopped,
+    #[error("the agent failed")]
+    Failed(#[source] Error),
+}
+
+enum Served {
+    Server(Result<Option<ServerMessage>, Refusal>),
+    Local(Input),
+    Room,
+    Beat,
+}
+
+impl Session {
+    /// Puts the parts together. Nothing is said yet.
+    pub fn new(options: Options, parts: Parts, shutdown: CancellationToken) -> Self {
+        let local = Local {
+            holdings: parts.holdings,
+            runner: parts.runner,
+            spool: parts.spool,
+            readings: parts.pressure.watch(),
+            pressure: parts.pressure,
+            clock: options.clock,
+            drain: shutdown,
+            at_once: parts.at_once,
+            drain_deadline: options.drain_deadline,
+            longest_grace: options.longest_grace,
+            stopping: None,
+            spool_full: None,
+            spool_changes: 0,
+            status: parts.status,
+            errands: TaskTracker::new(),
+        };
+        let (state, backoff, heartbeat) = (parts.state, Backoff::default(), Duration::from_secs(1));
+        Self { options, local, state, backoff, heartbeat, stream: 0 }
+    }
+
+    /// Serves the server until the shutdown that [`Session::new`] was given is over: jobs have ended or were returned.
+    ///
+    /// # Errors
+    /// If the agent cannot go on, or ends and leaves something running.
+    pub async fn run(mut self) -> Result<(), Error> {
+        loop {
+            let mut welcomed = None;
+            let over = self.stream(&mut welcomed).await;
+            self.local.holdings.disconnected();
+            self.local.status.send_if_modified(|status| std::mem::take(&mut status.connected));
+            self.backoff.session_ended(welcomed, self.options.clock.now());
+            let pause = match over {
+                Over::Stopped => break,
+                Over::Failed(error) => return Err(error),
+                Over::Ended(refusal) if welcomed.is_none() && reason(&refusal) == "SUPERSEDED_SESSION" => {
+                    self.yield_instance().await
+                }
+                over => {
+                    tracing::warn!(error = %crate::Chain(&over), "the session is over");
+                    self.pause().await
+                }
+            };
+            match pause {
+                Err(Over::Stopped) => break,
+                Err(Over::Failed(error)) => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        let ended = self.local.may_end().unwrap_or(Ok(()));
+        self.local.errands.close();
+        self.local.errands.wait().await;
+        if ended.is_ok() {
+            match tokio::time::timeout(TIDYING, self.local.runner.finish()).await {
+                Ok(finished) => finished.map_err(Error::Runner)?,
+                Err(_) => tracing::warn!("directories of attempts are left for the next agent to remove"),
+            }
+        }
+        tracing::info!("the agent has ended");
+        ended
+    }
+
+    /// One stream from its connection to its end.
+    async fn stream(&mut self, welcomed: &mut Option<Mono>) -> Over {
+        let opened = async {
+            let channel = self.connect().await?;
+            self.hello(channel).await
+        };
+        match opened.await {
+            Ok(link) => {
+                *welcomed = Some(self.options.clock.now());
+                self.serve(link).await
+            }
+            Err(over) => over,
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Channel, Over> {
+        let endpoint = Endpoint::from(self.options.server.clone())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Some(PING.0))
+            .http2_keep_alive_interval(PING.0)
+            .keep_alive_timeout(PING.1)
+            .keep_alive_while_idle(true);
+        let connecting = async move { endpoint.connect().await };
+        self.meanwhile(connecting).await?.map_err(Over::Unreachable)
+    }
+
+    /// Says Hello and waits for Welcome. What comes before it is dropped, as it was decided without this Hello.
+    async fn hello(&mut self, channel: Channel) -> Result<Link, Over> {
+        let (outbound, queue) = mpsc::channel(OUTBOUND);
+        let hello = self.compose_hello();
+        let told_generation = hello.pressure.as_ref().map_or(0, |pressure| pressure.generation);
+        let seq = self.local.holdings.next_seq(self.options.clock.now());
+        let message = NodeMessage { seq, seen: 0, body: Some(node_message::Body::Hello(hello)) };
+        drop(outbound.try_send(message)); // The queue is empty.
+        let opening = async move {
+            let mut client = NodeServiceClient::new(channel).max_decoding_message_size(DECODE_LIMIT);
+            client.session(ReceiverStream::new(queue)).await
+        };
+        let opened = self.meanwhile(tokio::time::timeout(WELCOME_TIMEOUT, opening)).await?;
+        let mut inbound = opened.map_err(|_| Over::Silent)?.map_err(ended)?.into_inner();
+        let welcome = async {
+            loop {
+                let message = inbound.message().await.map_err(ended)?.ok_or(Over::Closed)?;
+                if let Some(Body::Welcome(welcome)) = message.body {
+                    return Ok((message.seq, welcome));
+                }
+            }
+        };
+        let welcome = self.meanwhile(tokio::time::timeout(WELCOME_TIMEOUT, welcome)).await?;
+        let (seq, welcome) = welcome.map_err(|_| Over::Silent)??;
+        self.local.holdings.receive_first(seq);
+        self.welcome(&welcome)?;
+        Ok(Link::new(outbound, inbound, told_generation))
+    }
+
+    fn compose_hello(&mut self) -> Hello {
+        self.stream += 1;
+        let now = self.options.clock.now();
+        let (held, unstored) = self.local.holdings.hello(now);
+        Hello {
+            node_name: self.options.name.clone(),
+            instance: self.state.instance().to_owned(),
+            boot_id: self.options.host.boot_id.clone(),
+            incarnation: self.state.incarnation(),
+            stream: self.stream,
+            protocol: SESSION_PROTOCOL,
+            features: Vec::new(),
+            labels: self.options.labels.clone(),
+            slots: self.options.slots.clone(),
+            kinds: self.options.kinds.clone(),
+            host: Some(wire::host(&self.options.host)),
+            pressure: Some(self.local.reading()),
+            max_epoch_seen: self.local.holdings.max_epoch_seen(),
+            held: held.into_iter().map(wire::held).collect(),
+            unstored: unstored.into_iter().map(wire::unstored).collect(),
+            credits: self.options.credits,
+            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn welcome(&mut self, welcome: &Welcome) -> Result<(), Over> {
+        let now = self.options.clock.now();
+        let renewed = wire::renewals(&welcome.renewed);
+        let holdings = &mut self.local.holdings;
+        holdings.welcomed(now, welcome.epoch, welcome.anchor_seq, &renewed).map_err(Over::Broken)?;
+        self.set_heartbeat(wire::length(welcome.heartbeat_interval));
+        self.backoff.set_bounds(wire::length(welcome.reconnect_min), wire::length(welcome.reconnect_max));
+        if welcome.max_result_bytes > 0 {
+            self.local.runner.limit_results(welcome.max_result_bytes);
+        }
+        for warning in &welcome.warnings {
+            tracing::warn!(name = warning, "the fleet does not declare this name of the node file");
+        }
+        self.keep_epoch();
+        self.local.settle();
+        self.local.status.send_if_modified(|status| !std::mem::replace(&mut status.connected, true));
+        tracing::info!(epoch = welcome.epoch, node.id = self.options.name, "the server said Welcome");
+        Ok(())
+    }
+
+    /// Reads, says, beats, until the stream or the agent is over.
+    async fn serve(&mut self, mut link: Link) -> Over {
+        let clock = self.options.clock;
+        let mut beat_at = clock.now() + self.heartbeat;
+        link.draining_due = self.local.stopping.is_some();
+        loop {
+            self.local.settle();
+            link.flush(&mut self.local).await;
+            if self.local.may_end().is_some() {
+                // What was said last has to arrive.
+                drop(tokio::time::timeout(CLOSING, link.close()).await);
+                return Over::Stopped;
+            }
+            let (room, wants_room) = (link.room(), link.wants_room(&self.local));
+            let served = tokio::select! {
+                // Cancel-safe, as documented there.
+                message = link.read() => Served::Server(message),
+                input = self.local.next() => Served::Local(input),
+                // Cancel-safe, as documented there.
+                () = room, if wants_room => Served::Room,
+                // Cancel-safe: the deadline stays.
+                () = clock.sleep_until(beat_at) => Served::Beat,
+            };
+            let applied = match served {
+                Served::Server(Ok(Some(message))) => self.apply(message),
+                Served::Server(Ok(None)) => Err(Over::Closed),
+                Served::Server(Err(refusal)) => Err(ended(refusal)),
+                Served::Local(input) => {
+                    link.draining_due |= matches!(input, Input::Drain | Input::AtOnce);
+                    self.local.apply(input).map_err(Over::Failed)
+                }
+                Served::Room => Ok(()),
+                Served::Beat => {
+                    link.beat_due = true;
+                    beat_at = clock.now() + self.heartbeat;
+                    Ok(())
+                }
+            };
+            if let Err(over) = applied {
+                return over;
+            }
+        }
+    }
+
+    fn apply(&mut self, message: ServerMessage) -> Result<(), Over> {
+        let now = self.options.clock.now();
+        let holdings = &mut self.local.holdings;
+        holdings.receive(message.seq).map_err(Over::Broken)?;
+        match message.body {
+            Some(Body::Welcome(_)) => return Err(Over::WelcomedTwice),
+            Some(Body::Grants(grants)) => {
+                for grant in grants.grants {
+                    let terms = wire::terms(&grant).map_err(Over::Senseless)?;
+                    self.local.granted(grants.anchor_seq, &terms, grant).map_err(Over::Broken)?;
+                }
+                self.keep_epoch();
+            }
+            Some(Body::Renewed(renewed)) => {
+                let leases = wire::renewals(&renewed.leases);
+                holdings.renewed(now, renewed.anchor_seq, &leases).map_err(Over::Broken)?;
+            }
+            Some(Body::Revoke(revoke)) => {
+                for lease in &revoke.leases {
+                    holdings.revoked(crate::holdings::FencingToken(lease.token), wire::stop_reason(lease.reason()));
+                }
+            }
+            Some(Body::Stored(stored)) => {
+                for answer in &stored.answers {
+                    if let Some((token, end, verdict)) = wire::answer(answer) {
+                        if !answer.cause.is_empty() {
+                            tracing::warn!(lease.token = token.0, reason = answer.cause, "a report came too late");
+                        }
+                        holdings.answered(token, end, verdict);
+                    }
+                }
+            }
+            Some(Body::Drain(drain)) => {
+                holdings.drain(now, now + wire::length(drain.deadline).unwrap_or_default(), false);
+            }
+            Some(Body::Configure(configure)) => {
+                self.set_heartbeat(wire::length(configure.heartbeat_interval));
+                if configure.credits_ceiling > 0 {
+                    self.options.credits = self.options.credits.min(configure.credits_ceiling);
+                }
+            }
+            // A noun of a newer server.
+            None => tracing::debug!(seq = message.seq, "an unknown message of the server is passed over"),
+        }
+        self.local.settle();
+        Ok(())
+    }
+
+    /// Waits before the next connection.
+    async fn pause(&mut self) -> Result<(), Over> {
+        let within = self.local.holdings.reconnect_within();
+        let wait = self.backoff.next(getrandom::u64().unwrap_or(0), within);
+        let (clock, until) = (self.options.clock, self.options.clock.now() + wait);
+        self.meanwhile(clock.sleep_until(until)).await
+    }
+
+    /// Another agent has our instance and is newer: stops all that is held, and becomes another instance.
+    async fn yield_instance(&mut self) -> Result<(), Over> {
+        tracing::error!("another agent uses this node's instance; everything is stopped, and a new instance made");
+        self.local.holdings.stop_all(StopReason::Superseded, true);
+        self.local.settle();
+        while self.local.holdings.live() > 0 && !self.only_unkillable() {
+            let input = self.local.next().await;
+            self.local.apply(input).map_err(Over::Failed)?;
+            if self.local.may_end().is_some() {
+                return Err(Over::Stopped);
+            }
+        }
+        self.state.renew_instance().map_err(|error| Over::Failed(Error::State(error)))?;
+        self.stream = 0;
+        self.pause().await
+    }
+
+    fn only_unkillable(&self) -> bool {
+        let held = self.local.holdings.heartbeat(self.options.clock.now());
+        held.iter().all(|listed| matches!(listed.phase, crate::holdings::Phase::Unkillable { .. }))
+    }
+
+    /// Waits for something of the stream while this side goes on. Stopped, if the agent ends first.
+    async fn meanwhile<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Over> {
+        let mut future = pin!(future);
+        loop {
+            if self.local.may_end().is_some() {
+                return Err(Over::Stopped);
+            }
+            let input = tokio::select! {
+                value = &mut future => return Ok(value),
+                // Cancel-safe, as documented there.
+                input = self.local.next() => input,
+            };
+            self.local.apply(input).map_err(Over::Failed)?;
+        }
+    }
+
+    fn set_heartbeat(&mut self, interval: Option<Duration>) {
+        if let Some(interval) = interval {
+            self.heartbeat = interval.clamp(HEARTBEAT.0, HEARTBEAT.1);
+        }
+    }
+
+    /// Keeps the highest epoch on the disk. It changes with a takeover only, so the write may block for a moment.
+    fn keep_epoch(&mut self) {
+        if let Err(error) = self.state.raise_epoch(self.local.holdings.max_epoch_seen()) {
+            tracing::error!(error = %crate::Chain(&error), "the highest epoch is kept in memory only");
+        }
+    }
+}
+
+fn ended(refusal: Refusal) -> Over {
+    Over::Ended(Box::new(refusal))
+}
+
+/// The reason in the details of an error; empty if it has none.
+fn reason(refusal: &Refusal) -> String {
+    refusal.get_details_error_info().map(|info| info.reason).unwrap_or_default()
+}
