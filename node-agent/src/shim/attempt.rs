@@ -1,0 +1,408 @@
+//! One attempt inside its shim: the command, its output, its end, and what it leaves behind.
+//!
+//! Responsible for starting the command through `exec-stage`, for draining its output, for signals to the tree and
+//! for the exit record. Not responsible for waiting (`keeper.rs`): `turn` does what can be done now and
+//! `wake_at` and `inputs` say what to wait for.
+//! Invariants: the child stands in the state file before it may execute the command; the record is written before
+//! `Ended`; `Reaped` follows two scans in a row that found nothing, zombies included.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, wait};
+
+use super::deadlines::{Deadlines, Due};
+use super::files::State;
+use super::spec::{Cause, ExitRecord, Spec, VERSION};
+use super::sweep::{Sweep, Verdict};
+use super::tag;
+use super::tree::{self, Identity, Tree};
+use super::wire::{Inbox, Notice, Opening};
+use crate::clock::Mono;
+use crate::exec_stage::{Answer, Plan};
+use crate::output::{Capture, Stream};
+
+/// How long after the end of the command its output may still come: whoever else holds a pipe open is not waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// For how long a record that the disk refuses is tried again, and how often.
+const RECORD_TRIES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(1));
+/// How many chunks of one stream are taken in one turn, so that a flood delays no deadline.
+const CHUNKS: usize = 16;
+
+/// One attempt that was let go.
+pub(super) struct Attempt {
+    spec: Spec,
+    tree: Tree,
+    deadlines: Deadlines,
+    /// Absent if not even the stage could be started.
+    child: Option<Identity>,
+    /// Open until the command is executed.
+    stage: Option<Stage>,
+    /// Why it could not start.
+    failed: Option<String>,
+    /// The command was executed.
+    running: bool,
+    stdout: Channel,
+    stderr: Channel,
+    end: Option<End>,
+    /// Members that got SIGTERM, each once.
+    asked: BTreeSet<Identity>,
+    sweep: Sweep,
+    oom_kills: u64,
+    told: Told,
+}
+
+/// The command is over.
+struct End {
+    at: Mono,
+    /// Absent: it never was a process.
+    status: Option<WaitStatus>,
+}
+
+/// What the agent has been told, and what stands on the disk.
+#[derive(Default)]
+struct Told {
+    ended: bool,
+    unkillable: bool,
+    reaped: bool,
+    /// A record that the disk has refused, and when to try again.
+    unwritten: Option<(Box<ExitRecord>, Mono)>,
+}
+
+/// Whether there is anything left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Something runs, or its end is not recorded.
+    Going,
+    /// Recorded and gone.
+    Over,
+}
+
+impl Attempt {
+    /// Starts the command. What fails here ends the attempt with the cause `spawn`.
+    pub(super) fn start(opening: &Opening, state: &mut State, now: Mono) -> Self {
+        let spec = opening.spec.clone();
+        let mut attempt = Self {
+            tree: Tree { zombies: true, ..state.tree() },
+            deadlines: Deadlines::new(now, spec.hard_time_limit, spec.grace, spec.lease, spec.gone_by),
+            child: None,
+            stage: None,
+            failed: None,
+            running: false,
+            stdout: Channel::new(&spec, Stream::Stdout),
+            stderr: Channel::new(&spec, Stream::Stderr),
+            end: None,
+            asked: BTreeSet::new(),
+            sweep: Sweep::new(now),
+            oom_kills: tree::oom_kills(),
+            told: Told::default(),
+            spec,
+        };
+        if let Err(error) = attempt.spawn(opening, state) {
+            attempt.failed = Some(error.to_string());
+            if attempt.child.is_none() {
+                attempt.end = Some(End { at: now, status: None });
+            }
+        }
+        attempt
+    }
+
+    /// Does all that can be done now. Answers what the agent should hear, in order.
+    pub(super) fn turn(&mut self, now: Mono) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let reaped_some = self.reap(now);
+        self.hear_stage(now, &mut notices);
+        self.stdout.drain();
+        self.stderr.drain();
+        self.obey_deadlines(now);
+        if self.end.is_some() || self.sweep.is_killing() {
+            self.sweep_up(now, reaped_some, &mut notices);
+        }
+        self.conclude(now, &mut notices);
+        notices
+    }
+
+    /// An order, or a signal to the shim.
+    pub(super) fn stop(&mut self, cause: Cause, grace: Duration, now: Mono) {
+        self.deadlines.stop(cause, grace, now);
+    }
+
+    /// The lease was renewed.
+    pub(super) fn renew(&mut self, gone_by: Mono) {
+        self.deadlines.renew(gone_by);
+    }
+
+    /// Whether anything is left to do.
+    pub(super) fn progress(&self) -> Progress {
+        if self.told.reaped && self.told.unwritten.is_none() { Progress::Over } else { Progress::Going }
+    }
+
+    /// When the next turn is due without input.
+    pub(super) fn wake_at(&self) -> Option<Mono> {
+        let last_words = self.end.as_ref().filter(|_| !self.told.ended).map(|end| end.at + LAST_WORDS);
+        let sweeps = (self.end.is_some() || self.sweep.is_killing()) && !self.sweep.is_gone();
+        let scan = sweeps.then(|| self.sweep.next_at());
+        let record = self.told.unwritten.as_ref().map(|(_, at)| *at);
+        [self.deadlines.wake_at(), last_words, scan, record].into_iter().flatten().min()
+    }
+
+    /// What to wait for being readable.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let stage = self.stage.as_ref().map(|stage| stage.socket.as_fd());
+        let pipes = [&self.stdout, &self.stderr].map(|channel| channel.pipe.as_ref().map(File::as_fd));
+        stage.into_iter().chain(pipes.into_iter().flatten())
+    }
+
+    fn spawn(&mut self, opening: &Opening, state: &mut State) -> io::Result<()> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let mut child = Command::new("/proc/self/exe")
+            .arg0("tenure")
+            .arg("exec-stage")
+            .env_clear()
+            .envs(self.spec.env.iter().map(|(name, value)| (name, value)))
+            .env(tag::VARIABLE, opening.tag.as_str())
+            .current_dir("/")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        self.stdout.open(child.stdout.take().map(OwnedFd::from))?;
+        self.stderr.open(child.stderr.take().map(OwnedFd::from))?;
+        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+        // It cannot be anybody else: only this process reaps it, and has not.
+        let identity = Identity::of(pid)?;
+        self.child = Some(identity);
+        state.child = Some(identity);
+        // The stage waits for its plan: if the state cannot be written it gets none and leaves.
+        state.write(&self.spec.dir)?;
+        let plan = Plan {
+            argv: self.spec.argv.clone(),
+            workdir: self.spec.workdir.clone(),
+            stdin: self.spec.stdin.clone(),
+            user: self.spec.user.clone(),
+            limits: self.spec.limits.clone(),
+            shim: getpid().as_raw_pid(),
+        };
+        let mut line = serde_json::to_vec(&plan)?;
+        line.push(b'\n');
+        (&socket).write_all(&line)?;
+        socket.set_nonblocking(true)?;
+        self.stage = Some(Stage { socket, inbox: Inbox::default(), executing: false, failed: None });
+        Ok(())
+    }
+
+    /// Takes every child that has ended, orphans included. Answers whether there was one.
+    fn reap(&mut self, now: Mono) -> bool {
+        let mut some = false;
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            some = true;
+            if self.end.is_none() && self.child.is_some_and(|child| child.pid == pid.as_raw_pid()) {
+                self.end = Some(End { at: now, status: Some(status) });
+                self.deadlines.clear_away(now);
+            }
+        }
+        some
+    }
+
+    fn hear_stage(&mut self, now: Mono, notices: &mut Vec<Notice>) {
+        let Some(stage) = &mut self.stage else { return };
+        let open = stage.hear();
+        if let Some(reason) = stage.failed.take() {
+            self.failed = Some(reason);
+        }
+        if open && self.end.is_none() {
+            return;
+        }
+        if stage.executing && self.failed.is_none() {
+            self.running = true;
+            self.deadlines.started(now);
+            let pid = self.child.map_or(0, |child| child.pid);
+            notices.push(Notice::Started { pid });
+        }
+        self.stage = None;
+    }
+
+    fn obey_deadlines(&mut self, now: Mono) {
+        match self.deadlines.due(now) {
+            Due::Nothing => {}
+            Due::Ask => self.ask(),
+            Due::Kill => self.sweep.kill(now),
+        }
+    }
+
+    /// SIGTERM to the whole tree: to the command's group in one stroke, to what has left it one by one.
+    fn ask(&mut self) {
+        let group = self.child.filter(|_| self.end.is_none()).and_then(|child| Pid::from_raw(child.pid));
+        for member in self.tree.members().unwrap_or_default() {
+            let in_group = group.is_some_and(|group| group.as_raw_pid() == member.group);
+            if self.asked.insert(member.identity) && !in_group {
+                ask_one(member.identity);
+            }
+        }
+        if let Some(group) = group {
+            // The command is not reaped, so the number is its own. What is stopped must wake up to hear it.
+            kill_process_group(group, Signal::TERM).ok();
+            kill_process_group(group, Signal::CONT).ok();
+        }
+    }
+
+    fn sweep_up(&mut self, now: Mono, reaped_some: bool, notices: &mut Vec<Notice>) {
+        match self.sweep.round(&self.tree, now, reaped_some) {
+            Verdict::Wait => {}
+            Verdict::Alive { members, unkillable } => {
+                for member in members.iter().filter(|member| !member.zombie) {
+                    if !self.sweep.is_killing() && self.asked.insert(member.identity) {
+                        ask_one(member.identity);
+                    }
+                }
+                if unkillable && !self.told.unkillable {
+                    self.told.unkillable = true;
+                    notices.push(Notice::Unkillable);
+                }
+            }
+            Verdict::Gone => {}
+        }
+    }
+
+    /// Writes the record once the output is complete, and says what is true by then.
+    fn conclude(&mut self, now: Mono, notices: &mut Vec<Notice>) {
+        let Some(end) = &self.end else { return };
+        let complete = self.stdout.pipe.is_none() && self.stderr.pipe.is_none();
+        if !self.told.ended && (complete || now >= end.at + LAST_WORDS) {
+            self.stdout.pipe = None;
+            self.stderr.pipe = None;
+            let record = Box::new(self.record(end));
+            self.told.ended = true;
+            self.told.unwritten = Some((record.clone(), now));
+            self.write_record(now);
+            notices.push(Notice::Ended(record));
+        }
+        self.write_record(now);
+        if self.told.ended && !self.told.reaped && self.sweep.is_gone() {
+            self.told.reaped = true;
+            notices.push(Notice::Reaped);
+        }
+    }
+
+    /// A disk that refuses the record is tried again for a while; the agent has it by the socket anyway.
+    fn write_record(&mut self, now: Mono) {
+        let Some((record, at)) = &self.told.unwritten else { return };
+        let Some(end) = &self.end else { return };
+        if now < *at {
+            return;
+        }
+        let (limit, pause) = RECORD_TRIES;
+        match record.write(&self.spec.dir) {
+            Err(error) if now < end.at + limit && error.kind() != io::ErrorKind::NotFound => {
+                self.told.unwritten = Some((record.clone(), now + pause))
+            }
+            // Written; or its directory is gone, or it was tried for long enough.
+            Ok(()) | Err(_) => self.told.unwritten = None,
+        }
+    }
+
+    fn record(&self, end: &End) -> ExitRecord {
+        let signal = end.status.and_then(WaitStatus::terminating_signal);
+        let cause = if self.failed.is_some() {
+            Cause::Spawn
+        } else if let Some(cause) = self.deadlines.cause() {
+            cause
+        } else if !self.running {
+            Cause::Spawn
+        } else if signal == Some(Signal::KILL.as_raw()) && tree::oom_kills() > self.oom_kills {
+            Cause::Oom
+        } else if signal.is_some() {
+            Cause::Signal
+        } else {
+            Cause::Exit
+        };
+        let error = match (&self.failed, self.running) {
+            (Some(reason), _) => reason.clone(),
+            (None, true) => self.stderr.capture.last_lines(),
+            (None, false) => "it was ended before its command could be executed".to_owned(),
+        };
+        ExitRecord {
+            version: VERSION,
+            job: self.spec.job.clone(),
+            token: self.spec.token,
+            cause,
+            exit_code: end.status.and_then(WaitStatus::exit_status).filter(|_| self.running),
+            signal: signal.filter(|_| self.running),
+            error,
+            ran_for: if self.running { end.at.since(self.deadlines.start()) } else { Duration::ZERO },
+            stdout: self.stdout.capture.captured(),
+            stderr: self.stderr.capture.captured(),
+        }
+    }
+}
+
+/// A process that has gone in the meantime needs no signal; one that may not be signalled is left to SIGKILL's rounds.
+fn ask_one(identity: Identity) {
+    if identity.signal(Signal::TERM).unwrap_or(false) {
+        identity.signal(Signal::CONT).ok();
+    }
+}
+
+/// The stage's end of the conversation.
+struct Stage {
+    socket: UnixStream,
+    inbox: Inbox,
+    executing: bool,
+    failed: Option<String>,
+}
+
+impl Stage {
+    /// Answers whether it is still open.
+    fn hear(&mut self) -> bool {
+        let open = self.inbox.fill(&self.socket).unwrap_or(false);
+        while let Ok(Some(answer)) = self.inbox.pop() {
+            match answer {
+                Answer::Executing => self.executing = true,
+                Answer::Failed(reason) => self.failed = Some(reason),
+            }
+        }
+        open
+    }
+}
+
+/// One stream of the command: its pipe and what is kept of it.
+struct Channel {
+    /// Absent before the start and after the end.
+    pipe: Option<File>,
+    capture: Capture,
+}
+
+impl Channel {
+    fn new(spec: &Spec, stream: Stream) -> Self {
+        Self { pipe: None, capture: Capture::new(&spec.dir, stream) }
+    }
+
+    fn open(&mut self, pipe: Option<OwnedFd>) -> io::Result<()> {
+        if let Some(pipe) = pipe {
+            rustix::io::ioctl_fionbio(&pipe, true)?;
+            self.pipe = Some(File::from(pipe));
+        }
+        Ok(())
+    }
+
+    /// Takes what is there, within bounds.
+    fn drain(&mut self) {
+        let mut chunk = [0; 65_536];
+        for _ in 0..CHUNKS {
+            let Some(pipe) = &mut self.pipe else { return };
+            match pipe.read(&mut chunk) {
+                Ok(0) => self.pipe = None,
+                Ok(count) => self.capture.push(chunk.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.pipe = None,
+            }
+        }
+    }
+}

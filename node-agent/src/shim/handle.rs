@@ -1,0 +1,373 @@
+//! The agent's half of a shim: starts it, talks to it, and steps in where it fails.
+//!
+//! Responsible for the process, its socket and the events; for killing the tree of a shim that died, and of one that
+//! is late (stopped by its own job, say). Not responsible for deadlines in the normal case: those are the shim's.
+//! Invariants: no method waits for the shim but `start` and `next`; `next` ends with `Reaped`, whatever happens.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::killer::{Killer, Word};
+use super::spec::{Cause, ExitRecord, Spec, StopReason, VERSION};
+use super::tag::Owner;
+use super::tree::{Identity, Tree};
+use super::wire::{Inbox, MESSAGE_LIMIT, Notice, Opening, Order, Outbox};
+use super::{Error, Event, Options};
+use crate::clock::Mono;
+use crate::output::Captured;
+
+/// A shim is ready in some milliseconds; on a host where it takes this long nothing should be started.
+const READY: Duration = Duration::from_secs(10);
+/// How long a shim may be late before the agent does its work, and then to tell of it.
+const LATE: Duration = Duration::from_secs(5);
+/// What the shim says in words when it fails, in the attempt directory.
+const ERRORS: &str = "shim.err";
+/// How much of it is quoted, in bytes.
+const QUOTE: usize = 512;
+
+/// One attempt, seen from the agent. Dropped early, the shim goes on alone until its own deadlines, or leaves if it
+/// was not told `go`.
+#[derive(Debug)]
+pub struct Shim {
+    spec: Spec,
+    tree: Tree,
+    child: Child,
+    socket: UnixStream,
+    inbox: Inbox,
+    outbox: Outbox,
+    phase: Phase,
+    /// Said, but not fetched by `next`.
+    events: VecDeque<Event>,
+    /// When the command was executed, as heard here.
+    started: Option<Mono>,
+    ended: bool,
+    unkillable: bool,
+    /// From when on the shim is late: everything should be gone by then.
+    late_at: Mono,
+}
+
+/// Where the conversation is.
+#[derive(Debug)]
+enum Phase {
+    /// The shim does what it should, as far as we know.
+    Talking,
+    /// It is late: the agent kills the tree beside it.
+    Helping(Killer),
+    /// The tree is dead and the shim, who should say so, has until then.
+    Waiting(Mono),
+    /// It is gone without `Reaped`: the agent kills what is left.
+    Clearing(Killer),
+    /// It has said `Reaped` and is about to end.
+    Leaving,
+    /// Everything is said.
+    Over,
+}
+
+/// What `next` woke up for.
+enum Input {
+    /// The socket can be read.
+    Readable,
+    /// The moment that the phase waits for.
+    Late,
+    /// The agent's own killing.
+    Killed(Word),
+    /// The shim's process has ended.
+    Left,
+}
+
+impl Shim {
+    /// Starts a shim and waits until it has written its `state` file. Nothing runs yet; dropped now, it leaves
+    /// without a trace but the file.
+    pub async fn start(options: &Options, spec: Spec) -> Result<Self, Error> {
+        let tag =
+            Owner::of(&options.state_dir).and_then(|owner| owner.tag(spec.token)).map_err(Error::Start)?;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(Error::Start)?;
+        ours.set_nonblocking(true).map_err(Error::Start)?;
+        let socket = UnixStream::from_std(ours).map_err(Error::Start)?;
+        let errors = fs::File::create(spec.dir.join(ERRORS)).map_err(Error::Start)?;
+        let child = Command::new(&options.exe)
+            .arg0("tenure")
+            .arg("shim")
+            .env_clear()
+            .current_dir("/")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .map_err(Error::Start)?;
+        // Its pid is its own as long as the child was not waited for.
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        let keeper = Identity::of(pid).map_err(Error::Start)?;
+        let uid = spec.user.as_ref().map(|user| user.uid);
+        let tree = Tree { tag: tag.clone(), keeper, uid, zombies: false };
+        let late_at = spec.gone_by;
+        let mut shim = Self {
+            spec,
+            tree,
+            child,
+            socket,
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            phase: Phase::Talking,
+            events: VecDeque::new(),
+            started: None,
+            ended: false,
+            unkillable: false,
+            late_at,
+        };
+        let opening = Opening { version: VERSION, tag, spec: shim.spec.clone() };
+        match timeout(READY, shim.open(&opening)).await {
+            Ok(Ok(())) => Ok(shim),
+            Ok(Err(error)) => Err(shim.not_ready(&error.to_string()).await),
+            Err(_) => Err(shim.not_ready("it said nothing in 10 s").await),
+        }
+    }
+
+    /// The shim's own process.
+    pub fn pid(&self) -> u32 {
+        self.tree.keeper.pid.unsigned_abs()
+    }
+
+    /// Starts the command. Call it once, after `accepted` was said.
+    pub fn go(&mut self) -> Result<(), Error> {
+        self.say(&Order::Go)
+    }
+
+    /// Moves `gone_by` (on the clock of the spec). Later ones win; an earlier one is ignored.
+    pub fn renew(&mut self, gone_by: Mono) -> Result<(), Error> {
+        if gone_by <= self.spec.gone_by {
+            return Ok(());
+        }
+        self.say(&Order::Renew { gone_by })?;
+        if self.late_at == self.spec.gone_by {
+            self.late_at = gone_by;
+        }
+        self.spec.gone_by = gone_by;
+        Ok(())
+    }
+
+    /// Stops the attempt: SIGTERM now, SIGKILL to the whole tree after `grace` (zero: at once). Repeating it
+    /// may only shorten the grace; the first reason stands. Before `go` it does nothing: drop the shim instead.
+    pub fn stop(&mut self, reason: StopReason, grace: Duration) -> Result<(), Error> {
+        self.late_at = self.late_at.min(self.spec.clock.now() + grace + LATE);
+        self.say(&Order::Stop { reason, grace })
+    }
+
+    /// The next event; `None` after `Reaped`. Cancel-safe. If the shim dies early, what it left is killed here:
+    /// `Ended` with [`Cause::Lost`] unless it had written a record, then `Reaped`.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let clock = self.spec.clock;
+            let input = match &mut self.phase {
+                Phase::Over => return None,
+                Phase::Talking => tokio::select! {
+                    _ = self.socket.readable() => Input::Readable, // cancel-safe: reads nothing
+                    () = clock.sleep_until(self.late_at) => Input::Late, // cancel-safe: a deadline
+                },
+                Phase::Helping(killer) => tokio::select! {
+                    _ = self.socket.readable() => Input::Readable, // cancel-safe: reads nothing
+                    word = killer.next() => Input::Killed(word), // cancel-safe: mpsc recv
+                },
+                Phase::Waiting(until) => tokio::select! {
+                    _ = self.socket.readable() => Input::Readable, // cancel-safe: reads nothing
+                    () = clock.sleep_until(*until) => Input::Late, // cancel-safe: a deadline
+                },
+                Phase::Clearing(killer) => Input::Killed(killer.next().await), // cancel-safe: mpsc recv
+                Phase::Leaving => {
+                    // Cancel-safe: waiting for a child again is the same wait. A shim that does not leave though
+                    // its tree is gone keeps nothing; the runtime reaps it later.
+                    timeout(LATE, self.child.wait()).await.ok();
+                    Input::Left
+                }
+            };
+            self.decide(input);
+        }
+    }
+
+    /// What follows from an input.
+    fn decide(&mut self, input: Input) {
+        match input {
+            Input::Readable => self.hear(),
+            Input::Late => match self.phase {
+                // It has told the tree's end with the same words for too long: it is stopped, or stuck.
+                Phase::Waiting(_) => self.clear(),
+                _ => self.help(),
+            },
+            Input::Killed(Word::Unkillable) => {
+                if !self.unkillable {
+                    self.unkillable = true;
+                    self.events.push_back(Event::Unkillable);
+                }
+            }
+            Input::Killed(Word::Gone) => match self.phase {
+                Phase::Helping(_) => self.phase = Phase::Waiting(self.spec.clock.now() + LATE),
+                _ => self.end_without_shim(),
+            },
+            Input::Left => {
+                self.events.push_back(Event::Reaped);
+                self.phase = Phase::Over;
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        let open = self.outbox.flush(Tried(&self.socket)).and_then(|()| self.inbox.fill(Tried(&self.socket)));
+        let mut broken = false;
+        loop {
+            match self.inbox.pop() {
+                Ok(Some(notice)) => self.note(notice),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::error!(lease.token = self.spec.token, %error, "a shim spoke nonsense");
+                    broken = true;
+                    break;
+                }
+            }
+        }
+        let over = matches!(self.phase, Phase::Leaving | Phase::Over);
+        if !over && (broken || !open.unwrap_or(false)) {
+            self.clear();
+        }
+    }
+
+    fn note(&mut self, notice: Notice) {
+        match notice {
+            Notice::Ready => {}
+            Notice::Started { pid } => {
+                self.started = Some(self.spec.clock.now());
+                self.events.push_back(Event::Started { pid: pid.unsigned_abs() });
+            }
+            Notice::Ended(record) => {
+                self.ended = true;
+                self.events.push_back(Event::Ended(record));
+            }
+            Notice::Unkillable if self.unkillable => {}
+            Notice::Unkillable => {
+                self.unkillable = true;
+                self.events.push_back(Event::Unkillable);
+            }
+            Notice::Reaped => self.phase = Phase::Leaving,
+        }
+    }
+
+    /// The shim is late. Its job may have stopped it: it is woken, and the tree killed beside it.
+    fn help(&mut self) {
+        tracing::warn!(
+            job.id = self.spec.job,
+            lease.token = self.spec.token,
+            "a shim is late; the agent kills its tree"
+        );
+        self.tree.keeper.signal(Signal::CONT).ok();
+        self.phase = Phase::Helping(Killer::start(self.tree.clone(), self.spec.clock));
+    }
+
+    /// The shim is gone or useless: ends it, and begins to kill what it may have left.
+    fn clear(&mut self) {
+        tracing::warn!(
+            job.id = self.spec.job,
+            lease.token = self.spec.token,
+            "a shim ended before its attempt"
+        );
+        // An error means that it has ended already.
+        self.child.start_kill().ok();
+        self.phase = Phase::Clearing(Killer::start(self.tree.clone(), self.spec.clock));
+    }
+
+    /// Nothing is left and no shim to say so: the agent says what it knows.
+    fn end_without_shim(&mut self) {
+        if !self.ended {
+            let record =
+                ExitRecord::read(&self.spec.dir).ok().flatten().filter(|it| it.token == self.spec.token);
+            let record = record.unwrap_or_else(|| self.lost());
+            self.events.push_back(Event::Ended(Box::new(record)));
+        }
+        self.phase = Phase::Leaving;
+    }
+
+    fn lost(&self) -> ExitRecord {
+        let now = self.spec.clock.now();
+        ExitRecord {
+            version: VERSION,
+            job: self.spec.job.clone(),
+            token: self.spec.token,
+            cause: Cause::Lost,
+            exit_code: None,
+            signal: None,
+            error: "its shim ended early, so nobody saw how the command ended".to_owned(),
+            ran_for: self.started.map_or(Duration::ZERO, |started| now.since(started)),
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+        }
+    }
+
+    /// Sends without waiting. What the socket does not take at once is sent with the next word.
+    fn say(&mut self, order: &Order) -> Result<(), Error> {
+        self.outbox.push(order).and_then(|()| self.outbox.flush(Tried(&self.socket))).map_err(Error::Gone)
+    }
+
+    /// Sends the spec and waits for `ready`. Only within `start`: not cancel-safe.
+    async fn open(&mut self, opening: &Opening) -> io::Result<()> {
+        let line = serde_json::to_vec(opening)?;
+        if line.len() >= MESSAGE_LIMIT {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the spec is too long"));
+        }
+        self.outbox.push(opening)?;
+        loop {
+            self.outbox.flush(Tried(&self.socket))?;
+            if self.outbox.is_empty() {
+                break;
+            }
+            self.socket.writable().await?;
+        }
+        loop {
+            self.socket.readable().await?;
+            let open = self.inbox.fill(Tried(&self.socket))?;
+            match self.inbox.pop()? {
+                Some(Notice::Ready) => return Ok(()),
+                Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it said something else")),
+                None if open => {}
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+    }
+
+    /// Ends a shim that did not come up; with its own words if it left any.
+    async fn not_ready(mut self, reason: &str) -> Error {
+        self.child.kill().await.ok();
+        let said = fs::read(self.spec.dir.join(ERRORS)).unwrap_or_default();
+        let said =
+            String::from_utf8_lossy(said.get(..said.len().min(QUOTE)).unwrap_or_default()).trim().to_owned();
+        Error::NotReady(if said.is_empty() { reason.to_owned() } else { said })
+    }
+}
+
+/// A tokio socket as one that never blocks.
+struct Tried<'a>(&'a UnixStream);
+
+impl io::Read for Tried<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(buffer)
+    }
+}
+
+impl io::Write for Tried<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0.try_write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
