@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     ids::{
-        DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer, SessionId, SlotName, Tenant,
+        DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer, SessionId,
+        SlotName, Tenant,
     },
     job::Job,
     kind::{Fleet, PausePolicy, Selector},

@@ -189,18 +189,18 @@ impl Deferral {
             | Self::Draining { node }
             | Self::Suspect { node }
             | Self::NotReaped { node } => vec![("node", node.to_string())],
-            Self::Unanswered { node, grants } => vec![("node", node.to_string()), ("grants", grants.to_string())],
+            Self::Unanswered { node, grants } => {
+                vec![("node", node.to_string()), ("grants", grants.to_string())]
+            }
             Self::Behind { jobs } => vec![("jobs", jobs.to_string())],
             Self::SlotPaused { slot, until } => {
                 let mut all = vec![("slot", slot.to_string())];
                 all.extend(until.map(|until| ("until_us", until.0.to_string())));
                 all
             }
-            Self::Impossible { slot, asked, most } => vec![
-                ("slot", slot.to_string()),
-                ("asked", asked.to_string()),
-                ("most", most.to_string()),
-            ],
+            Self::Impossible { slot, asked, most } => {
+                vec![("slot", slot.to_string()), ("asked", asked.to_string()), ("most", most.to_string())]
+            }
             Self::Backoff { until } | Self::RunAt { until } => vec![("until_us", until.0.to_string())],
             Self::KindPaused | Self::Broken | Self::WarmingUp | Self::Ready => Vec::new(),
         }
@@ -249,12 +249,16 @@ impl fmt::Display for Deferral {
             }
             Self::NoMatchingNode { selector } if selector.is_empty() => f.write_str("no node runs this kind"),
             Self::NoMatchingNode { .. } => {
-                let [(_, selector), ..] = &self.parameters()[..] else { return f.write_str("no matching node") };
+                let [(_, selector), ..] = &self.parameters()[..] else {
+                    return f.write_str("no matching node");
+                };
                 write!(f, "no node runs this kind with {selector}")
             }
             Self::Unanswered { grants, .. } => write!(f, "{} ({grants})", self.subject()),
             Self::Behind { jobs } => write!(f, "behind {jobs} others"),
-            Self::Impossible { slot, asked, most } => write!(f, "needs {asked} of slot {slot}, the most is {most}"),
+            Self::Impossible { slot, asked, most } => {
+                write!(f, "needs {asked} of slot {slot}, the most is {most}")
+            }
             Self::Masked { .. }
             | Self::NodesCordoned { .. }
             | Self::Draining { .. }

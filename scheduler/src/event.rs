@@ -93,6 +93,13 @@ pub enum Event {
     LeaseUnreaped(FencingToken),
     /// A lease is gone with everything that it held.
     LeaseGone(FencingToken),
+    /// A lease lives on with less: the tree is gone and only its report is to come, or its host is another one now.
+    SlotsFreed {
+        /// Which.
+        token: FencingToken,
+        /// The fleet slots too; the node slots always.
+        fleet: bool,
+    },
     /// A node is new or changed.
     NodePut(Box<Node>),
     /// A node was removed.
@@ -176,10 +183,6 @@ pub enum Event {
         /// Why.
         reason: RevokeReason,
     },
-    /// The tree of a lease is gone while its report is still to come: its slots are free.
-    TreeGone(FencingToken),
-    /// A grant belongs to no session any more: a Hello answered for it.
-    GrantSettled(FencingToken),
 
     // Volatile: placement.
     /// A class could not be placed.
@@ -269,6 +272,7 @@ impl Event {
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
+            | Self::SlotsFreed { .. }
             | Self::NodePut(_)
             | Self::NodeForgotten(_) => true,
             Self::SessionOpened { .. }
@@ -282,8 +286,6 @@ impl Event {
             | Self::Phased { .. }
             | Self::Renewed { .. }
             | Self::Revoked { .. }
-            | Self::TreeGone(_)
-            | Self::GrantSettled(_)
             | Self::Deferred { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
@@ -302,7 +304,6 @@ impl Event {
             | Self::Renewed { .. }
             | Self::NodePressed { .. }
             | Self::Deferred { .. }
-            | Self::GrantSettled(_)
             | Self::TimelinesSaved(_) => false,
             Self::KindPut(_)
             | Self::KindRemoved(_)
@@ -322,6 +323,7 @@ impl Event {
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
+            | Self::SlotsFreed { .. }
             | Self::NodePut(_)
             | Self::NodeForgotten(_)
             | Self::SessionOpened { .. }
@@ -331,7 +333,6 @@ impl Event {
             | Self::SessionBlocked { .. }
             | Self::Phased { .. }
             | Self::Revoked { .. }
-            | Self::TreeGone(_)
             | Self::Masked { .. }
             | Self::Unmasked { .. }
             | Self::SetAside(_)
@@ -349,12 +350,20 @@ impl fmt::Display for Event {
             Self::KindPaused { kind, policy: Some(policy) } => write!(f, "kind {kind} paused {policy:?}"),
             Self::KindPaused { kind, policy: None } => write!(f, "kind {kind} resumed"),
             Self::SlotPut(slot) => {
-                write!(f, "slot {} {:?}{}", slot.name, slot.scope, if slot.paused.is_some() { " paused" } else { "" })
+                write!(
+                    f,
+                    "slot {} {:?}{}",
+                    slot.name,
+                    slot.scope,
+                    if slot.paused.is_some() { " paused" } else { "" }
+                )
             }
             Self::SlotRemoved(slot) => write!(f, "slot {slot} removed"),
             Self::Enqueued(job) => write!(f, "enqueued {} {}", job.id, job.state.name()),
             Self::Ready(job) => write!(f, "ready {job}"),
-            Self::Granted { lease, .. } => write!(f, "granted {} -> {} token={}", lease.job, lease.node, lease.token),
+            Self::Granted { lease, .. } => {
+                write!(f, "granted {} -> {} token={}", lease.job, lease.node, lease.token)
+            }
             Self::AttemptEnded(end) => write!(
                 f,
                 "ended {} token={} {} ({}) -> {}",
@@ -405,8 +414,9 @@ impl fmt::Display for Event {
             Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
             Self::Revoked { token, reason } => write!(f, "revoked {token} {}", reason.name()),
-            Self::TreeGone(token) => write!(f, "tree of {token} gone"),
-            Self::GrantSettled(token) => write!(f, "grant {token} settled"),
+            Self::SlotsFreed { token, fleet } => {
+                write!(f, "slots of {token} freed{}", if *fleet { "" } else { " on its node" })
+            }
             Self::Deferred { class, reason } => write!(f, "deferred {class} {}: {reason}", reason.name()),
             Self::Masked { node, class, rule, .. } => write!(f, "masked {class} on {node} ({rule})"),
             Self::Unmasked { node, class } => write!(f, "unmasked {class} on {node}"),

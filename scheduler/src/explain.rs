@@ -1,1 +1,213 @@
-//! SKELETON.
+//! Why not yet, as data: what a job waits for, slot by slot and node by node, by the same fit function that places.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    deferral::Deferral,
+    ids::{JobId, NodeName, SlotName},
+    place::{
+        ClassId,
+        classes::{Class, ClassKey, place_of, split},
+        fit,
+    },
+    slots::Count,
+    state::{JobEntry, LeaseEntry, Stand, State},
+    time::Now,
+    view::{DeferralView, Explanation, Holder, LiveView, NodeExplanation, SlotExplanation},
+};
+
+/// Holders listed of one slot.
+const MOST_HOLDERS: usize = 20;
+/// Jobs ahead that are named.
+const MOST_AHEAD: usize = 10;
+
+impl State {
+    /// The live part of a job that its row does not tell; none if memory does not hold it.
+    #[must_use]
+    pub fn live_view(&self, now: Now, id: JobId) -> Option<LiveView> {
+        let entry = self.jobs.get(&id)?;
+        let lease = self.lease_of.get(&id).and_then(|token| self.leases.get(token));
+        Some(LiveView {
+            deferral: self.deferral(now, entry),
+            node: lease.map(|entry| entry.lease.node.clone()),
+            started_at: lease.and_then(|entry| entry.watch.started_at),
+        })
+    }
+
+    fn deferral(&self, now: Now, entry: &JobEntry) -> Option<DeferralView> {
+        let history = self.waits(entry.job.id, now)?;
+        let lately = match entry.stand {
+            Stand::Class(class) => self.classes.get(class)?.timeline.waits(&entry.joined, now),
+            Stand::NotReaped | Stand::Broken | Stand::Nowhere => Vec::new(),
+        };
+        let (reason, since) = self.reason(entry)?;
+        let count = lately.iter().map(|wait| wait.count).sum::<u64>();
+        Some(DeferralView { reason, since, count, history })
+    }
+
+    /// What holds a waiting job now, and since when.
+    fn reason(&self, entry: &JobEntry) -> Option<(Deferral, crate::time::Wall)> {
+        if let Some(reason) = self.hold_reason(entry).or_else(|| entry.waiting_for_time()) {
+            return Some((reason, entry.since.wall));
+        }
+        let Stand::Class(id) = entry.stand else { return None };
+        let class = self.classes.get(id)?;
+        match &class.failed {
+            Some(failed) => {
+                let since = class.timeline.present_since().map_or(entry.since.wall, |since| since.wall);
+                Some((failed.reason.clone(), since.max(entry.since.wall)))
+            }
+            None => {
+                let jobs = class.queue.range(..place_of(&entry.job)).count() as u64;
+                let reason = if jobs == 0 { Deferral::Ready } else { Deferral::Behind { jobs } };
+                Some((reason, entry.since.wall))
+            }
+        }
+    }
+
+    /// Why a job does not run yet; none if memory does not hold it.
+    #[must_use]
+    pub fn explain(&self, now: Now, id: JobId) -> Option<Explanation> {
+        let entry = self.jobs.get(&id)?;
+        let kind = self.kinds.get(&entry.job.kind)?;
+        let deferral = self.deferral(now, entry);
+        let (class_id, class) = self.class_of(entry, ClassKey::of(&entry.job, &kind.kind));
+        let waiting = entry.job.state.is_waiting();
+        let nodes = if waiting { self.nodes_for(now, class_id, &class) } else { Vec::new() };
+        let slots = if waiting { self.slots_for(now, &class) } else { Vec::new() };
+        let before = class.queue.range(..place_of(&entry.job));
+        let ahead_jobs: Vec<JobId> = before.clone().take(MOST_AHEAD).map(|(_, _, job)| *job).collect();
+        let ahead = before.count() as u64;
+        let remedies = deferral.as_ref().map(|view| remedies(&view.reason, &slots)).unwrap_or_default();
+        Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, remedies })
+    }
+
+    /// The class that a job is in, or one like it for a job that is in none.
+    fn class_of(&self, entry: &JobEntry, key: ClassKey) -> (ClassId, Class) {
+        if let Stand::Class(id) = entry.stand
+            && let Some(class) = self.classes.get(id)
+        {
+            return (id, class.clone());
+        }
+        let (node, fleet) = split(&key.needs, &self.slots);
+        (
+            ClassId(u32::MAX),
+            Class {
+                key,
+                node,
+                fleet,
+                queue: Default::default(),
+                failed: None,
+                timeline: Default::default(),
+                masks: 0,
+                saved: false,
+            },
+        )
+    }
+
+    fn nodes_for(&self, now: Now, id: ClassId, class: &Class) -> Vec<NodeExplanation> {
+        let explain = |(name, node): (&NodeName, &crate::state::NodeEntry)| NodeExplanation {
+            node: name.clone(),
+            why_not: fit::of_node(self, now, id, class, node).err(),
+        };
+        self.nodes.iter().map(explain).collect()
+    }
+
+    /// Fleet slots once; node slots on every node that would match.
+    fn slots_for(&self, now: Now, class: &Class) -> Vec<SlotExplanation> {
+        let mut all = Vec::new();
+        for (slot, needed) in class.fleet.iter() {
+            all.push(self.slot_for(now, slot, None, needed, self.fleet.count(slot)));
+        }
+        for (slot, needed) in class.node.iter() {
+            let matching = self
+                .nodes
+                .iter()
+                .filter(|(_, node)| fit::matches(class, node) && fit::could_hold(class, node));
+            for (name, node) in matching {
+                all.push(self.slot_for(now, slot, Some(name), needed, node.ledger.count(slot)));
+            }
+        }
+        all
+    }
+
+    fn slot_for(
+        &self,
+        now: Now,
+        slot: &SlotName,
+        node: Option<&NodeName>,
+        needed: u32,
+        count: Count,
+    ) -> SlotExplanation {
+        let paused = self.slots.get(slot).is_some_and(|slot| slot.paused.is_some());
+        let holder = |entry: &LeaseEntry| {
+            let lease = &entry.lease;
+            let amount = match node {
+                Some(node) if *node == lease.node => lease.reservation.node.amount(slot),
+                Some(_) => 0,
+                None => lease.reservation.fleet.amount(slot),
+            };
+            (amount > 0).then(|| Holder {
+                job: lease.job,
+                kind: lease.kind.clone(),
+                node: lease.node.clone(),
+                token: lease.token,
+                amount,
+                held_for: now.wall.since(lease.granted_at),
+                unreaped: !lease.stage.is_live(),
+            })
+        };
+        // Tokens only grow, so the oldest come first.
+        let holders = self.leases.values().filter_map(holder).take(MOST_HOLDERS).collect();
+        SlotExplanation { slot: slot.clone(), node: node.cloned(), needed, count, paused, holders }
+    }
+}
+
+/// What would have to change.
+fn remedies(reason: &Deferral, slots: &[SlotExplanation]) -> Vec<String> {
+    let mut all = vec![match reason {
+        Deferral::SlotBusy { slot, node: None, .. } => {
+            format!("a holder of fleet slot {slot} ends, or its capacity is raised")
+        }
+        Deferral::SlotBusy { slot, node: Some(_), .. } => {
+            format!("a holder of slot {slot} ends, or a node with more of it joins")
+        }
+        Deferral::NodePressure { node, rule, threshold, .. } => {
+            format!(
+                "rule {rule} on node {node} opens again (it closes at {threshold}), or another node can take it"
+            )
+        }
+        Deferral::Masked { node, .. } => format!("the mask of node {node} ends, or another node can take it"),
+        Deferral::NoMatchingNode { .. } => "a node that runs this kind and carries the labels joins".into(),
+        Deferral::NodesCordoned { node } => format!("node {node} is uncordoned, or another node joins"),
+        Deferral::Draining { node } => {
+            format!("node {node} comes back or is uncordoned, or another node joins")
+        }
+        Deferral::Suspect { node } => format!("node {node} is heard again, or another node joins"),
+        Deferral::Unanswered { node, .. } => format!("node {node} answers the grants that it has"),
+        Deferral::Behind { .. } => "those ahead of it start".into(),
+        Deferral::KindPaused => "its kind is resumed".into(),
+        Deferral::SlotPaused { slot, .. } => format!("slot {slot} is resumed"),
+        Deferral::NotReaped { node } => {
+            format!("node {node} reports its earlier processes gone; or requeue it with force")
+        }
+        Deferral::Impossible { slot, most, .. } => {
+            format!(
+                "a node with enough of slot {slot} joins (the most now is {most}), or the job asks for less"
+            )
+        }
+        Deferral::Broken => "an operator requeues or deletes it; the server's log says what failed".into(),
+        Deferral::WarmingUp => "the nodes come back; the server has just taken over".into(),
+        Deferral::Backoff { .. } | Deferral::RunAt { .. } => "its time comes".into(),
+        Deferral::Ready => "nothing: the next turn looks at it".into(),
+    }];
+    let holders: BTreeMap<&SlotName, usize> = slots
+        .iter()
+        .filter(|slot| slot.count.free() < slot.needed && !slot.holders.is_empty())
+        .map(|slot| (&slot.slot, slot.holders.len()))
+        .collect();
+    for (slot, count) in holders {
+        all.push(format!("{count} leases hold slot {slot}; they are listed"));
+    }
+    all
+}

@@ -1,1 +1,220 @@
-//! SKELETON.
+//! The health of queues: arithmetic over the state, for the snapshot that is published after a commit.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    deferral::Deferral,
+    lease::{Phase, Stage},
+    place::{
+        classes::{Class, ClassKey, split},
+        fit,
+    },
+    slots::{Count, Scope},
+    state::{KindEntry, NodeEntry, Stand, State},
+    time::Now,
+    view::{KindHealth, NodeState, NodeView, QueueSignal, SlotView, Snapshot},
+};
+
+/// A head that has waited for this long while nothing of its kind started is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(30);
+/// A queue at least this deep, and younger than [`BURST_WITHIN`], is a burst.
+const BURST_DEPTH: usize = 10;
+/// See [`BURST_DEPTH`].
+const BURST_WITHIN: Duration = Duration::from_secs(60);
+/// An old head is worth a look even while its kind moves.
+const OLD: Duration = Duration::from_secs(15 * 60);
+
+impl State {
+    /// Everything that lists and health need, on committed state.
+    #[must_use]
+    pub fn snapshot(&self, now: Now) -> Snapshot {
+        let health: Vec<KindHealth> = self.kinds.values().map(|entry| self.kind_health(now, entry)).collect();
+        let nodes: Vec<NodeView> = self.nodes.values().map(|entry| self.node_view(now, entry)).collect();
+        let attention = self.attention(&health, &nodes);
+        Snapshot {
+            kinds: self.kinds.values().map(|entry| entry.kind.clone()).collect(),
+            health,
+            slots: self.slot_views(),
+            nodes,
+            attention,
+            live_jobs: self.live_jobs(),
+            leases: self.leases.len() as u64,
+        }
+    }
+
+    fn kind_health(&self, now: Now, entry: &KindEntry) -> KindHealth {
+        let oldest_age = entry.queued.first().map(|(since, _)| now.wall.since(*since));
+        let last_grant_ago = entry.last_grant.map(|at| now.mono.since(at));
+        let head = self.head_reason(entry);
+        KindHealth {
+            kind: entry.kind.name.clone(),
+            depth: entry.queued.len() as u64,
+            oldest_age,
+            running: entry.running,
+            scheduled: entry.scheduled,
+            nodes_able: self.nodes_able(entry),
+            dead_by_day: entry.kind.dead_by_day.iter().rev().map(|(day, count)| (*day, *count)).collect(),
+            signal: signal(entry, oldest_age, last_grant_ago, head.as_ref()),
+            head,
+            paused: entry.kind.paused,
+            arrivals_per_minute: entry.arrivals.per_minute(now.mono),
+            grants_per_minute: entry.grants.per_minute(now.mono),
+            completions_per_minute: entry.completions.per_minute(now.mono),
+            last_grant_ago,
+        }
+    }
+
+    /// Why the oldest queued job of a kind does not run.
+    fn head_reason(&self, entry: &KindEntry) -> Option<Deferral> {
+        let job = entry.queued.first().and_then(|(_, id)| self.jobs.get(id))?;
+        if let Some(reason) = self.hold_reason(job) {
+            return Some(reason);
+        }
+        let Stand::Class(class) = job.stand else { return None };
+        let class = self.classes.get(class)?;
+        Some(class.failed.as_ref().map_or(Deferral::Ready, |failed| failed.reason.clone()))
+    }
+
+    /// Nodes that are heard and could run a job of the kind if they were empty.
+    fn nodes_able(&self, entry: &KindEntry) -> u32 {
+        let policy = &entry.kind.policy;
+        let (node, fleet) = split(&policy.needs, &self.slots);
+        if fleet.iter().any(|(slot, amount)| self.fleet.count(slot).capacity < amount) {
+            return 0;
+        }
+        let class = Class {
+            key: ClassKey {
+                kind: entry.kind.name.clone(),
+                needs: policy.needs.clone(),
+                selector: policy.selector.clone().into_iter().collect(),
+                tenant: crate::ids::Tenant::new("default"),
+            },
+            node,
+            fleet,
+            queue: Default::default(),
+            failed: None,
+            timeline: Default::default(),
+            masks: 0,
+            saved: false,
+        };
+        let able = self.nodes.values().filter(|node| {
+            node.live.as_ref().is_some_and(|live| !live.suspect)
+                && fit::matches(&class, node)
+                && fit::could_hold(&class, node)
+        });
+        u32::try_from(able.count()).unwrap_or(u32::MAX)
+    }
+
+    fn slot_views(&self) -> Vec<SlotView> {
+        let view = |slot: &crate::slots::Slot| {
+            let count = match slot.scope {
+                Scope::Fleet { .. } => self.fleet.count(&slot.name),
+                Scope::Node => self.nodes.values().filter(|node| node.live.is_some()).fold(
+                    Count::default(),
+                    |sum, node| {
+                        let count = node.ledger.count(&slot.name);
+                        Count {
+                            capacity: sum.capacity.saturating_add(count.capacity),
+                            used: sum.used.saturating_add(count.used),
+                        }
+                    },
+                ),
+            };
+            let needing = self.classes.iter().filter(|(_, class)| class.key.needs.amount(&slot.name) > 0);
+            let waiting = needing.map(|(_, class)| class.queue.len() as u64).sum();
+            SlotView { slot: slot.clone(), count, waiting }
+        };
+        self.slots.values().map(view).collect()
+    }
+
+    fn node_view(&self, now: Now, entry: &NodeEntry) -> NodeView {
+        let leases = || entry.leases.iter().filter_map(|token| self.leases.get(token));
+        let count = |live: bool| {
+            let all = leases().filter(|entry| entry.lease.stage.is_live() == live).count();
+            u32::try_from(all).unwrap_or(u32::MAX)
+        };
+        NodeView {
+            node: entry.node.clone(),
+            state: match &entry.live {
+                None => NodeState::Away,
+                Some(live) if live.suspect => NodeState::Suspect,
+                Some(_) => NodeState::Live,
+            },
+            slots: entry.ledger.iter().map(|(slot, count)| (slot.clone(), count)).collect(),
+            running: count(true),
+            unreaped: count(false),
+            silent_for: (!entry.presumed_open).then(|| now.mono.since(entry.heard)),
+            closed: entry.live.as_ref().map(|live| live.pressure.closed.clone()).unwrap_or_default(),
+            warnings: entry.live.as_ref().map(|live| live.warnings.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// What a person should look at, the worst first.
+    fn attention(&self, health: &[KindHealth], nodes: &[NodeView]) -> Vec<Arc<str>> {
+        let mut all: Vec<String> = Vec::new();
+        for (kind, reason) in health.iter().filter_map(|kind| Some((kind, kind.head.as_ref()?))) {
+            match kind.signal {
+                QueueSignal::Stuck => {
+                    all.push(format!("kind {} is stuck: {} queued, {reason}", kind.kind, kind.depth))
+                }
+                QueueSignal::Idle | QueueSignal::Moving | QueueSignal::Burst
+                    if kind.oldest_age.is_some_and(|age| age >= OLD) =>
+                {
+                    all.push(format!("kind {} has waited for over 15 min: {reason}", kind.kind));
+                }
+                QueueSignal::Idle | QueueSignal::Moving | QueueSignal::Burst => {}
+            }
+        }
+        let broken = self.jobs.values().filter(|entry| entry.stand == Stand::Broken).count();
+        if broken > 0 {
+            all.push(format!("{broken} jobs are set aside after a failed write: requeue or delete them"));
+        }
+        for entry in self.leases.values().filter(|entry| entry.watch.phase == Phase::Unkillable) {
+            all.push(format!("job {} cannot be killed on node {}", entry.lease.job, entry.lease.node));
+        }
+        let unreaped = self.leases.values().filter(|entry| entry.lease.stage == Stage::Unreaped).count();
+        if unreaped > 0 {
+            all.push(format!(
+                "{unreaped} ended leases still charge their nodes: their processes are not known to be gone"
+            ));
+        }
+        for node in nodes {
+            match node.state {
+                NodeState::Suspect => all.push(format!("node {} is silent", node.node.name)),
+                NodeState::Away if node.running > 0 => {
+                    all.push(format!("node {} is away and holds {} leases", node.node.name, node.running));
+                }
+                NodeState::Away | NodeState::Live => {}
+            }
+            for closed in &node.closed {
+                all.push(format!("node {} refuses {}: rule {}", node.node.name, closed.group, closed.rule));
+            }
+        }
+        for kind in health.iter().filter(|kind| kind.paused.is_some()) {
+            all.push(format!("kind {} is paused", kind.kind));
+        }
+        for slot in self.slots.values().filter(|slot| slot.paused.is_some()) {
+            all.push(format!("slot {} is paused", slot.name));
+        }
+        all.into_iter().map(Into::into).collect()
+    }
+}
+
+fn signal(
+    entry: &KindEntry,
+    oldest: Option<Duration>,
+    last_grant_ago: Option<Duration>,
+    head: Option<&Deferral>,
+) -> QueueSignal {
+    let Some(oldest) = oldest else { return QueueSignal::Idle };
+    let nothing_started = last_grant_ago.is_none_or(|ago| ago >= STUCK_AFTER);
+    // A full slot whose holders of this kind are still at work is being used, not stuck.
+    let at_work = entry.running > 0 && matches!(head, Some(Deferral::SlotBusy { .. }));
+    if oldest >= STUCK_AFTER && nothing_started && !at_work {
+        QueueSignal::Stuck
+    } else if entry.queued.len() >= BURST_DEPTH && oldest < BURST_WITHIN {
+        QueueSignal::Burst
+    } else {
+        QueueSignal::Moving
+    }
+}

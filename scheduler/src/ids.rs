@@ -37,7 +37,9 @@ pub struct InvalidName(pub String);
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     (1..=63).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-'))
 }
 
 macro_rules! text_id {

@@ -1,11 +1,264 @@
-//! SKELETON.
+//! What must hold after every command. A violation is a bug of ours; nothing a peer sends can cause one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    ids::{FencingToken, JobId, SlotName},
+    job::JobState,
+    lease::Stage,
+    slots::{Ledger, Scope},
+    state::{Stand, State},
+};
+
 /// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Its name.
+    /// Its name, a fact in snake case.
     pub invariant: &'static str,
-    /// What it is about.
+    /// The job, lease, slot, node or class that it is about.
     pub subject: String,
     /// What is wrong.
     pub detail: String,
+}
+
+/// The names of all invariants, in the order of their evaluation.
+pub const NAMES: [&str; 9] = [
+    "used_is_the_sum_of_reservations",
+    "used_is_within_capacity",
+    "running_jobs_have_one_lease",
+    "leases_fit_their_jobs",
+    "tokens_are_from_granted_epochs",
+    "waiting_jobs_stand_somewhere",
+    "queues_hold_queued_jobs",
+    "kind_counts_match",
+    "held_keys_are_found",
+];
+
+impl State {
+    /// All violations; none is the only good answer.
+    #[must_use]
+    pub fn check_invariants(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        self.used_is_the_sum(&mut found);
+        self.used_is_within_capacity(&mut found);
+        self.running_jobs_have_one_lease(&mut found);
+        self.leases_fit_their_jobs(&mut found);
+        self.waiting_jobs_stand_somewhere(&mut found);
+        self.queues_hold_queued_jobs(&mut found);
+        self.kind_counts_match(&mut found);
+        self.held_keys_are_found(&mut found);
+        found
+    }
+
+    /// I7, I8: per fleet and per node.
+    fn used_is_the_sum(&self, found: &mut Vec<Violation>) {
+        let mut fleet = Ledger::default();
+        let mut nodes: BTreeMap<_, Ledger> = BTreeMap::new();
+        for entry in self.leases.values() {
+            fleet.take(&entry.lease.reservation.fleet);
+            nodes.entry(&entry.lease.node).or_default().take(&entry.lease.reservation.node);
+        }
+        let mut compare = |place: &str, kept: &Ledger, sum: Option<&Ledger>| {
+            let names: BTreeSet<&SlotName> =
+                kept.iter().map(|e| e.0).chain(sum.into_iter().flat_map(|s| s.iter().map(|e| e.0))).collect();
+            for slot in names {
+                let (used, summed) = (kept.count(slot).used, sum.map_or(0, |sum| sum.count(slot).used));
+                if used != summed {
+                    let detail = format!("used {used}, reservations {summed}");
+                    found.push(violation(NAMES[0], format!("{place} {slot}"), detail));
+                }
+            }
+        };
+        compare("fleet", &self.fleet, Some(&fleet));
+        for (name, node) in &self.nodes {
+            compare(name.as_str(), &node.ledger, nodes.get(name));
+        }
+    }
+
+    /// I7: over its capacity only holders that were granted before it was last changed.
+    fn used_is_within_capacity(&self, found: &mut Vec<Violation>) {
+        let newest_holder = |holds: &dyn Fn(&crate::lease::Lease) -> bool| {
+            self.leases.values().rev().find(|entry| holds(&entry.lease)).map(|entry| entry.lease.token)
+        };
+        let mut judge = |place: String, over: bool, newest: Option<FencingToken>, since: FencingToken| {
+            if over && newest.is_some_and(|newest| newest > since) {
+                let detail = format!("granted up to {newest:?}, capacity since {since}");
+                found.push(violation(NAMES[1], place, detail));
+            }
+        };
+        for (name, slot) in &self.slots {
+            let count = self.fleet.count(name);
+            if matches!(slot.scope, Scope::Fleet { .. }) && count.used > count.capacity {
+                let newest = newest_holder(&|lease| lease.reservation.fleet.amount(name) > 0);
+                judge(format!("fleet {name}"), true, newest, slot.capacity_since);
+            }
+        }
+        for (node_name, node) in &self.nodes {
+            for (slot, count) in node.ledger.iter().filter(|(_, count)| count.used > count.capacity) {
+                let holds = |lease: &crate::lease::Lease| {
+                    lease.node == *node_name && lease.reservation.node.amount(slot) > 0
+                };
+                let since = node.node.slots.get(slot).map(|capacity| capacity.since);
+                // A slot that the node offers no more has no row to say since when.
+                if let Some(since) = since {
+                    judge(
+                        format!("{node_name} {slot}"),
+                        count.used > count.capacity,
+                        newest_holder(&holds),
+                        since,
+                    );
+                }
+            }
+        }
+    }
+
+    /// I4: a running job has exactly one live lease whose outcome is open, under its newest token.
+    fn running_jobs_have_one_lease(&self, found: &mut Vec<Violation>) {
+        for (id, entry) in &self.jobs {
+            let lease = self.leases.get(&entry.job.token).filter(|lease| lease.lease.job == *id);
+            let open = lease.is_some_and(|lease| lease.lease.stage == Stage::Granted);
+            let running = matches!(entry.job.state, JobState::Running);
+            if running != open {
+                let detail = format!("state {}, open lease {open}", entry.job.state.name());
+                found.push(violation(NAMES[2], id.to_string(), detail));
+            }
+        }
+        let mut live: BTreeMap<JobId, FencingToken> = BTreeMap::new();
+        for (token, entry) in self.leases.iter().filter(|(_, entry)| entry.lease.stage.is_live()) {
+            if let Some(other) = live.insert(entry.lease.job, *token) {
+                found.push(violation(
+                    NAMES[2],
+                    entry.lease.job.to_string(),
+                    format!("live leases {other} and {token}"),
+                ));
+            }
+        }
+        if live != self.lease_of {
+            found.push(violation(NAMES[2], "lease_of".into(), "the index differs from the leases".into()));
+        }
+    }
+
+    /// I5, I9: no lease is newer than its job's token; a live one has all of its needs or, once freed, none.
+    fn leases_fit_their_jobs(&self, found: &mut Vec<Violation>) {
+        for (token, entry) in &self.leases {
+            if let Some(job) = self.jobs.get(&entry.lease.job)
+                && job.job.token < *token
+            {
+                found.push(violation(
+                    NAMES[3],
+                    token.to_string(),
+                    format!("newer than its job's {}", job.job.token),
+                ));
+            }
+            if token.epoch() > self.epoch || (token.epoch() == self.epoch && token.count() > self.grants) {
+                found.push(violation(NAMES[4], token.to_string(), "was never granted".into()));
+            }
+            let listed = self.nodes.get(&entry.lease.node).is_some_and(|node| node.leases.contains(token));
+            if !listed && self.nodes.contains_key(&entry.lease.node) {
+                found.push(violation(NAMES[3], token.to_string(), "its node does not list it".into()));
+            }
+        }
+        for (name, node) in &self.nodes {
+            for token in node.leases.iter().filter(|token| !self.leases.contains_key(*token)) {
+                found.push(violation(NAMES[3], token.to_string(), format!("gone, but listed by {name}")));
+            }
+        }
+    }
+
+    /// I14: a queued job is in exactly one place, so it can say why it waits.
+    fn waiting_jobs_stand_somewhere(&self, found: &mut Vec<Violation>) {
+        for (id, entry) in &self.jobs {
+            let good = match (&entry.job.state, entry.stand) {
+                (JobState::Queued { .. }, Stand::Class(class)) => {
+                    let place = crate::place::classes::place_of(&entry.job);
+                    self.classes.get(class).is_some_and(|class| class.queue.contains(&place))
+                }
+                (JobState::Queued { .. }, Stand::NotReaped) => self.lease_of.contains_key(id),
+                (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
+                (JobState::Queued { .. }, Stand::Nowhere) => false,
+                (JobState::Scheduled { .. }, stand) => stand == Stand::Nowhere,
+                (
+                    JobState::Running
+                    | JobState::Succeeded { .. }
+                    | JobState::Dead { .. }
+                    | JobState::Cancelled { .. }
+                    | JobState::Expired { .. },
+                    stand,
+                ) => stand == Stand::Nowhere,
+            };
+            if !good {
+                let detail = format!("state {}, stands {:?}", entry.job.state.name(), entry.stand);
+                found.push(violation(NAMES[5], id.to_string(), detail));
+            }
+        }
+    }
+
+    fn queues_hold_queued_jobs(&self, found: &mut Vec<Violation>) {
+        for (id, class) in self.classes.iter() {
+            for (_, _, job) in &class.queue {
+                if self.jobs.get(job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
+                    found.push(violation(
+                        NAMES[6],
+                        id.to_string(),
+                        format!("holds {job}, which stands elsewhere"),
+                    ));
+                }
+            }
+            let masks = self.nodes.values().filter(|node| node.masks.contains_key(&id)).count();
+            if masks != class.masks as usize {
+                found.push(violation(
+                    NAMES[6],
+                    id.to_string(),
+                    format!("{masks} masks, counted {}", class.masks),
+                ));
+            }
+        }
+    }
+
+    /// I21 rests on these counts.
+    fn kind_counts_match(&self, found: &mut Vec<Violation>) {
+        for (name, kind) in &self.kinds {
+            let of_kind =
+                || self.jobs.values().filter(|entry| entry.job.kind == *name && entry.stand != Stand::Broken);
+            let count =
+                |want: fn(&JobState) -> bool| of_kind().filter(|entry| want(&entry.job.state)).count() as u64;
+            let counted = (
+                count(|state| matches!(state, JobState::Queued { .. })),
+                count(|state| matches!(state, JobState::Scheduled { .. })),
+                count(|state| matches!(state, JobState::Running)),
+            );
+            let kept = (kind.queued.len() as u64, kind.scheduled, kind.running);
+            if counted != kept {
+                found.push(violation(
+                    NAMES[7],
+                    name.to_string(),
+                    format!("counted {counted:?}, kept {kept:?}"),
+                ));
+            }
+        }
+    }
+
+    /// I3: a live job that holds its key is the one that answers for it.
+    fn held_keys_are_found(&self, found: &mut Vec<Violation>) {
+        for (id, entry) in &self.jobs {
+            let Some(key) = entry.job.dedupe_key.clone().filter(|_| entry.job.dedupe_held) else { continue };
+            let holder = self.keys.get(&(entry.job.tenant.clone(), entry.job.kind.clone(), key));
+            if holder != Some(id) {
+                found.push(violation(NAMES[8], id.to_string(), format!("its key is held by {holder:?}")));
+            }
+        }
+        for (key, id) in &self.keys {
+            if self.jobs.get(id).is_none_or(|entry| !entry.job.dedupe_held) {
+                found.push(violation(
+                    NAMES[8],
+                    format!("{key:?}"),
+                    format!("held by {id}, which does not hold it"),
+                ));
+            }
+        }
+    }
+}
+
+fn violation(invariant: &'static str, subject: String, detail: String) -> Violation {
+    Violation { invariant, subject, detail }
 }

@@ -170,7 +170,9 @@ impl JobState {
     pub fn finished_at(&self) -> Option<Wall> {
         match *self {
             Self::Scheduled { .. } | Self::Queued { .. } | Self::Running => None,
-            Self::Succeeded { at } | Self::Dead { at } | Self::Cancelled { at } | Self::Expired { at } => Some(at),
+            Self::Succeeded { at } | Self::Dead { at } | Self::Cancelled { at } | Self::Expired { at } => {
+                Some(at)
+            }
         }
     }
 

@@ -137,8 +137,6 @@ pub(crate) struct Watch {
     pub(crate) revoked: Option<RevokeReason>,
     /// When its process started, as its node reported.
     pub(crate) started_at: Option<Wall>,
-    /// Its node slots are free already: its tree is gone, only its report is still to come.
-    pub(crate) reaped: bool,
 }
 
 impl Watch {

@@ -41,14 +41,15 @@ pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
 pub use ids::{
-    DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer, Sequence,
-    SessionId, SlotName, Tenant, is_name,
+    DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
+    Sequence, SessionId, SlotName, Tenant, is_name,
 };
-pub use invariants::Violation;
+pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, Wait};
 pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy, Selector};
 pub use lease::{
-    ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease, start_window,
+    ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease,
+    start_window,
 };
 pub use node::{Capacity, ClosedGroup, Group, Host, Node, Pressure};
 pub use place::ClassId;
@@ -59,6 +60,6 @@ pub use state::{Limits, State};
 pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView, QueueSignal,
-    SlotExplanation, SlotView, Snapshot,
+    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,
+    QueueSignal, SlotExplanation, SlotView, Snapshot,
 };

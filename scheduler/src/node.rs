@@ -22,7 +22,7 @@ pub struct Node {
     pub stream: u64,
     /// Routing labels.
     pub labels: BTreeMap<String, String>,
-    /// Slots that it offers and that the fleet declares as node slots.
+    /// Slots that it offers. Only those that the fleet declares as node slots matter.
     pub slots: BTreeMap<SlotName, Capacity>,
     /// The kinds that it runs.
     pub kinds: Vec<KindName>,

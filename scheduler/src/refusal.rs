@@ -305,7 +305,9 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_levenshtein() {
-        for (a, b, want) in [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 2)] {
+        for (a, b, want) in
+            [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 2)]
+        {
             assert_eq!(distance(a, b), want, "{a} {b}");
         }
     }

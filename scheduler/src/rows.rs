@@ -56,7 +56,7 @@ pub struct ClassEntry {
 /// What one turn changed. The store writes it in one transaction: deletes, then updates, then inserts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Changes {
-    /// Jobs, each at most once.
+    /// Jobs, each at most once; but an id that was deleted and taken again in one turn has its Delete, then its Insert.
     pub jobs: Vec<JobChange>,
     /// Leases that are new or changed.
     pub leases_put: Vec<Lease>,

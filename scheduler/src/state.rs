@@ -1,36 +1,393 @@
-//! SKELETON: bodies are being written; the signatures stand.
-#![allow(missing_docs, unused, clippy::all, clippy::todo, reason = "skeleton")]
-use crate::*;
+//! The state: everything that the leader knows. [`State::evolve`](State) in `state/evolve.rs` is its only mutator; the
+//! rest of the crate reads it. Loading the rows gives the same `durable()` as having lived through the events.
+
+mod dirty;
+mod evolve;
+pub(crate) mod nodes;
+mod rates;
+mod timers;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    deferral::Deferral,
+    ids::{DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
+    job::{Job, JobState, ScheduledCause},
+    kind::Kind,
+    lease::{Lease, Phase, Watch, expiry},
+    place::{
+        ClassId,
+        classes::{ClassKey, Classes},
+        timeline::{Joined, Timeline},
+    },
+    rows::{Changes, Durable},
+    slots::{Ledger, Scope, Slot},
+    time::{Mono, Now, Wall},
+};
+
+pub(crate) use self::{
+    dirty::Dirty,
+    nodes::{Live, Mask, NodeEntry, silence},
+    rates::Rate,
+    timers::{Due, Timers},
+};
+
+/// Ceilings of the whole. Past them enqueues are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
+    /// Jobs that are not final.
     pub max_live_jobs: u64,
+    /// Distinct combinations of kind, needs, selector and tenant among queued jobs.
     pub max_classes: u32,
+    /// How many parents may stand above a job.
     pub tree_depth: u8,
+    /// Children ever enqueued under one parent.
     pub children: u32,
+    /// Live jobs under one root.
     pub descendants: u32,
+    /// Jobs placed in one tick; then heartbeats have their turn.
     pub placements_per_tick: u32,
 }
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_live_jobs: 20_000_000, max_classes: 65_536, tree_depth: 16, children: 1000, descendants: 10_000, placements_per_tick: 512 }
+        Self {
+            max_live_jobs: 20_000_000,
+            max_classes: 65_536,
+            tree_depth: 16,
+            children: 1000,
+            descendants: 10_000,
+            placements_per_tick: 512,
+        }
     }
 }
+
+/// A job in memory: its row, and where it waits.
 #[derive(Debug, Clone)]
-pub struct State {}
+pub(crate) struct JobEntry {
+    pub(crate) job: Job,
+    pub(crate) stand: Stand,
+    /// When it came to wait where it waits.
+    pub(crate) joined: Joined,
+    pub(crate) since: Now,
+}
+
+impl JobEntry {
+    /// What a scheduled job waits for.
+    pub(crate) fn waiting_for_time(&self) -> Option<Deferral> {
+        match self.job.state {
+            JobState::Scheduled { until, cause: ScheduledCause::Backoff } => {
+                Some(Deferral::Backoff { until })
+            }
+            JobState::Scheduled { until, cause: ScheduledCause::RunAt } => Some(Deferral::RunAt { until }),
+            JobState::Queued { .. }
+            | JobState::Running
+            | JobState::Succeeded { .. }
+            | JobState::Dead { .. }
+            | JobState::Cancelled { .. }
+            | JobState::Expired { .. } => None,
+        }
+    }
+}
+
+/// Where a job waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// In the queue of its class.
+    Class(ClassId),
+    /// Queued, but an earlier execution is not known to be gone.
+    NotReaped,
+    /// Queued or scheduled, but set aside until an operator looks at it.
+    Broken,
+    /// It does not wait for placement.
+    Nowhere,
+}
+
+/// A kind and its figures.
+#[derive(Debug, Clone)]
+pub(crate) struct KindEntry {
+    pub(crate) kind: Kind,
+    /// Jobs queued, by the time since when; the first is the oldest.
+    pub(crate) queued: BTreeSet<(Wall, JobId)>,
+    pub(crate) scheduled: u64,
+    pub(crate) running: u64,
+    pub(crate) arrivals: Rate,
+    pub(crate) grants: Rate,
+    pub(crate) completions: Rate,
+    pub(crate) last_grant: Option<Mono>,
+}
+
+impl KindEntry {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            queued: BTreeSet::new(),
+            scheduled: 0,
+            running: 0,
+            arrivals: Rate::default(),
+            grants: Rate::default(),
+            completions: Rate::default(),
+            last_grant: None,
+        }
+    }
+
+    /// What counts towards its cap.
+    pub(crate) fn depth(&self) -> u64 {
+        self.queued.len() as u64 + self.scheduled
+    }
+}
+
+/// A lease in memory: its row, and what the leader knows beside.
+#[derive(Debug, Clone)]
+pub(crate) struct LeaseEntry {
+    pub(crate) lease: Lease,
+    pub(crate) watch: Watch,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub(crate) epoch: Epoch,
+    pub(crate) limits: Limits,
+    /// Nodes had time to come back: "impossible" may be said.
+    pub(crate) warm: bool,
+    /// Grants and enqueues of this epoch so far.
+    pub(crate) grants: u64,
+    pub(crate) enqueues: u64,
+    pub(crate) kinds: BTreeMap<KindName, KindEntry>,
+    pub(crate) slots: BTreeMap<SlotName, Slot>,
+    /// Capacity and use of the fleet slots.
+    pub(crate) fleet: Ledger,
+    /// Per fleet slot, raised whenever a unit of it becomes available.
+    pub(crate) gains: BTreeMap<SlotName, u64>,
+    pub(crate) nodes: BTreeMap<NodeName, NodeEntry>,
+    /// Nodes of which something became available since placement last looked at all classes.
+    pub(crate) gained: BTreeSet<NodeName>,
+    pub(crate) jobs: BTreeMap<JobId, JobEntry>,
+    pub(crate) leases: BTreeMap<FencingToken, LeaseEntry>,
+    /// The live lease of a job. A job without an entry may be granted.
+    pub(crate) lease_of: BTreeMap<JobId, FencingToken>,
+    pub(crate) keys: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
+    /// Live jobs by the root of their tree, without the root.
+    pub(crate) descendants: BTreeMap<JobId, u32>,
+    pub(crate) classes: Classes,
+    pub(crate) timers: Timers,
+    pub(crate) dirty: Dirty,
+}
+
 impl State {
-    pub fn load(epoch: Epoch, limits: Limits, rows: Durable, now: Now) -> Self { todo!() }
-    pub fn take_changes(&mut self) -> Changes { todo!() }
-    pub fn committed(&mut self) { todo!() }
-    pub fn next_deadline(&self, now: Now) -> Option<Mono> { todo!() }
-    pub fn epoch(&self) -> Epoch { todo!() }
-    pub fn knows_job(&self, id: JobId) -> bool { todo!() }
-    pub fn knows_key(&self, tenant: &Tenant, kind: &KindName, key: &DedupeKey) -> bool { todo!() }
-    pub fn job(&self, id: JobId) -> Option<&Job> { todo!() }
-    pub fn live_view(&self, now: Now, id: JobId) -> Option<LiveView> { todo!() }
-    pub fn explain(&self, now: Now, id: JobId) -> Option<Explanation> { todo!() }
-    pub fn snapshot(&self, now: Now) -> Snapshot { todo!() }
-    pub fn kind(&self, name: &KindName) -> Option<&Kind> { todo!() }
-    pub fn check_invariants(&self) -> Vec<Violation> { todo!() }
-    pub fn durable(&self) -> Durable { todo!() }
-    pub fn apply(&mut self, now: Now, command: Command) -> Result<Applied, Refusal> { todo!() }
+    /// What a new leader knows: the rows, and that it counts its takeover as a heartbeat from every holder.
+    #[must_use]
+    pub fn load(epoch: Epoch, limits: Limits, rows: Durable, now: Now) -> Self {
+        let mut state = Self {
+            epoch,
+            limits,
+            warm: false,
+            grants: 0,
+            enqueues: 0,
+            kinds: rows.kinds.into_iter().map(|(name, kind)| (name, KindEntry::new(kind))).collect(),
+            slots: BTreeMap::new(),
+            fleet: Ledger::default(),
+            gains: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            gained: BTreeSet::new(),
+            jobs: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            lease_of: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            descendants: BTreeMap::new(),
+            classes: Classes::default(),
+            timers: Timers::default(),
+            dirty: Dirty::default(),
+        };
+        for (name, slot) in rows.slots {
+            if let Scope::Fleet { capacity } = slot.scope {
+                state.fleet.set_capacity(&name, capacity);
+            }
+            if let Some(until) = slot.paused.and_then(|pause| pause.until) {
+                state.timers.at_wall(until, Due::SlotPause(name.clone()));
+            }
+            state.slots.insert(name, slot);
+        }
+        for (name, node) in rows.nodes {
+            if let Some(deadline) = node.draining {
+                state.timers.at(now.mono.after(deadline), Due::Drain(name.clone()));
+            }
+            state.nodes.insert(name, NodeEntry::loaded(node, now));
+        }
+        for lease in rows.leases.into_values() {
+            state.load_lease(lease, now);
+        }
+        state.load_jobs(rows.jobs, &rows.classes, now);
+        state.timers.at(now.mono.after(crate::place::WARM_UP), Due::WarmUp);
+        state.timers.at(now.mono.after(crate::place::SAVE_EVERY), Due::SaveTimelines);
+        state
+    }
+
+    fn load_lease(&mut self, lease: Lease, now: Now) {
+        let watch = Watch {
+            phase: Phase::Granted,
+            expires: expiry(now.mono, lease.length),
+            since: now.mono,
+            loaded: true,
+            ordinal: None,
+            answered: false,
+            revoked: None,
+            started_at: None,
+        };
+        if lease.stage.is_live() {
+            self.timers.at(watch.expires, Due::Lease(lease.token));
+            self.lease_of.insert(lease.job, lease.token);
+            self.fleet.take(&lease.reservation.fleet);
+        }
+        if let Some(node) = self.nodes.get_mut(&lease.node) {
+            node.ledger.take(&lease.reservation.node);
+            node.leases.insert(lease.token);
+        }
+        self.leases.insert(lease.token, LeaseEntry { lease, watch });
+    }
+
+    fn load_jobs(
+        &mut self,
+        jobs: BTreeMap<JobId, Job>,
+        timelines: &BTreeMap<String, crate::rows::ClassRow>,
+        now: Now,
+    ) {
+        for (id, job) in jobs {
+            let (state, created) = (job.state.clone(), job.stale_at);
+            self.index_live(&job);
+            let entry = JobEntry { job, stand: Stand::Nowhere, joined: Joined::default(), since: now };
+            self.jobs.insert(id, entry);
+            if let Some(stale_at) = created {
+                self.timers.at_wall(stale_at, Due::Stale(id));
+            }
+            match state {
+                JobState::Scheduled { until, cause } => self.await_time(id, until, cause, now),
+                JobState::Queued { since } => self.rejoin_loaded(id, since, timelines, now),
+                JobState::Running
+                | JobState::Succeeded { .. }
+                | JobState::Dead { .. }
+                | JobState::Cancelled { .. }
+                | JobState::Expired { .. } => {}
+            }
+        }
+    }
+
+    /// A queued job takes its old place, and its old part of the saved timeline of its class.
+    fn rejoin_loaded(
+        &mut self,
+        id: JobId,
+        since: Wall,
+        timelines: &BTreeMap<String, crate::rows::ClassRow>,
+        now: Now,
+    ) {
+        self.join(id, now);
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        entry.since.wall = since;
+        let Stand::Class(class) = entry.stand else { return };
+        let Some(class) = self.classes.get_mut(class) else { return };
+        if !class.saved
+            && let Some(row) = timelines.get(&class.key.text())
+        {
+            class.timeline = Timeline::load(&row.timeline);
+            class.saved = true;
+        }
+        entry.joined = class.timeline.join_loaded(since, now);
+    }
+
+    /// The epoch of this leader.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether a command about this job needs no `prior`: it is live, or ended or was deleted in this turn.
+    #[must_use]
+    pub fn knows_job(&self, id: JobId) -> bool {
+        self.jobs.contains_key(&id) || self.dirty.is_deleted(id)
+    }
+
+    /// Whether the holder of this dedupe key is in memory.
+    #[must_use]
+    pub fn knows_key(&self, tenant: &Tenant, kind: &KindName, key: &DedupeKey) -> bool {
+        self.keys.contains_key(&(tenant.clone(), kind.clone(), key.clone()))
+    }
+
+    /// A job that is live, or became final in this turn.
+    #[must_use]
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs.get(&id).map(|entry| &entry.job)
+    }
+
+    /// A declared kind.
+    #[must_use]
+    pub fn kind(&self, name: &KindName) -> Option<&Kind> {
+        self.kinds.get(name).map(|entry| &entry.kind)
+    }
+
+    /// When the next [`Tick`](crate::Command::Tick) is due at the latest; none: nothing is.
+    #[must_use]
+    pub fn next_deadline(&self, now: Now) -> Option<Mono> {
+        self.timers.next(now)
+    }
+
+    /// What this turn changed. The caller commits it, or drops this state.
+    pub fn take_changes(&mut self) -> Changes {
+        let dirty = self.dirty.take();
+        dirty.into_changes(self)
+    }
+
+    /// The turn is durable: jobs that became final leave memory.
+    pub fn committed(&mut self) {
+        for id in self.dirty.end_turn() {
+            if self.jobs.get(&id).is_some_and(|entry| entry.job.state.is_final())
+                && let Some(entry) = self.jobs.remove(&id)
+            {
+                self.forget_key(&entry.job);
+            }
+        }
+    }
+
+    /// What the store holds once this turn is committed.
+    #[must_use]
+    pub fn durable(&self) -> Durable {
+        let live = |(id, entry): (&JobId, &JobEntry)| (*id, entry.job.clone());
+        Durable {
+            kinds: self.kinds.iter().map(|(name, entry)| (name.clone(), entry.kind.clone())).collect(),
+            slots: self.slots.clone(),
+            nodes: self.nodes.iter().map(|(name, entry)| (name.clone(), entry.node.clone())).collect(),
+            jobs: self.jobs.iter().filter(|(_, entry)| !entry.job.state.is_final()).map(live).collect(),
+            leases: self.leases.iter().map(|(token, entry)| (*token, entry.lease.clone())).collect(),
+            classes: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn next_token(&self) -> FencingToken {
+        FencingToken::mint(self.epoch, self.grants + 1)
+    }
+
+    pub(crate) fn next_sequence(&self) -> Sequence {
+        Sequence::mint(self.epoch, self.enqueues + 1)
+    }
+
+    pub(crate) fn live_jobs(&self) -> u64 {
+        (self.jobs.len() - self.dirty.final_jobs()) as u64
+    }
+
+    /// The class that a job is or would be in.
+    pub(crate) fn class_key(&self, job: &Job) -> Option<ClassKey> {
+        self.kinds.get(&job.kind).map(|entry| ClassKey::of(job, &entry.kind))
+    }
+
+    /// Why a job waits beside the queue of its class.
+    pub(crate) fn hold_reason(&self, entry: &JobEntry) -> Option<Deferral> {
+        match entry.stand {
+            Stand::Broken => Some(Deferral::Broken),
+            Stand::NotReaped => {
+                let lease = self.lease_of.get(&entry.job.id).and_then(|token| self.leases.get(token))?;
+                Some(Deferral::NotReaped { node: lease.lease.node.clone() })
+            }
+            Stand::Class(_) | Stand::Nowhere => None,
+        }
+    }
 }

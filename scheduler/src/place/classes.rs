@@ -1,0 +1,183 @@
+//! Classes: jobs of equal kind, needs, selector and tenant. Placement looks at classes and their heads, never at jobs.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use crate::{
+    deferral::Deferral,
+    ids::{JobId, KindName, Sequence, SlotName, Tenant},
+    job::Job,
+    kind::{Kind, Selector},
+    place::timeline::Timeline,
+    slots::{Needs, Scope, Slot},
+};
+
+/// A class, numbered by this leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(pub(crate) u32);
+
+impl fmt::Display for ClassId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{}", self.0)
+    }
+}
+
+/// What the jobs of a class have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassKey {
+    pub(crate) kind: KindName,
+    pub(crate) needs: Needs,
+    /// The kind's and the job's, both of which must hold; two values for one label match no node.
+    pub(crate) selector: BTreeSet<(String, String)>,
+    pub(crate) tenant: Tenant,
+}
+
+impl ClassKey {
+    pub(crate) fn of(job: &Job, kind: &Kind) -> Self {
+        let both = kind.policy.selector.iter().chain(&job.selector);
+        Self {
+            kind: job.kind.clone(),
+            needs: job.needs.clone().unwrap_or_else(|| kind.policy.needs.clone()),
+            selector: both.map(|(label, value)| (label.clone(), value.clone())).collect(),
+            tenant: job.tenant.clone(),
+        }
+    }
+
+    /// The key of its row.
+    pub(crate) fn text(&self) -> String {
+        let selector: Vec<String> = self.selector.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        format!("{}|{}|{}|{}", self.kind, self.needs, selector.join(","), self.tenant)
+    }
+
+    pub(crate) fn selector_map(&self) -> Selector {
+        self.selector.iter().cloned().collect()
+    }
+}
+
+/// Higher priority first, then the older enqueue.
+pub(crate) type Place = (Reverse<i8>, Sequence, JobId);
+
+pub(crate) fn place_of(job: &Job) -> Place {
+    (Reverse(job.priority), job.sequence, job.id)
+}
+
+/// One class.
+#[derive(Debug, Clone)]
+pub(crate) struct Class {
+    pub(crate) key: ClassKey,
+    /// The part of the needs that a node must have.
+    pub(crate) node: Needs,
+    /// The part that the fleet must have.
+    pub(crate) fleet: Needs,
+    /// Its queued jobs in order.
+    pub(crate) queue: BTreeSet<Place>,
+    /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
+    pub(crate) failed: Option<Failed>,
+    /// Why it waited, since when.
+    pub(crate) timeline: Timeline,
+    /// How many nodes mask it.
+    pub(crate) masks: u32,
+    /// Whether its timeline has a row.
+    pub(crate) saved: bool,
+}
+
+/// The last failure to place a class.
+#[derive(Debug, Clone)]
+pub(crate) struct Failed {
+    pub(crate) reason: Deferral,
+    /// The sum of the gain epochs of its fleet slots then: while it is the same, none of them gained. Epochs only
+    /// grow, so equal sums mean equal parts.
+    pub(crate) gains: u64,
+}
+
+/// All classes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Classes {
+    by_key: BTreeMap<ClassKey, ClassId>,
+    all: BTreeMap<ClassId, Class>,
+    next: u32,
+}
+
+impl Classes {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn get(&self, id: ClassId) -> Option<&Class> {
+        self.all.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ClassId) -> Option<&mut Class> {
+        self.all.get_mut(&id)
+    }
+
+    pub(crate) fn find(&self, key: &ClassKey) -> Option<ClassId> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClassId, &Class)> {
+        self.all.iter().map(|(id, class)| (*id, class))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ClassId, &mut Class)> {
+        self.all.iter_mut().map(|(id, class)| (*id, class))
+    }
+
+    /// The class with this key, made if there is none.
+    pub(crate) fn intern(&mut self, key: ClassKey, slots: &BTreeMap<SlotName, Slot>) -> ClassId {
+        if let Some(id) = self.find(&key) {
+            return id;
+        }
+        let id = ClassId(self.next);
+        self.next = self.next.wrapping_add(1);
+        let (node, fleet) = split(&key.needs, slots);
+        self.by_key.insert(key.clone(), id);
+        let class = Class {
+            key,
+            node,
+            fleet,
+            queue: BTreeSet::new(),
+            failed: None,
+            timeline: Timeline::default(),
+            masks: 0,
+            saved: false,
+        };
+        self.all.insert(id, class);
+        id
+    }
+
+    /// Forgets a class that nothing refers to. The text of its row is given back if it had one.
+    pub(crate) fn tidy(&mut self, id: ClassId) -> Option<String> {
+        let class = self.all.get(&id)?;
+        if !class.queue.is_empty() || class.masks > 0 {
+            return None;
+        }
+        let class = self.all.remove(&id)?;
+        self.by_key.remove(&class.key);
+        class.saved.then(|| class.key.text())
+    }
+
+    /// A slot was declared anew: which needs are whose may have changed, and everything is worth a try.
+    pub(crate) fn split_again(&mut self, slots: &BTreeMap<SlotName, Slot>) {
+        for class in self.all.values_mut() {
+            (class.node, class.fleet) = split(&class.key.needs, slots);
+            class.failed = None;
+        }
+    }
+}
+
+/// The node's part of the needs, and the fleet's. A slot that is not declared counts as a node slot that no node has.
+pub(crate) fn split(needs: &Needs, slots: &BTreeMap<SlotName, Slot>) -> (Needs, Needs) {
+    let is_fleet =
+        |name: &SlotName| slots.get(name).is_some_and(|slot| matches!(slot.scope, Scope::Fleet { .. }));
+    let part = |fleet: bool| {
+        needs
+            .iter()
+            .filter(move |(name, _)| is_fleet(name) == fleet)
+            .map(|(name, amount)| (name.clone(), amount))
+    };
+    (Needs::new(part(false)), Needs::new(part(true)))
+}

@@ -1,0 +1,196 @@
+//! What a turn has changed so far: which rows are to be written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
+    job::Attempt,
+    place::ClassId,
+    rows::{Changes, ClassRow, JobChange, ResultPut},
+    state::State,
+    time::Now,
+};
+
+/// What becomes of the row of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Row {
+    Insert,
+    /// The token that the row has.
+    Update(FencingToken),
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Dirty {
+    rows: BTreeMap<JobId, Row>,
+    deletes: BTreeSet<JobId>,
+    /// Deleted in this turn and not there again: `prior` must not bring them back.
+    deleted: BTreeSet<JobId>,
+    /// Became final in this turn.
+    finals: BTreeSet<JobId>,
+    leases: BTreeSet<FencingToken>,
+    new_leases: BTreeSet<FencingToken>,
+    leases_deleted: BTreeSet<FencingToken>,
+    attempts: BTreeMap<(JobId, FencingToken), Attempt>,
+    results: BTreeMap<(JobId, FencingToken), ResultPut>,
+    results_deleted: BTreeSet<(JobId, FencingToken)>,
+    kinds: BTreeSet<KindName>,
+    slots: BTreeSet<SlotName>,
+    nodes: BTreeSet<NodeName>,
+    classes: BTreeSet<ClassId>,
+    /// Of those: without a row so far.
+    new_classes: BTreeSet<ClassId>,
+    classes_deleted: BTreeSet<String>,
+    at: Now,
+}
+
+impl Dirty {
+    pub(crate) fn is_deleted(&self, id: JobId) -> bool {
+        self.deleted.contains(&id)
+    }
+
+    pub(crate) fn final_jobs(&self) -> usize {
+        self.finals.len()
+    }
+
+    pub(crate) fn insert_job(&mut self, id: JobId) {
+        self.deleted.remove(&id);
+        self.rows.insert(id, Row::Insert);
+    }
+
+    /// A job whose row has `previous` is about to change.
+    pub(crate) fn update_job(&mut self, id: JobId, previous: FencingToken) {
+        self.rows.entry(id).or_insert(Row::Update(previous));
+    }
+
+    pub(crate) fn delete_job(&mut self, id: JobId) {
+        if self.rows.remove(&id) != Some(Row::Insert) {
+            self.deletes.insert(id);
+        }
+        self.deleted.insert(id);
+        self.finals.remove(&id);
+        self.attempts.retain(|(job, _), _| *job != id);
+        self.results.retain(|(job, _), _| *job != id);
+        self.results_deleted.retain(|(job, _)| *job != id);
+    }
+
+    pub(crate) fn now_final(&mut self, id: JobId) {
+        self.finals.insert(id);
+    }
+
+    pub(crate) fn now_live(&mut self, id: JobId) {
+        self.finals.remove(&id);
+    }
+
+    pub(crate) fn new_lease(&mut self, token: FencingToken) {
+        self.new_leases.insert(token);
+        self.leases.insert(token);
+    }
+
+    pub(crate) fn lease(&mut self, token: FencingToken) {
+        self.leases.insert(token);
+    }
+
+    pub(crate) fn delete_lease(&mut self, token: FencingToken) {
+        self.leases.remove(&token);
+        if !self.new_leases.remove(&token) {
+            self.leases_deleted.insert(token);
+        }
+    }
+
+    pub(crate) fn attempt(&mut self, attempt: Attempt) {
+        self.attempts.insert((attempt.job, attempt.token), attempt);
+    }
+
+    pub(crate) fn result(&mut self, result: ResultPut) {
+        self.results.insert((result.job, result.token), result);
+    }
+
+    pub(crate) fn delete_result(&mut self, job: JobId, token: FencingToken) {
+        self.results_deleted.insert((job, token));
+    }
+
+    pub(crate) fn kind(&mut self, name: &KindName) {
+        self.kinds.insert(name.clone());
+    }
+
+    pub(crate) fn slot(&mut self, name: &SlotName) {
+        self.slots.insert(name.clone());
+    }
+
+    pub(crate) fn node(&mut self, name: &NodeName) {
+        self.nodes.insert(name.clone());
+    }
+
+    pub(crate) fn class(&mut self, class: ClassId, has_row: bool, now: Now) {
+        self.classes.insert(class);
+        if !has_row {
+            self.new_classes.insert(class);
+        }
+        self.at = now;
+    }
+
+    pub(crate) fn delete_class(&mut self, class: ClassId, text: String) {
+        if !self.new_classes.remove(&class) {
+            self.classes_deleted.insert(text);
+        }
+    }
+
+    /// Everything to write; what is asked for until the commit stays: deleted and final jobs.
+    pub(crate) fn take(&mut self) -> Self {
+        let (deleted, finals) = (self.deleted.clone(), self.finals.clone());
+        std::mem::replace(self, Self { deleted, finals, ..Self::default() })
+    }
+
+    /// The turn is committed: the jobs that became final in it.
+    pub(crate) fn end_turn(&mut self) -> BTreeSet<JobId> {
+        self.deleted.clear();
+        std::mem::take(&mut self.finals)
+    }
+
+    pub(crate) fn into_changes(self, state: &State) -> Changes {
+        let mut changes =
+            Changes { attempts_put: self.attempts.into_values().collect(), ..Changes::default() };
+        changes.jobs.extend(self.deletes.into_iter().map(JobChange::Delete));
+        for (id, row) in self.rows {
+            let Some(entry) = state.jobs.get(&id) else { continue };
+            let job = Box::new(entry.job.clone());
+            changes.jobs.push(match row {
+                Row::Insert => JobChange::Insert(job),
+                Row::Update(previous) => JobChange::Update { previous, job },
+            });
+        }
+        let leases = self.leases.iter().filter_map(|token| state.leases.get(token));
+        changes.leases_put = leases.map(|entry| entry.lease.clone()).collect();
+        changes.leases_deleted = self.leases_deleted.into_iter().collect();
+        changes.results_put = self.results.into_values().collect();
+        changes.results_deleted = self.results_deleted.into_iter().collect();
+        for name in self.kinds {
+            match state.kinds.get(&name) {
+                Some(entry) => changes.kinds_put.push(entry.kind.clone()),
+                None => changes.kinds_deleted.push(name),
+            }
+        }
+        for name in self.slots {
+            match state.slots.get(&name) {
+                Some(slot) => changes.slots_put.push(slot.clone()),
+                None => changes.slots_deleted.push(name),
+            }
+        }
+        for name in self.nodes {
+            match state.nodes.get(&name) {
+                Some(entry) => changes.nodes_put.push(entry.node.clone()),
+                None => changes.nodes_deleted.push(name),
+            }
+        }
+        let mut deleted = self.classes_deleted;
+        for id in self.classes {
+            let Some(class) = state.classes.get(id) else { continue };
+            let row = ClassRow { class: class.key.text(), timeline: class.timeline.rows(self.at) };
+            deleted.remove(&row.class);
+            changes.classes_put.push(row);
+        }
+        changes.classes_deleted = deleted.into_iter().collect();
+        changes
+    }
+}

@@ -1,0 +1,668 @@
+//! The only mutator: what each event does to the state. It cannot refuse; the handlers checked before they emitted.
+
+mod nodes;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    event::{AttemptEnd, Event},
+    ids::{DedupeKey, FencingToken, JobId, KindName, NodeName, Ordinal, Tenant},
+    job::{Attempt, Job, JobState, Outcome, ScheduledCause, Wait},
+    kind::{DedupePolicy, Kind},
+    lease::{ANSWER_WITHIN, Lease, Phase, RevokeReason, Stage, Watch, expiry, first_lease},
+    place::{self, ClassId, classes::place_of, timeline::Joined},
+    rows::ResultPut,
+    slots::{Reservation, Scope, Slot},
+    state::{Due, JobEntry, KindEntry, LeaseEntry, Stand, State},
+    time::{Now, Wall},
+};
+
+/// For how many days a kind remembers its dead.
+const DEAD_DAYS: usize = 8;
+
+impl State {
+    /// Applies one event.
+    pub(crate) fn evolve(&mut self, now: Now, event: &Event) {
+        match event {
+            Event::KindPut(kind) => self.kind_put(kind, now),
+            Event::KindRemoved(name) => {
+                self.kinds.remove(name);
+                self.dirty.kind(name);
+            }
+            Event::KindPaused { kind, policy } => {
+                if let Some(entry) = self.kinds.get_mut(kind) {
+                    entry.kind.paused = *policy;
+                }
+                self.dirty.kind(kind);
+                self.try_again(kind);
+            }
+            Event::SlotPut(slot) => self.slot_put(slot),
+            Event::SlotRemoved(name) => {
+                self.slots.remove(name);
+                self.fleet.set_capacity(name, 0);
+                self.dirty.slot(name);
+                self.classes.split_again(&self.slots);
+            }
+            Event::Enqueued(job) => self.enqueued(job, now),
+            Event::Ready(id) => self.ready(*id, now),
+            Event::Granted { lease, waits } => self.granted(lease, waits, now),
+            Event::AttemptEnded(end) => self.attempt_ended(end, now),
+            Event::LossReplaced(end) => self.loss_replaced(end, now),
+            Event::CancelRequested { job, reason } => self.change(*job, |job| {
+                job.cancel_requested = true;
+                job.reason = Some(reason.clone());
+            }),
+            Event::Ended { job, state, reason } => {
+                self.leave(*job, now);
+                self.become_state(*job, state, Some(reason), now);
+            }
+            Event::Requeued(job) => self.requeued(job, now),
+            Event::Reprioritized { job, priority } => self.reprioritized(*job, *priority),
+            Event::Deleted(id) => self.deleted(*id),
+            Event::ResultDropped { job, token } => self.dirty.delete_result(*job, *token),
+            Event::LeaseUnreaped(token) => self.lease_over(*token, Some(Stage::Unreaped), now),
+            Event::LeaseGone(token) => self.lease_over(*token, None, now),
+            Event::SlotsFreed { token, fleet } => self.slots_freed(*token, *fleet),
+            Event::NodePut(node) => self.node_put(node, now),
+            Event::NodeForgotten(name) => {
+                if let Some(entry) = self.nodes.remove(name) {
+                    entry.masks.keys().for_each(|class| self.unmask_class(*class));
+                }
+                self.dirty.node(name);
+                self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
+            }
+            Event::SessionOpened { node, session, seq, credits, pressure, warnings } => {
+                self.session_opened(node, *session, *seq, *credits, pressure, warnings, now);
+            }
+            Event::SessionClosed { node } => {
+                if let Some(entry) = self.nodes.get_mut(node) {
+                    entry.live = None;
+                }
+            }
+            Event::NodeHeard { node, seq, seen } => self.heard(node, *seq, *seen, now),
+            Event::NodePressed { node, pressure } => self.pressed(node, pressure, now),
+            Event::NodeSuspected(node) => self.with_live(node, |live| live.suspect = true),
+            Event::NodeLeaving(node) => self.with_live(node, |live| live.leaving = true),
+            Event::SessionBlocked { node, blocked } => {
+                self.with_live(node, |live| live.blocked = *blocked);
+                self.gained.insert(node.clone());
+            }
+            Event::MessageSent { node } => self.with_live(node, |live| live.sent += 1),
+            Event::Phased { token, phase, started_at } => self.phased(*token, *phase, *started_at),
+            Event::Renewed { token, expires } => {
+                if let Some(entry) = self.leases.get_mut(token) {
+                    entry.watch.expires = *expires;
+                    // The timer of the earlier expiry is still set; it finds this one and sets it anew.
+                }
+            }
+            Event::Revoked { token, reason } => self.revoked(*token, *reason),
+            Event::Deferred { class, reason } => place::note_failure(self, *class, reason, now),
+            Event::Masked { node, class, rule, generation, until } => {
+                self.mask(node, *class, rule, *generation, *until);
+            }
+            Event::Unmasked { node, class } => {
+                if self.nodes.get_mut(node).is_some_and(|entry| entry.masks.remove(class).is_some()) {
+                    self.unmask_class(*class);
+                    self.gained.insert(node.clone());
+                }
+            }
+            Event::SetAside(id) => {
+                self.leave(*id, now);
+                self.stand(*id, Stand::Broken);
+            }
+            Event::WarmedUp => {
+                self.warm = true;
+                self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
+            }
+            Event::TimelinesSaved(classes) => {
+                for id in classes {
+                    if let Some(class) = self.classes.get_mut(*id) {
+                        self.dirty.class(*id, class.saved, now);
+                        class.saved = true;
+                        class.timeline.unsaved = false;
+                    }
+                }
+            }
+        }
+    }
+
+    // Fleet.
+
+    fn kind_put(&mut self, kind: &Kind, now: Now) {
+        self.dirty.kind(&kind.name);
+        let Some(entry) = self.kinds.get_mut(&kind.name) else {
+            self.kinds.insert(kind.name.clone(), KindEntry::new(kind.clone()));
+            return;
+        };
+        entry.kind = kind.clone();
+        let queued: Vec<JobId> = entry.queued.iter().map(|(_, id)| *id).collect();
+        for id in queued {
+            let Some(class) = self.jobs.get(&id).map(|entry| entry.stand) else { continue };
+            let Stand::Class(old) = class else { continue };
+            let key = self.jobs.get(&id).and_then(|entry| self.class_key(&entry.job));
+            if key.is_some_and(|key| self.classes.find(&key) != Some(old)) {
+                self.leave_class(id, now);
+                self.join_class(id, now);
+            }
+        }
+        self.try_again(&kind.name);
+    }
+
+    fn try_again(&mut self, kind: &KindName) {
+        for (_, class) in self.classes.iter_mut().filter(|(_, class)| class.key.kind == *kind) {
+            class.failed = None;
+        }
+    }
+
+    fn slot_put(&mut self, slot: &Slot) {
+        let known = self.slots.insert(slot.name.clone(), slot.clone());
+        self.dirty.slot(&slot.name);
+        if let Scope::Fleet { capacity } = slot.scope {
+            self.fleet.set_capacity(&slot.name, capacity);
+        }
+        if let Some(until) = slot.paused.and_then(|pause| pause.until) {
+            self.timers.at_wall(until, Due::SlotPause(slot.name.clone()));
+        }
+        if known.is_none_or(|known| {
+            matches!(known.scope, Scope::Node) != matches!(slot.scope, Scope::Node)
+                || known.paused != slot.paused
+        }) {
+            self.classes.split_again(&self.slots);
+        }
+        self.gain(&Reservation {
+            fleet: crate::slots::Needs::new([(slot.name.clone(), 1)]),
+            ..Reservation::default()
+        });
+    }
+
+    /// Units of these fleet slots became available.
+    fn gain(&mut self, freed: &Reservation) {
+        for (slot, _) in freed.fleet.iter() {
+            *self.gains.entry(slot.clone()).or_default() += 1;
+        }
+    }
+
+    // Jobs.
+
+    fn enqueued(&mut self, job: &Job, now: Now) {
+        self.enqueues += 1;
+        self.dirty.insert_job(job.id);
+        if let Some(parent) = job.parent {
+            self.change(parent, |parent| parent.children = parent.children.saturating_add(1));
+        }
+        if let Some(entry) = self.kinds.get_mut(&job.kind) {
+            entry.arrivals.count(now.mono);
+        }
+        self.index_live(job);
+        self.admit(job, now);
+    }
+
+    fn requeued(&mut self, job: &Job, now: Now) {
+        self.dirty.update_job(job.id, job.token);
+        self.dirty.now_live(job.id);
+        // A job that was set aside was live all the time.
+        if self.jobs.get(&job.id).is_none_or(|entry| entry.job.state.is_final()) {
+            self.index_live(job);
+        }
+        self.admit(job, now);
+    }
+
+    /// A live job takes its place.
+    fn admit(&mut self, job: &Job, now: Now) {
+        if let Some(stale_at) = job.stale_at {
+            self.timers.at_wall(stale_at, Due::Stale(job.id));
+        }
+        let entry =
+            JobEntry { job: job.clone(), stand: Stand::Nowhere, joined: Joined::default(), since: now };
+        self.jobs.insert(job.id, entry);
+        self.enter(job.id, now);
+    }
+
+    /// What must be found by a live job.
+    pub(crate) fn index_live(&mut self, job: &Job) {
+        if let Some(key) = job.dedupe_key.as_ref().filter(|_| job.dedupe_held) {
+            self.keys.insert((job.tenant.clone(), job.kind.clone(), key.clone()), job.id);
+        }
+        if job.root != job.id {
+            *self.descendants.entry(job.root).or_default() += 1;
+        }
+        if matches!(job.state, JobState::Running)
+            && let Some(entry) = self.kinds.get_mut(&job.kind)
+        {
+            entry.running += 1;
+        }
+    }
+
+    /// A job begins to wait, as its state says.
+    fn enter(&mut self, id: JobId, now: Now) {
+        match self.jobs.get(&id).map(|entry| entry.job.state.clone()) {
+            Some(JobState::Scheduled { until, cause }) => self.await_time(id, until, cause, now),
+            Some(JobState::Queued { .. }) => self.join(id, now),
+            Some(
+                JobState::Running
+                | JobState::Succeeded { .. }
+                | JobState::Dead { .. }
+                | JobState::Cancelled { .. }
+                | JobState::Expired { .. },
+            )
+            | None => {}
+        }
+    }
+
+    /// A scheduled job waits: for `run_at` by the wall clock, for a back-off by the leader's.
+    pub(crate) fn await_time(&mut self, id: JobId, until: Wall, cause: ScheduledCause, now: Now) {
+        match cause {
+            ScheduledCause::RunAt => self.timers.at_wall(until, Due::Scheduled(id)),
+            ScheduledCause::Backoff => {
+                self.timers.at(now.mono.after(until.since(now.wall)), Due::Scheduled(id));
+            }
+        }
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        entry.since = now;
+        if let Some(kind) = self.kinds.get_mut(&entry.job.kind) {
+            kind.scheduled += 1;
+        }
+    }
+
+    fn ready(&mut self, id: JobId, now: Now) {
+        self.leave(id, now);
+        self.change(id, |job| job.state = JobState::Queued { since: now.wall });
+        self.join(id, now);
+    }
+
+    /// A queued job waits for its slots, or for an earlier execution to be gone.
+    pub(crate) fn join(&mut self, id: JobId, now: Now) {
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        entry.since = now;
+        if let JobState::Queued { since } = entry.job.state
+            && let Some(kind) = self.kinds.get_mut(&entry.job.kind)
+        {
+            kind.queued.insert((since, id));
+        }
+        if self.lease_of.contains_key(&id) {
+            self.stand(id, Stand::NotReaped);
+        } else {
+            self.join_class(id, now);
+        }
+    }
+
+    fn join_class(&mut self, id: JobId, now: Now) {
+        let Some(entry) = self.jobs.get(&id) else { return };
+        let (place, Some(key)) = (place_of(&entry.job), self.class_key(&entry.job)) else { return };
+        let class_id = self.classes.intern(key, &self.slots);
+        let Some(class) = self.classes.get_mut(class_id) else { return };
+        class.queue.insert(place);
+        let joined = class.timeline.join(now);
+        if let Some(entry) = self.jobs.get_mut(&id) {
+            entry.stand = Stand::Class(class_id);
+            entry.joined = joined;
+        }
+    }
+
+    fn stand(&mut self, id: JobId, stand: Stand) {
+        if let Some(entry) = self.jobs.get_mut(&id) {
+            entry.stand = stand;
+        }
+    }
+
+    /// A job waits no longer; what it waited for is added to its row.
+    fn leave(&mut self, id: JobId, now: Now) {
+        let waits = self.waits(id, now);
+        if let Some(waits) = waits {
+            self.change(id, |job| job.waits = waits);
+        }
+        self.leave_class(id, now);
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        if std::mem::replace(&mut entry.stand, Stand::Nowhere) == Stand::Broken {
+            return; // It was counted out when it was set aside.
+        }
+        let Some(kind) = self.kinds.get_mut(&entry.job.kind) else { return };
+        match entry.job.state {
+            JobState::Scheduled { .. } => kind.scheduled = kind.scheduled.saturating_sub(1),
+            JobState::Queued { since } => {
+                kind.queued.remove(&(since, id));
+            }
+            JobState::Running
+            | JobState::Succeeded { .. }
+            | JobState::Dead { .. }
+            | JobState::Cancelled { .. }
+            | JobState::Expired { .. } => {}
+        }
+    }
+
+    fn leave_class(&mut self, id: JobId, _now: Now) {
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        let Stand::Class(class_id) = entry.stand else { return };
+        entry.stand = Stand::Nowhere;
+        let place = place_of(&entry.job);
+        if let Some(class) = self.classes.get_mut(class_id) {
+            class.queue.remove(&place);
+        }
+        self.tidy_class(class_id);
+    }
+
+    fn tidy_class(&mut self, class: ClassId) {
+        if let Some(text) = self.classes.tidy(class) {
+            self.dirty.delete_class(class, text);
+        }
+    }
+
+    fn reprioritized(&mut self, id: JobId, priority: i8) {
+        let Some(entry) = self.jobs.get(&id) else { return };
+        let (stand, old) = (entry.stand, place_of(&entry.job));
+        self.change(id, |job| job.priority = priority);
+        if let Stand::Class(class) = stand
+            && let Some(entry) = self.jobs.get(&id)
+            && let Some(class) = self.classes.get_mut(class)
+        {
+            class.queue.remove(&old);
+            class.queue.insert(place_of(&entry.job));
+        }
+    }
+
+    fn deleted(&mut self, id: JobId) {
+        self.dirty.delete_job(id);
+        if let Some(entry) = self.jobs.remove(&id) {
+            self.forget_key(&entry.job);
+        }
+    }
+
+    /// The key of a job that leaves memory, or that gives its key up.
+    pub(crate) fn forget_key(&mut self, job: &Job) {
+        let Some(key) = job.dedupe_key.clone() else { return };
+        let key: (Tenant, KindName, DedupeKey) = (job.tenant.clone(), job.kind.clone(), key);
+        if self.keys.get(&key) == Some(&job.id) {
+            self.keys.remove(&key);
+        }
+    }
+
+    /// Changes the row of a job.
+    fn change(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        self.dirty.update_job(id, entry.job.token);
+        change(&mut entry.job);
+        entry.job.version += 1;
+    }
+
+    /// A job that waits no longer takes its next state: it waits again, or is final.
+    fn become_state(&mut self, id: JobId, state: &JobState, reason: Option<&Arc<str>>, now: Now) {
+        self.change(id, |job| {
+            job.state = state.clone();
+            if let Some(reason) = reason {
+                job.reason = Some(reason.clone());
+            }
+        });
+        if state.is_final() { self.became_final(id, now) } else { self.enter(id, now) }
+    }
+
+    fn became_final(&mut self, id: JobId, now: Now) {
+        self.dirty.now_final(id);
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
+        let (job, root) = (entry.job.clone(), entry.job.root);
+        if let Some(kind) = self.kinds.get_mut(&job.kind) {
+            match job.state {
+                JobState::Succeeded { .. } => kind.completions.count(now.mono),
+                JobState::Dead { at } => {
+                    count_dead(&mut kind.kind.dead_by_day, at);
+                    self.dirty.kind(&job.kind);
+                }
+                JobState::Scheduled { .. }
+                | JobState::Queued { .. }
+                | JobState::Running
+                | JobState::Cancelled { .. }
+                | JobState::Expired { .. } => {}
+            }
+            if kind.kind.policy.dedupe == DedupePolicy::Live && job.dedupe_held {
+                entry.job.dedupe_held = false;
+                self.forget_key(&job);
+            }
+        }
+        if root != id
+            && let Some(count) = self.descendants.get_mut(&root)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.descendants.remove(&root);
+            }
+        }
+    }
+
+    // Leases.
+
+    fn granted(&mut self, lease: &Lease, waits: &[Wait], now: Now) {
+        self.grants += 1;
+        let id = lease.job;
+        self.leave(id, now);
+        self.change(id, |job| {
+            job.waits = waits.to_vec();
+            job.state = JobState::Running;
+            job.token = lease.token;
+            job.last_outcome = None;
+            job.last_node = Some(lease.node.clone());
+            job.granted_at = Some(now.wall);
+        });
+        if let Some(kind) = self.kinds.get_mut(&lease.kind) {
+            kind.running += 1;
+            kind.grants.count(now.mono);
+            kind.last_grant = Some(now.mono);
+        }
+        let mut ordinal = None;
+        if let Some(node) = self.nodes.get_mut(&lease.node) {
+            node.ledger.take(&lease.reservation.node);
+            node.leases.insert(lease.token);
+            if let Some(live) = &mut node.live {
+                live.unanswered.insert(lease.token);
+                ordinal = Some(Ordinal(live.sent + 1)); // The grant is the next message.
+            }
+        }
+        self.fleet.take(&lease.reservation.fleet);
+        let watch = Watch {
+            phase: Phase::Granted,
+            expires: expiry(now.mono, first_lease(lease.length)),
+            since: now.mono,
+            loaded: false,
+            ordinal,
+            answered: false,
+            revoked: None,
+            started_at: None,
+        };
+        self.timers.at(watch.expires, Due::Lease(lease.token));
+        self.timers.at(now.mono.after(ANSWER_WITHIN), Due::Answer(lease.token));
+        self.lease_of.insert(id, lease.token);
+        self.dirty.new_lease(lease.token);
+        self.leases.insert(lease.token, LeaseEntry { lease: lease.clone(), watch });
+    }
+
+    fn attempt_ended(&mut self, end: &AttemptEnd, now: Now) {
+        let Some(lease) = self.leases.get(&end.token).map(|entry| entry.lease.clone()) else { return };
+        if end.keep_row {
+            self.dirty.attempt(Attempt {
+                job: end.job,
+                token: end.token,
+                attempt: lease.attempt,
+                round: lease.round,
+                node: lease.node.clone(),
+                outcome: end.outcome,
+                cause: end.cause.clone(),
+                error: end.error.clone(),
+                exit_code: end.exit_code,
+                granted_at: lease.granted_at,
+                started_at: end.started_at,
+                ended_at: now.wall,
+            });
+        }
+        if let Some(kind) = self.kinds.get_mut(&lease.kind) {
+            kind.running = kind.running.saturating_sub(1);
+        }
+        match end.lease {
+            Some(Stage::Finished) => {
+                if let Some(entry) = self.leases.get_mut(&end.token) {
+                    entry.lease.stage = Stage::Finished;
+                    entry.watch.phase = entry.watch.phase.max(Phase::Finished);
+                    entry.watch.answered = true;
+                }
+                self.answered(&lease.node, end.token);
+                self.dirty.lease(end.token);
+            }
+            Some(Stage::Granted | Stage::Unreaped) => self.lease_over(end.token, Some(Stage::Unreaped), now),
+            None => self.lease_over(end.token, None, now),
+        }
+        self.keep_result(end, &lease.kind, now);
+        self.change(end.job, |job| count_outcome(job, end));
+        self.become_state(end.job, &end.next, end.reason.as_ref(), now);
+    }
+
+    fn loss_replaced(&mut self, end: &AttemptEnd, now: Now) {
+        let Some(entry) = self.jobs.get(&end.job) else { return };
+        let job = entry.job.clone();
+        self.leave(end.job, now);
+        self.change(end.job, |job| {
+            match job.last_outcome {
+                Some(Outcome::Lost) => job.losses = job.losses.saturating_sub(1),
+                Some(Outcome::Returned) => job.returns = job.returns.saturating_sub(1),
+                Some(
+                    Outcome::Succeeded
+                    | Outcome::Failed
+                    | Outcome::FailedPermanent
+                    | Outcome::TimedOut
+                    | Outcome::Cancelled,
+                )
+                | None => {}
+            }
+            count_outcome(job, end);
+        });
+        let was_lost = matches!(job.last_outcome, Some(Outcome::Lost));
+        self.dirty.attempt(Attempt {
+            job: end.job,
+            token: end.token,
+            attempt: if was_lost { job.attempt().saturating_sub(1) } else { job.attempt() },
+            round: job.round,
+            node: job.last_node.clone().unwrap_or_else(|| NodeName::new("")),
+            outcome: end.outcome,
+            cause: end.cause.clone(),
+            error: end.error.clone(),
+            exit_code: end.exit_code,
+            granted_at: job.granted_at.unwrap_or(job.created_at),
+            started_at: end.started_at,
+            ended_at: now.wall,
+        });
+        self.keep_result(end, &job.kind, now);
+        self.become_state(end.job, &end.next, end.reason.as_ref(), now);
+    }
+
+    fn keep_result(&mut self, end: &AttemptEnd, kind: &KindName, now: Now) {
+        if !end.keep_result {
+            return;
+        }
+        let ttl = self.kinds.get(kind).map(|entry| entry.kind.policy.result_ttl).unwrap_or_default();
+        let expires_at = now.wall.after(ttl);
+        self.dirty.result(ResultPut { job: end.job, token: end.token, created_at: now.wall, expires_at });
+    }
+
+    /// A lease is over. What it charges of the fleet is free; of its node too, unless it stays unreaped.
+    fn lease_over(&mut self, token: FencingToken, stage: Option<Stage>, now: Now) {
+        let Some(entry) = self.leases.get_mut(&token) else { return };
+        let was_live = entry.lease.stage.is_live();
+        let lease = entry.lease.clone();
+        if stage.is_some() {
+            entry.lease.stage = Stage::Unreaped;
+            entry.lease.reservation.fleet = crate::slots::Needs::default();
+            self.dirty.lease(token);
+        } else {
+            self.leases.remove(&token);
+            self.dirty.delete_lease(token);
+            if let Some(node) = self.nodes.get_mut(&lease.node) {
+                node.ledger.give_back(&lease.reservation.node);
+                node.leases.remove(&token);
+            }
+        }
+        if was_live {
+            self.fleet.give_back(&lease.reservation.fleet);
+            self.gain(&lease.reservation);
+        }
+        self.answered(&lease.node, token);
+        self.gained.insert(lease.node.clone());
+        if self.lease_of.get(&lease.job) == Some(&token) {
+            self.lease_of.remove(&lease.job);
+            if self.jobs.get(&lease.job).is_some_and(|entry| entry.stand == Stand::NotReaped) {
+                self.stand(lease.job, Stand::Nowhere);
+                self.join_class(lease.job, now);
+            }
+        }
+    }
+
+    fn slots_freed(&mut self, token: FencingToken, fleet: bool) {
+        let Some(entry) = self.leases.get_mut(&token) else { return };
+        let node_part = std::mem::take(&mut entry.lease.reservation.node);
+        let fleet_part = if fleet {
+            std::mem::take(&mut entry.lease.reservation.fleet)
+        } else {
+            crate::slots::Needs::default()
+        };
+        self.dirty.lease(token);
+        if let Some(node) = self.nodes.get_mut(&entry.lease.node) {
+            node.ledger.give_back(&node_part);
+            self.gained.insert(entry.lease.node.clone());
+        }
+        self.fleet.give_back(&fleet_part);
+        self.gain(&Reservation { node: node_part, fleet: fleet_part });
+    }
+
+    fn phased(&mut self, token: FencingToken, phase: Phase, started_at: Option<Wall>) {
+        let Some(entry) = self.leases.get_mut(&token) else { return };
+        entry.watch.phase = entry.watch.phase.max(phase);
+        entry.watch.answered = true;
+        entry.watch.started_at = entry.watch.started_at.or(started_at);
+        let node = entry.lease.node.clone();
+        if entry.watch.phase >= Phase::Accepted {
+            self.answered(&node, token);
+        }
+    }
+
+    /// The node has answered a grant: it may take another.
+    fn answered(&mut self, node: &NodeName, token: FencingToken) {
+        if let Some(entry) = self.nodes.get_mut(node)
+            && let Some(live) = &mut entry.live
+            && live.unanswered.remove(&token)
+        {
+            self.gained.insert(node.clone());
+        }
+    }
+
+    fn revoked(&mut self, token: FencingToken, reason: RevokeReason) {
+        let Some(entry) = self.leases.get_mut(&token) else { return };
+        entry.watch.revoked = Some(reason);
+        if reason == RevokeReason::Unanswered
+            && let Some(live) = self.nodes.get_mut(&entry.lease.node).and_then(|node| node.live.as_mut())
+        {
+            live.hold_until_seen = Some(Ordinal(live.sent + 1)); // The Revoke is the next message.
+        }
+    }
+}
+
+/// One more job became dead on that day.
+fn count_dead(days: &mut BTreeMap<i64, u64>, at: Wall) {
+    *days.entry(at.day()).or_default() += 1;
+    while days.len() > DEAD_DAYS {
+        days.pop_first();
+    }
+}
+
+/// What the end of an execution does to the counters of its job.
+fn count_outcome(job: &mut Job, end: &AttemptEnd) {
+    job.last_outcome = Some(end.outcome);
+    if end.started_at.is_some() {
+        job.started_at = end.started_at;
+    }
+    match end.outcome {
+        Outcome::Failed | Outcome::FailedPermanent | Outcome::TimedOut => job.failures += 1,
+        Outcome::Lost => job.losses += 1,
+        Outcome::Returned => {
+            job.returns += 1;
+            job.returns_in_row += 1;
+            return;
+        }
+        Outcome::Succeeded | Outcome::Cancelled => {}
+    }
+    job.returns_in_row = 0;
+}

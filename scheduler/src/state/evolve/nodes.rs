@@ -1,0 +1,149 @@
+//! What events do to nodes and their sessions.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    ids::{NodeName, Ordinal, SessionId},
+    node::{Node, Pressure},
+    place::ClassId,
+    state::{
+        Due, Live, Mask, NodeEntry, State,
+        nodes::{PRESSURE_FRESH, heartbeat_interval, silence},
+    },
+    time::{Mono, Now},
+};
+
+impl State {
+    pub(super) fn node_put(&mut self, node: &Node, now: Now) {
+        self.dirty.node(&node.name);
+        let Some(entry) = self.nodes.get_mut(&node.name) else {
+            self.nodes.insert(node.name.clone(), NodeEntry::new(node.clone(), now));
+            self.gained.insert(node.name.clone());
+            // A node more may turn "no matching node" or "impossible" into another reason.
+            self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
+            return;
+        };
+        for slot in entry.node.slots.keys().filter(|slot| !node.slots.contains_key(*slot)) {
+            entry.ledger.set_capacity(slot, 0);
+        }
+        for (slot, capacity) in &node.slots {
+            entry.ledger.set_capacity(slot, capacity.units);
+        }
+        let matters = entry.node.kinds != node.kinds
+            || entry.node.labels != node.labels
+            || entry.node.slots != node.slots
+            || entry.node.cordoned != node.cordoned
+            || entry.node.draining != node.draining;
+        if let Some(deadline) = node.draining.filter(|_| entry.node.draining != node.draining) {
+            self.timers.at(now.mono.after(deadline), Due::Drain(node.name.clone()));
+        }
+        entry.node = node.clone();
+        if matters {
+            self.gained.insert(node.name.clone());
+            self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one event")]
+    pub(super) fn session_opened(
+        &mut self,
+        node: &NodeName,
+        session: SessionId,
+        seq: u64,
+        credits: u32,
+        pressure: &Pressure,
+        warnings: &[String],
+        now: Now,
+    ) {
+        let Some(entry) = self.nodes.get_mut(node) else { return };
+        let policies = entry.node.kinds.iter().filter_map(|kind| self.kinds.get(kind));
+        let interval = heartbeat_interval(policies.map(|entry| &entry.kind.policy));
+        entry.heard = now.mono;
+        entry.presumed_open = false;
+        entry.live = Some(Live {
+            session,
+            applied: seq,
+            sent: 0,
+            seen: Ordinal(0),
+            suspect: false,
+            leaving: false,
+            blocked: false,
+            credits,
+            unanswered: BTreeSet::new(),
+            hold_until_seen: None,
+            pressure: pressure.clone(),
+            pressure_at: now.mono,
+            interval,
+            warnings: warnings.to_vec(),
+        });
+        for token in &entry.leases {
+            if let Some(lease) = self.leases.get_mut(token) {
+                lease.watch.ordinal = None;
+            }
+        }
+        let masks = std::mem::take(&mut entry.masks);
+        masks.keys().for_each(|class| self.unmask_class(*class));
+        self.timers.at(now.mono.after(silence(interval)), Due::Silence(node.clone()));
+        self.gained.insert(node.clone());
+    }
+
+    pub(super) fn pressed(&mut self, node: &NodeName, pressure: &Pressure, now: Now) {
+        let Some(live) = self.nodes.get_mut(node).and_then(|entry| entry.live.as_mut()) else { return };
+        let was_fresh = now.mono.since(live.pressure_at) <= PRESSURE_FRESH;
+        let changed = live.pressure.closed != pressure.closed || live.pressure.caps != pressure.caps;
+        live.pressure = pressure.clone();
+        live.pressure_at = now.mono;
+        if changed || !was_fresh {
+            self.gained.insert(node.clone());
+        }
+    }
+
+    pub(super) fn with_live(&mut self, node: &NodeName, change: impl FnOnce(&mut Live)) {
+        if let Some(live) = self.nodes.get_mut(node).and_then(|entry| entry.live.as_mut()) {
+            change(live);
+        }
+    }
+
+    pub(super) fn heard(&mut self, node: &NodeName, seq: Option<u64>, seen: Ordinal, now: Now) {
+        let Some(entry) = self.nodes.get_mut(node) else { return };
+        entry.heard = now.mono;
+        let Some(live) = &mut entry.live else { return };
+        live.applied = live.applied.max(seq.unwrap_or(0));
+        live.seen = live.seen.max(seen);
+        let freed = live.hold_until_seen.is_some_and(|ordinal| ordinal <= live.seen);
+        if freed {
+            live.hold_until_seen = None;
+        }
+        if std::mem::take(&mut live.suspect) {
+            self.timers.at(now.mono.after(silence(live.interval)), Due::Silence(node.clone()));
+            self.gained.insert(node.clone());
+        } else if freed {
+            self.gained.insert(node.clone());
+        }
+    }
+
+    pub(super) fn mask(
+        &mut self,
+        node: &NodeName,
+        class: ClassId,
+        rule: &Arc<str>,
+        generation: u64,
+        until: Mono,
+    ) {
+        let Some(entry) = self.nodes.get_mut(node) else { return };
+        let mask = Mask { rule: rule.clone(), generation, until };
+        if entry.masks.insert(class, mask).is_none()
+            && let Some(class) = self.classes.get_mut(class)
+        {
+            class.masks += 1;
+        }
+        self.timers.at(until, Due::Mask(node.clone(), class));
+    }
+
+    pub(super) fn unmask_class(&mut self, id: ClassId) {
+        if let Some(class) = self.classes.get_mut(id) {
+            class.masks = class.masks.saturating_sub(1);
+        }
+        self.tidy_class(id);
+    }
+}

@@ -1,0 +1,109 @@
+//! A node in memory: its row, its session, its slots.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    ids::{FencingToken, Ordinal, SessionId, SlotName},
+    kind::KindPolicy,
+    node::{Node, Pressure},
+    place::ClassId,
+    slots::Ledger,
+    time::{Mono, Now},
+};
+
+/// A pressure reading older than this lets nothing be granted.
+pub(crate) const PRESSURE_FRESH: Duration = Duration::from_secs(15);
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeEntry {
+    pub(crate) node: Node,
+    /// Capacity and use of its slots.
+    pub(crate) ledger: Ledger,
+    /// Every lease that charges it or that it may hold.
+    pub(crate) leases: BTreeSet<FencingToken>,
+    pub(crate) masks: BTreeMap<ClassId, Mask>,
+    pub(crate) live: Option<Live>,
+    /// When it was last heard; a takeover counts.
+    pub(crate) heard: Mono,
+    /// This leader loaded it and has not seen it yet: it may have a session that the last leader knew.
+    pub(crate) presumed_open: bool,
+}
+
+/// A class that a node returned and is not offered for a while.
+#[derive(Debug, Clone)]
+pub(crate) struct Mask {
+    pub(crate) rule: Arc<str>,
+    /// Until a pressure generation above this.
+    pub(crate) generation: u64,
+    /// Or until then.
+    pub(crate) until: Mono,
+}
+
+/// The session of a node.
+#[derive(Debug, Clone)]
+pub(crate) struct Live {
+    pub(crate) session: SessionId,
+    /// The node's highest `seq` that was applied.
+    pub(crate) applied: u64,
+    /// How many messages were decided for it.
+    pub(crate) sent: u64,
+    /// What the node has applied of them.
+    pub(crate) seen: Ordinal,
+    pub(crate) suspect: bool,
+    /// Its agent goes away.
+    pub(crate) leaving: bool,
+    /// Its outbound queue is full.
+    pub(crate) blocked: bool,
+    pub(crate) credits: u32,
+    /// Grants that it has not answered.
+    pub(crate) unanswered: BTreeSet<FencingToken>,
+    /// An unanswered grant was revoked: nothing is granted until the node has seen this.
+    pub(crate) hold_until_seen: Option<Ordinal>,
+    pub(crate) pressure: Pressure,
+    pub(crate) pressure_at: Mono,
+    pub(crate) interval: Duration,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl NodeEntry {
+    pub(crate) fn new(node: Node, now: Now) -> Self {
+        let mut ledger = Ledger::default();
+        for (slot, capacity) in &node.slots {
+            ledger.set_capacity(slot, capacity.units);
+        }
+        Self {
+            node,
+            ledger,
+            leases: BTreeSet::new(),
+            masks: BTreeMap::new(),
+            live: None,
+            heard: now.mono,
+            presumed_open: false,
+        }
+    }
+
+    pub(crate) fn loaded(node: Node, now: Now) -> Self {
+        Self { presumed_open: true, ..Self::new(node, now) }
+    }
+
+    /// The cap that its rules put on a slot.
+    pub(crate) fn cap(&self, slot: &SlotName) -> Option<u32> {
+        self.live.as_ref().and_then(|live| live.pressure.caps.get(slot).copied())
+    }
+}
+
+/// How often a node that advertises these kinds sends a heartbeat: a quarter of the shortest lease, 1 s to 5 s.
+pub(crate) fn heartbeat_interval<'a>(kinds: impl Iterator<Item = &'a KindPolicy>) -> Duration {
+    let shortest = kinds.map(|policy| policy.lease).min().unwrap_or(Duration::from_secs(20));
+    (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(5))
+}
+
+/// After this long without a word a node is suspect.
+pub(crate) fn silence(interval: Duration) -> Duration {
+    2 * interval + Duration::from_secs(2)
+}

@@ -1,0 +1,90 @@
+//! What is due when. An index over the state, not a part of it: an entry that fires too early is put back, one that
+//! lost its reason does nothing.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    ids::{FencingToken, JobId, NodeName, SlotName},
+    place::ClassId,
+    time::{Mono, Now, Wall},
+};
+
+/// What may be due.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// A scheduled job is to be queued.
+    Scheduled(JobId),
+    /// A job that was not started is to expire.
+    Stale(JobId),
+    /// A pause of a slot ends.
+    SlotPause(SlotName),
+    /// A lease may be over.
+    Lease(FencingToken),
+    /// A grant should have been answered.
+    Answer(FencingToken),
+    /// A node may have been silent for too long.
+    Silence(NodeName),
+    /// A mask ends.
+    Mask(NodeName, ClassId),
+    /// The drain deadline of a node is over.
+    Drain(NodeName),
+    /// Nodes had time to come back.
+    WarmUp,
+    /// Class timelines are to be saved.
+    SaveTimelines,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Timers {
+    mono: BTreeSet<(Mono, Due)>,
+    wall: BTreeSet<(Wall, Due)>,
+}
+
+impl Timers {
+    pub(crate) fn at(&mut self, when: Mono, due: Due) {
+        self.mono.insert((when, due));
+    }
+
+    pub(crate) fn at_wall(&mut self, when: Wall, due: Due) {
+        self.wall.insert((when, due));
+    }
+
+    /// The next thing that is due, taken out.
+    pub(crate) fn pop(&mut self, now: Now) -> Option<Due> {
+        if self.mono.first().is_some_and(|(when, _)| *when <= now.mono) {
+            return self.mono.pop_first().map(|(_, due)| due);
+        }
+        if self.wall.first().is_some_and(|(when, _)| *when <= now.wall) {
+            return self.wall.pop_first().map(|(_, due)| due);
+        }
+        None
+    }
+
+    /// When the next thing is due. A time of the wall clock is taken as that far from now.
+    pub(crate) fn next(&self, now: Now) -> Option<Mono> {
+        let mono = self.mono.first().map(|(when, _)| *when);
+        let wall = self.wall.first().map(|(when, _)| now.mono.after(when.since(now.wall)));
+        mono.into_iter().chain(wall).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_fire_in_order() {
+        let mut timers = Timers::default();
+        timers.at(Mono(20), Due::WarmUp);
+        timers.at(Mono(10), Due::SaveTimelines);
+        timers.at_wall(Wall(1005), Due::SlotPause(SlotName::new("a")));
+        let now = Now { mono: Mono(0), wall: Wall(1000) };
+        assert_eq!(timers.next(now), Some(Mono(5)));
+        assert_eq!(timers.pop(now), None);
+        let later = Now { mono: Mono(10), wall: Wall(1010) };
+        assert_eq!(timers.pop(later), Some(Due::SaveTimelines));
+        assert_eq!(timers.pop(later), Some(Due::SlotPause(SlotName::new("a"))));
+        assert_eq!(timers.pop(later), None);
+    }
+}

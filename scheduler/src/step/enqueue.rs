@@ -1,0 +1,215 @@
+//! Enqueue: every way to say no, in the order that callers can rely on; then the job is stored.
+
+use std::time::Duration;
+
+use crate::{
+    command::Enqueue,
+    effect::Reply,
+    event::Event,
+    ids::FencingToken,
+    job::{Job, JobState, ScheduledCause},
+    kind::{KindPolicy, PausePolicy},
+    place::{
+        classes::ClassKey,
+        fit::{impossible, most_of},
+    },
+    refusal::{Refusal, nearest},
+    slots::Needs,
+    state::{KindEntry, Rate, State},
+    step::Step,
+    time::{Mono, Now, Wall},
+};
+
+/// A refusal for a full queue says this when nothing is known of its drain rate.
+const UNKNOWN_DRAIN: Duration = Duration::from_secs(30);
+
+/// Bounds of the `retry_after` of a full queue.
+const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(600));
+
+/// A child is at most this much over the root of its tree.
+const MOST_BOOST: i8 = 3;
+
+impl Step<'_> {
+    pub(super) fn enqueue(&mut self, enqueue: Enqueue) -> Result<(), Refusal> {
+        let kind = self.state.kinds.get(&enqueue.kind).ok_or_else(|| {
+            let known = self.state.kinds.keys();
+            Refusal::KindNotFound {
+                kind: enqueue.kind.clone(),
+                nearest: nearest(enqueue.kind.as_str(), known, |name| name.as_str()),
+            }
+        })?;
+        if let Some(first) = self.same(&enqueue)? {
+            self.reply(Reply::Enqueued { job: Box::new(first), deduplicated: true });
+            return Ok(());
+        }
+        let job = check(self.state, self.now, kind, &enqueue)?;
+        self.emit(Event::Enqueued(Box::new(job.clone())));
+        self.notify(job.id);
+        self.reply(Reply::Enqueued { job: Box::new(job), deduplicated: false });
+        Ok(())
+    }
+
+    /// The job that answers for this one: the same call came before, or its dedupe key is held.
+    fn same(&self, enqueue: &Enqueue) -> Result<Option<Job>, Refusal> {
+        if let Ok(job) = self.find(enqueue.job, enqueue.prior.by_id.as_deref()) {
+            let same = job.fingerprint == enqueue.fingerprint && job.producer == enqueue.producer;
+            return if same { Ok(Some(job)) } else { Err(Refusal::JobIdReused { job: enqueue.job }) };
+        }
+        let Some(key) = &enqueue.dedupe_key else { return Ok(None) };
+        let holder = self.state.keys.get(&(enqueue.tenant.clone(), enqueue.kind.clone(), key.clone()));
+        if let Some(id) = holder {
+            return Ok(self.state.jobs.get(id).map(|entry| entry.job.clone()));
+        }
+        let prior = enqueue.prior.by_key.as_deref().filter(|job| {
+            let same = job.dedupe_key.as_ref() == Some(key)
+                && job.tenant == enqueue.tenant
+                && job.kind == enqueue.kind;
+            // Memory knows better: a job that it holds gave its key up, or it would have been found above.
+            same && job.dedupe_held && !self.state.knows_job(job.id)
+        });
+        Ok(prior.cloned())
+    }
+}
+
+fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
+    let policy = &kind.kind.policy;
+    let needs = enqueue.needs.as_ref().unwrap_or(&policy.needs);
+    check_needs(state, needs)?;
+    if enqueue.hard_time_limit.is_some_and(|own| own > policy.hard_time_limit) {
+        return Err(Refusal::InvalidField {
+            field: "job.hard_time_limit",
+            problem: format!("may only shorten the kind's, which is {} s", policy.hard_time_limit.as_secs()),
+        });
+    }
+    if kind.kind.paused == Some(PausePolicy::Reject) {
+        return Err(Refusal::KindPaused { kind: enqueue.kind.clone() });
+    }
+    if let Some(cap) = policy.queue_cap.filter(|cap| kind.depth() >= u64::from(*cap)) {
+        let depth = u32::try_from(kind.depth()).unwrap_or(u32::MAX);
+        let retry_after = retry_after(kind, depth, cap, now.mono);
+        return Err(Refusal::QueueFull { kind: enqueue.kind.clone(), cap, depth, retry_after });
+    }
+    let job = build(state, now, policy, enqueue)?;
+    if let (Some(stale_at), JobState::Scheduled { until, .. }) = (job.stale_at, &job.state)
+        && stale_at <= *until
+    {
+        return Err(Refusal::AlreadyStale);
+    }
+    if job.stale_at.is_some_and(|stale_at| stale_at <= now.wall) {
+        return Err(Refusal::AlreadyStale);
+    }
+    check_tree(state, &job)?;
+    let limit = state.limits.max_classes;
+    if state.classes.len() as u64 >= u64::from(limit)
+        && state.classes.find(&ClassKey::of(&job, &kind.kind)).is_none()
+    {
+        return Err(Refusal::ClassLimit { limit });
+    }
+    if state.live_jobs() >= state.limits.max_live_jobs {
+        return Err(Refusal::StoreFull { limit: state.limits.max_live_jobs });
+    }
+    Ok(job)
+}
+
+fn check_needs(state: &State, needs: &Needs) -> Result<(), Refusal> {
+    if let Some((slot, _)) = needs.iter().find(|(slot, _)| !state.slots.contains_key(*slot)) {
+        return Err(Refusal::SlotNotFound {
+            slot: slot.clone(),
+            nearest: nearest(slot.as_str(), state.slots.keys(), |name| name.as_str()),
+        });
+    }
+    let mut short = impossible(state, needs);
+    short.iter_mut().for_each(|need| need.most = need.most.max(most_of(state, &need.slot)));
+    if short.is_empty() { Ok(()) } else { Err(Refusal::ImpossibleNeeds { short }) }
+}
+
+fn check_tree(state: &State, job: &Job) -> Result<(), Refusal> {
+    let limits = &state.limits;
+    if job.depth > limits.tree_depth {
+        return Err(Refusal::TreeLimit { guard: "depth", limit: u32::from(limits.tree_depth) });
+    }
+    let parent = job.parent.and_then(|parent| state.jobs.get(&parent));
+    if parent.is_some_and(|parent| parent.job.children >= limits.children) {
+        return Err(Refusal::TreeLimit { guard: "children", limit: limits.children });
+    }
+    if state.descendants.get(&job.root).is_some_and(|count| *count >= limits.descendants) {
+        return Err(Refusal::TreeLimit { guard: "descendants", limit: limits.descendants });
+    }
+    Ok(())
+}
+
+/// The job as it will be stored.
+fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Result<Job, Refusal> {
+    let parent = match enqueue.parent {
+        Some(id) => {
+            let live = state.jobs.get(&id).map(|entry| &entry.job);
+            let own = live.filter(|job| !job.state.is_final() && job.producer == enqueue.producer);
+            Some(own.ok_or(Refusal::ParentNotLive { parent: id })?)
+        }
+        None => None,
+    };
+    let run_at =
+        enqueue.run_at.or(enqueue.delay.map(|delay| now.wall.after(delay))).filter(|at| *at > now.wall);
+    let state_now = match run_at {
+        Some(until) => JobState::Scheduled { until, cause: ScheduledCause::RunAt },
+        None => JobState::Queued { since: now.wall },
+    };
+    let stale_after = enqueue.stale_after.or(policy.stale_after);
+    Ok(Job {
+        id: enqueue.job,
+        sequence: state.next_sequence(),
+        tenant: enqueue.tenant.clone(),
+        producer: enqueue.producer.clone(),
+        kind: enqueue.kind.clone(),
+        state: state_now,
+        version: 1,
+        priority: enqueue.priority.unwrap_or_else(|| inherited_priority(state, parent, policy)),
+        needs: enqueue.needs.clone(),
+        selector: enqueue.selector.clone(),
+        labels: enqueue.labels.clone(),
+        dedupe_key: enqueue.dedupe_key.clone(),
+        dedupe_held: enqueue.dedupe_key.is_some(),
+        fingerprint: enqueue.fingerprint,
+        hard_time_limit: enqueue.hard_time_limit,
+        parent: enqueue.parent,
+        root: parent.map_or(enqueue.job, |parent| parent.root),
+        depth: parent.map_or(0, |parent| parent.depth.saturating_add(1)),
+        children: 0,
+        traceparent: enqueue.traceparent.clone(),
+        payload_size: enqueue.payload_size,
+        round: 1,
+        failures: 0,
+        losses: 0,
+        returns: 0,
+        returns_in_row: 0,
+        token: FencingToken::NONE,
+        last_outcome: None,
+        last_node: None,
+        granted_at: None,
+        started_at: None,
+        cancel_requested: false,
+        created_at: now.wall,
+        stale_at: stale_after.map(|after| now.wall.after(after)).filter(|at| *at < Wall::MAX),
+        reason: None,
+        waits: Vec::new(),
+    })
+}
+
+/// A child gets its parent's priority plus one, at most three over its root while that lives.
+fn inherited_priority(state: &State, parent: Option<&Job>, policy: &KindPolicy) -> i8 {
+    let Some(parent) = parent else { return policy.priority };
+    let root = state.jobs.get(&parent.root).map_or(parent.priority, |root| root.job.priority);
+    let boosted = parent.priority.saturating_add(1).min(root.saturating_add(MOST_BOOST));
+    boosted.max(parent.priority.min(root.saturating_add(MOST_BOOST))).min(100)
+}
+
+/// When the depth is expected below the cap, by how fast the kind was granted lately.
+fn retry_after(kind: &KindEntry, depth: u32, cap: u32, now: Mono) -> Duration {
+    let granted = kind.grants.total(now);
+    if granted == 0 {
+        return UNKNOWN_DRAIN;
+    }
+    let over = u64::from(depth.saturating_sub(cap)) + 1;
+    let per_job = Rate::window(now) / u32::try_from(granted).unwrap_or(u32::MAX);
+    per_job.saturating_mul(u32::try_from(over).unwrap_or(u32::MAX)).clamp(RETRY_AFTER.0, RETRY_AFTER.1)
+}

@@ -1,0 +1,167 @@
+//! Apply: makes the kinds and slots those of a fleet file, or lists every conflict. Applying twice changes nothing.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    effect::Reply,
+    event::Event,
+    ids::{KindName, SlotName},
+    kind::{Fleet, Kind, KindPolicy},
+    refusal::Refusal,
+    slots::{Scope, Slot},
+    state::State,
+    step::Step,
+};
+
+impl Step<'_> {
+    pub(super) fn apply_fleet(&mut self, fleet: &Fleet, validate_only: bool) -> Result<(), Refusal> {
+        let conflicts = conflicts(self.state, fleet);
+        if !conflicts.is_empty() {
+            return Err(Refusal::FleetConflict { conflicts });
+        }
+        let (events, changes) = difference(self.state, fleet);
+        if !validate_only {
+            events.into_iter().for_each(|event| self.emit(event));
+        }
+        self.reply(Reply::Applied { changes });
+        Ok(())
+    }
+}
+
+/// What would orphan something.
+fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
+    let mut conflicts = Vec::new();
+    for (kind, policy) in &fleet.kinds {
+        for (slot, _) in policy.needs.iter().filter(|(slot, _)| !fleet.slots.contains_key(*slot)) {
+            conflicts.push(format!("kind {kind} needs slot {slot}, which is not declared"));
+        }
+    }
+    for (kind, entry) in state.kinds.iter().filter(|(kind, _)| !fleet.kinds.contains_key(*kind)) {
+        let live = entry.depth() + entry.running;
+        if live > 0 {
+            conflicts.push(format!("kind {kind} is gone from the file and has {live} live jobs"));
+        }
+    }
+    let offered: BTreeSet<&SlotName> = state
+        .nodes
+        .values()
+        .filter(|entry| entry.live.is_some())
+        .flat_map(|entry| entry.node.slots.keys())
+        .collect();
+    for (slot, scope) in &fleet.slots {
+        if matches!(scope, Scope::Fleet { .. }) && offered.contains(slot) {
+            conflicts.push(format!(
+                "slot {slot} is a fleet slot in the file, and connected nodes report it as their own"
+            ));
+        }
+        let known = state.slots.get(slot).map(|slot| slot.scope);
+        let moves = known.is_some_and(|known| matches!(known, Scope::Node) != matches!(scope, Scope::Node));
+        if moves && is_held(state, slot) {
+            conflicts.push(format!("slot {slot} changes between node and fleet while leases hold it"));
+        }
+    }
+    for slot in state.slots.keys().filter(|slot| !fleet.slots.contains_key(*slot)) {
+        if is_held(state, slot) {
+            conflicts.push(format!("slot {slot} is gone from the file while leases hold it"));
+        }
+        let needed = state.jobs.values().filter(|entry| {
+            !entry.job.state.is_final()
+                && entry.job.needs.as_ref().is_some_and(|needs| needs.amount(slot) > 0)
+        });
+        let needed = needed.count();
+        if needed > 0 {
+            conflicts.push(format!("slot {slot} is gone from the file and {needed} live jobs need it"));
+        }
+    }
+    conflicts
+}
+
+fn is_held(state: &State, slot: &SlotName) -> bool {
+    state.leases.values().any(|entry| {
+        let held = &entry.lease.reservation;
+        held.node.amount(slot) + held.fleet.amount(slot) > 0
+    })
+}
+
+/// The events that make the state that of the file, and a line for each.
+fn difference(state: &State, fleet: &Fleet) -> (Vec<Event>, Vec<String>) {
+    let (mut events, mut lines) = (Vec::new(), Vec::new());
+    for (name, scope) in &fleet.slots {
+        let known = state.slots.get(name);
+        if known.is_some_and(|slot| slot.scope == *scope) {
+            continue;
+        }
+        lines.push(match known {
+            None => format!("slot {name} declared: {}", scope_text(scope)),
+            Some(slot) => format!("slot {name}: {} -> {}", scope_text(&slot.scope), scope_text(scope)),
+        });
+        let paused = known.and_then(|slot| slot.paused);
+        events.push(Event::SlotPut(Slot {
+            name: name.clone(),
+            scope: *scope,
+            paused,
+            capacity_since: newest(state),
+        }));
+    }
+    for (name, policy) in &fleet.kinds {
+        let known = state.kinds.get(name);
+        if known.is_some_and(|entry| entry.kind.policy == *policy) {
+            continue;
+        }
+        lines.push(match known {
+            None => format!("kind {name} declared"),
+            Some(entry) => format!("kind {name}: {}", changed_fields(&entry.kind.policy, policy).join(", ")),
+        });
+        events.push(Event::KindPut(Box::new(kind_with(known.map(|entry| &entry.kind), name, policy))));
+    }
+    for name in state.kinds.keys().filter(|name| !fleet.kinds.contains_key(*name)) {
+        lines.push(format!("kind {name} removed"));
+        events.push(Event::KindRemoved(name.clone()));
+    }
+    for name in state.slots.keys().filter(|name| !fleet.slots.contains_key(*name)) {
+        lines.push(format!("slot {name} removed"));
+        events.push(Event::SlotRemoved(name.clone()));
+    }
+    (events, lines)
+}
+
+fn kind_with(known: Option<&Kind>, name: &KindName, policy: &KindPolicy) -> Kind {
+    Kind {
+        name: name.clone(),
+        policy: policy.clone(),
+        paused: known.and_then(|kind| kind.paused),
+        dead_by_day: known.map(|kind| kind.dead_by_day.clone()).unwrap_or_default(),
+    }
+}
+
+/// The newest token of this epoch: whoever was granted later was granted under the new capacity.
+pub(crate) fn newest(state: &State) -> crate::ids::FencingToken {
+    crate::ids::FencingToken::mint(state.epoch, state.grants)
+}
+
+fn scope_text(scope: &Scope) -> String {
+    match scope {
+        Scope::Node => "node".into(),
+        Scope::Fleet { capacity } => capacity.to_string(),
+    }
+}
+
+fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
+    let fields = [
+        ("needs", old.needs != new.needs),
+        ("selector", old.selector != new.selector),
+        ("lease", old.lease != new.lease),
+        ("max_failures", old.max_failures != new.max_failures),
+        ("max_losses", old.max_losses != new.max_losses),
+        ("retry", old.retry != new.retry),
+        ("permanent_exit_codes", old.permanent_exit_codes != new.permanent_exit_codes),
+        ("hard_time_limit", old.hard_time_limit != new.hard_time_limit),
+        ("queue_cap", old.queue_cap != new.queue_cap),
+        ("stale_after", old.stale_after != new.stale_after),
+        ("dedupe", old.dedupe != new.dedupe),
+        ("priority", old.priority != new.priority),
+        ("result_ttl", old.result_ttl != new.result_ttl),
+        ("retention", old.retention != new.retention),
+    ];
+    fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
+}

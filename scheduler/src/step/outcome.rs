@@ -1,0 +1,170 @@
+//! The end of an execution: what becomes of its job, its counters and its lease.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    event::{AttemptEnd, Event},
+    ids::FencingToken,
+    job::{Job, JobState, Outcome, ScheduledCause},
+    kind::KindPolicy,
+    lease::Stage,
+    retry::backoff,
+    step::{Step, text},
+    time::{Now, Wall},
+};
+
+/// A job's own `retry_after` counts up to this.
+const MOST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// From this many returns in a row on, the retry back-off applies.
+const RETURNS_BEFORE_BACKOFF: u32 = 5;
+
+/// How an execution ended, before it is known what that means for its job.
+#[derive(Debug, Clone)]
+pub(crate) struct End {
+    pub(crate) outcome: Outcome,
+    pub(crate) how: How,
+    pub(crate) cause: Arc<str>,
+    pub(crate) error: Arc<str>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) keep_result: bool,
+    /// The node found it stale before it could start.
+    pub(crate) stale: bool,
+}
+
+/// What is known of the process tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The command has ended; `reaped` is still to come. The lease lives.
+    Ended,
+    /// It is gone, or never was.
+    Gone,
+    /// Nobody knows. The lease is over, the node slots stay charged.
+    Silent,
+}
+
+impl End {
+    pub(crate) fn new(outcome: Outcome, how: How) -> Self {
+        Self {
+            outcome,
+            how,
+            cause: text(""),
+            error: text(""),
+            exit_code: None,
+            retry_after: None,
+            keep_result: false,
+            stale: false,
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Ends the execution under a live lease whose outcome is open.
+    pub(crate) fn end(&mut self, token: FencingToken, end: End) {
+        let Some(entry) = self.state.leases.get(&token) else { return };
+        let Some(job) = self.state.jobs.get(&entry.lease.job) else { return };
+        let stage = match end.how {
+            How::Ended => Some(Stage::Finished),
+            How::Gone => None,
+            How::Silent if entry.lease.reservation.node.is_empty() => None,
+            How::Silent => Some(Stage::Unreaped),
+        };
+        let attempt =
+            decide(&job.job, self.policy(&job.job), self.now, token, entry.watch.started_at, stage, end);
+        let job = attempt.job;
+        self.emit(Event::AttemptEnded(Box::new(attempt)));
+        self.notify(job);
+    }
+
+    /// A loss (or an undelivered grant) whose node came back with the outcome before anything else happened.
+    pub(crate) fn replace_loss(&mut self, job: &Job, end: End) {
+        let (policy, started_at) = (self.policy(job), job.started_at.or(job.granted_at));
+        let mut before = job.clone();
+        match job.last_outcome {
+            Some(Outcome::Lost) => before.losses = before.losses.saturating_sub(1),
+            Some(Outcome::Returned) => before.returns = before.returns.saturating_sub(1),
+            Some(
+                Outcome::Succeeded
+                | Outcome::Failed
+                | Outcome::FailedPermanent
+                | Outcome::TimedOut
+                | Outcome::Cancelled,
+            )
+            | None => {}
+        }
+        let attempt = decide(&before, policy, self.now, job.token, started_at, None, end);
+        self.emit(Event::LossReplaced(Box::new(attempt)));
+        self.notify(job.id);
+    }
+
+    fn policy(&self, job: &Job) -> KindPolicy {
+        self.state.kind(&job.kind).map(|kind| kind.policy.clone()).unwrap_or_default()
+    }
+}
+
+/// What the end of an execution means for its job.
+fn decide(
+    job: &Job,
+    policy: KindPolicy,
+    now: Now,
+    token: FencingToken,
+    started_at: Option<Wall>,
+    lease: Option<Stage>,
+    mut end: End,
+) -> AttemptEnd {
+    if end.outcome == Outcome::Failed
+        && end.exit_code.is_some_and(|code| policy.permanent_exit_codes.contains(&code))
+    {
+        end.outcome = Outcome::FailedPermanent;
+    }
+    if job.cancel_requested {
+        end.outcome = Outcome::Cancelled;
+    }
+    let (next, reason) = next_state(job, &policy, now, &end);
+    let succeeded = end.outcome == Outcome::Succeeded;
+    let only = job.failures + job.losses + job.returns == 0 && job.round == 1;
+    AttemptEnd {
+        token,
+        job: job.id,
+        outcome: end.outcome,
+        keep_row: !(succeeded && only),
+        keep_result: succeeded && end.keep_result,
+        cause: end.cause,
+        error: end.error,
+        exit_code: end.exit_code,
+        started_at,
+        next,
+        reason,
+        lease,
+    }
+}
+
+fn next_state(job: &Job, policy: &KindPolicy, now: Now, end: &End) -> (JobState, Option<Arc<str>>) {
+    let at = now.wall;
+    let later =
+        |wait: Duration| JobState::Scheduled { until: at.after(wait), cause: ScheduledCause::Backoff };
+    let said = Some(if end.error.is_empty() { end.cause.clone() } else { end.error.clone() });
+    match end.outcome {
+        Outcome::Succeeded => (JobState::Succeeded { at }, None),
+        Outcome::Cancelled => (JobState::Cancelled { at }, None),
+        Outcome::FailedPermanent => (JobState::Dead { at }, said),
+        Outcome::Failed | Outcome::TimedOut if job.failures + 1 >= policy.max_failures => {
+            (JobState::Dead { at }, said)
+        }
+        Outcome::Failed | Outcome::TimedOut => {
+            let asked = end.retry_after.unwrap_or_default().min(MOST_RETRY_AFTER);
+            (later(backoff(&policy.retry, job.id, job.attempt()).max(asked)), said)
+        }
+        Outcome::Lost if job.losses + 1 >= policy.max_losses => (JobState::Dead { at }, said),
+        Outcome::Lost => (JobState::Queued { since: at }, said),
+        Outcome::Returned if end.stale => {
+            (JobState::Expired { at }, Some(text("not started within its stale_after, as its node found")))
+        }
+        Outcome::Returned if job.returns_in_row + 1 >= RETURNS_BEFORE_BACKOFF => {
+            let nth = job.returns_in_row + 2 - RETURNS_BEFORE_BACKOFF;
+            (later(backoff(&policy.retry, job.id, nth)), said)
+        }
+        Outcome::Returned => (JobState::Queued { since: at }, said),
+    }
+}

@@ -1,0 +1,238 @@
+//! Reports: what a node says of one lease. Every one is checked against token, node and session; a stale one changes
+//! nothing, but for freeing what an unreaped lease still charges.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    command::{Finish, FinishedHow, Report, Return, Statement},
+    effect::{Message, ReportKind, Stored, Verdict},
+    event::Event,
+    ids::FencingToken,
+    job::{Job, JobState, Outcome},
+    lease::{Phase, RevokeReason, Stage},
+    refusal::{LostCause, Refusal, bounded_text},
+    state::Stand,
+    step::{
+        Step,
+        outcome::{End, How},
+        text,
+    },
+};
+
+/// A node that returned a class is not offered it for this long, unless it says otherwise.
+const MASK_FOR: Duration = Duration::from_secs(30);
+
+/// No node may ask for a longer mask.
+const MOST_MASK: Duration = Duration::from_secs(3600);
+
+impl Step<'_> {
+    pub(super) fn report(&mut self, report: Report) -> Result<(), Refusal> {
+        self.check_session(&report.node, report.session)?;
+        self.emit(Event::NodeHeard { node: report.node.clone(), seq: report.seq, seen: report.seen });
+        match &report.statement {
+            Statement::Accepted => self.progressed(&report, Phase::Accepted, Duration::ZERO),
+            Statement::Started { elapsed } => self.progressed(&report, Phase::Started, *elapsed),
+            Statement::Progress => self.progressed(&report, Phase::Started, Duration::ZERO),
+            Statement::Finished(finish) => {
+                let verdict = self.finished(&report, finish);
+                self.stored(&report, ReportKind::Finished, verdict);
+            }
+            Statement::Reaped => {
+                let verdict = self.reaped(&report);
+                self.stored(&report, ReportKind::Reaped, verdict);
+            }
+            Statement::Returned(returned) => {
+                let verdict = self.returned(&report, returned);
+                self.stored(&report, ReportKind::Returned, verdict);
+            }
+        }
+        Ok(())
+    }
+
+    fn stored(&mut self, report: &Report, kind: ReportKind, verdict: Verdict) {
+        let job = self.find(report.job, report.prior.as_deref()).ok();
+        let job_state = job.map(|job| job.state.name());
+        self.send(
+            &report.node,
+            Message::Stored(Stored { token: report.token, report: kind, verdict, job_state }),
+        );
+    }
+
+    /// The lease that a report is about, if it is this node's and the job matches.
+    fn stage(&self, report: &Report) -> Option<Stage> {
+        let entry = self.state.leases.get(&report.token)?;
+        let own = entry.lease.node == report.node && entry.lease.job == report.job;
+        own.then_some(entry.lease.stage)
+    }
+
+    fn progressed(&mut self, report: &Report, phase: Phase, elapsed: Duration) {
+        match self.stage(report) {
+            Some(Stage::Granted) => self.phase(report.token, phase, elapsed),
+            Some(Stage::Finished) => {}
+            Some(Stage::Unreaped) | None => {
+                let leases = vec![(report.token, RevokeReason::NotLive)];
+                self.send(&report.node, Message::Revoke { leases });
+            }
+        }
+    }
+
+    fn finished(&mut self, report: &Report, finish: &Finish) -> Verdict {
+        let end = self.end_of(report.token, finish);
+        match self.stage(report) {
+            Some(Stage::Granted) => {
+                self.end(report.token, end);
+                Verdict::Stored
+            }
+            Some(Stage::Finished) => Verdict::Stored,
+            Some(Stage::Unreaped) | None => self.late(report, end),
+        }
+    }
+
+    /// What a node's words mean: its order of the server decides what a killed job is.
+    fn end_of(&self, token: FencingToken, finish: &Finish) -> End {
+        let revoked = self.state.leases.get(&token).and_then(|entry| entry.watch.revoked);
+        let outcome = match finish.how {
+            FinishedHow::Succeeded => Outcome::Succeeded,
+            FinishedHow::Failed => Outcome::Failed,
+            FinishedHow::FailedPermanent => Outcome::FailedPermanent,
+            FinishedHow::TimedOut => Outcome::TimedOut,
+            FinishedHow::Revoked if revoked == Some(RevokeReason::Cancelled) => Outcome::Cancelled,
+            FinishedHow::Revoked => Outcome::Returned,
+            FinishedHow::Lost => Outcome::Lost,
+        };
+        End {
+            cause: bounded_text(&finish.cause),
+            error: bounded_text(&finish.error),
+            exit_code: finish.exit_code,
+            retry_after: finish.retry_after,
+            keep_result: finish.has_result,
+            ..End::new(outcome, How::Ended)
+        }
+    }
+
+    /// A finished report whose lease is over: the newest one of a job that was not granted again is still heard.
+    fn late(&mut self, report: &Report, end: End) -> Verdict {
+        let Ok(job) = self.find(report.job, report.prior.as_deref()) else {
+            return Verdict::LeaseLost(LostCause::StaleToken);
+        };
+        if job.token != report.token || job.last_node.as_ref() != Some(&report.node) {
+            return Verdict::LeaseLost(LostCause::StaleToken);
+        }
+        match (job.last_outcome, &job.state) {
+            // Its loss is taken back, unless somebody set the job aside or it is final meanwhile.
+            (
+                Some(Outcome::Lost | Outcome::Returned),
+                JobState::Scheduled { .. } | JobState::Queued { .. },
+            ) if self.state.jobs.get(&job.id).is_some_and(|entry| entry.stand != Stand::Broken) => {
+                self.replace_loss(&job, end);
+                Verdict::Stored
+            }
+            (Some(Outcome::Lost | Outcome::Returned) | None, JobState::Cancelled { .. }) => {
+                Verdict::LeaseLost(LostCause::Cancelled)
+            }
+            (Some(Outcome::Lost | Outcome::Returned) | None, _) => Verdict::LeaseLost(LostCause::Expired),
+            // A duplicate of what is stored.
+            (
+                Some(
+                    Outcome::Succeeded
+                    | Outcome::Failed
+                    | Outcome::FailedPermanent
+                    | Outcome::TimedOut
+                    | Outcome::Cancelled,
+                ),
+                _,
+            ) => Verdict::Stored,
+        }
+    }
+
+    fn reaped(&mut self, report: &Report) -> Verdict {
+        match self.stage(report) {
+            Some(Stage::Finished | Stage::Unreaped) => self.emit(Event::LeaseGone(report.token)),
+            Some(Stage::Granted) => self.end(
+                report.token,
+                End {
+                    cause: text("reaped"),
+                    error: text("its processes are gone and nobody knows how it ended"),
+                    ..End::new(Outcome::Lost, How::Gone)
+                },
+            ),
+            None => {}
+        }
+        Verdict::Stored
+    }
+
+    fn returned(&mut self, report: &Report, returned: &Return) -> Verdict {
+        match self.stage(report) {
+            Some(Stage::Granted) => {
+                let cancelled = self.state.leases.get(&report.token).and_then(|entry| entry.watch.revoked)
+                    == Some(RevokeReason::Cancelled);
+                let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Returned };
+                self.end(
+                    report.token,
+                    End {
+                        cause: bounded_text(&returned.rule),
+                        error: return_text(returned),
+                        stale: &*returned.rule == "stale" && !returned.started,
+                        ..End::new(outcome, How::Gone)
+                    },
+                );
+                self.mask(report, returned);
+                Verdict::Stored
+            }
+            Some(Stage::Finished) => {
+                self.emit(Event::LeaseGone(report.token));
+                Verdict::Stored
+            }
+            Some(Stage::Unreaped) => {
+                self.emit(Event::LeaseGone(report.token));
+                Verdict::LeaseLost(LostCause::Expired)
+            }
+            None => self.late_return(report),
+        }
+    }
+
+    /// Whether a return that nothing waits for any more was stored before.
+    fn late_return(&self, report: &Report) -> Verdict {
+        let job: Option<Job> = self.find(report.job, report.prior.as_deref()).ok();
+        let newest = job.filter(|job| job.token == report.token);
+        match newest.and_then(|job| job.last_outcome) {
+            Some(Outcome::Returned | Outcome::Cancelled) => Verdict::Stored,
+            Some(
+                Outcome::Succeeded
+                | Outcome::Failed
+                | Outcome::FailedPermanent
+                | Outcome::TimedOut
+                | Outcome::Lost,
+            ) => Verdict::LeaseLost(LostCause::Expired),
+            None => Verdict::LeaseLost(LostCause::StaleToken),
+        }
+    }
+
+    /// The node said no: it is not offered this class again for a while. Not so when it only goes away itself.
+    fn mask(&mut self, report: &Report, returned: &Return) {
+        if returned.started || matches!(&*returned.rule, "draining" | "cut_off" | "stale" | "revoked") {
+            return;
+        }
+        let Some(Stand::Class(class)) = self.state.jobs.get(&report.job).map(|entry| entry.stand) else {
+            return;
+        };
+        let length = returned.retry_after.unwrap_or(MASK_FOR).min(MOST_MASK);
+        self.emit(Event::Masked {
+            node: report.node.clone(),
+            class,
+            rule: bounded_text(&returned.rule),
+            generation: returned.generation,
+            until: self.now.mono.after(length),
+        });
+    }
+}
+
+fn return_text(returned: &Return) -> Arc<str> {
+    if returned.threshold == 0.0 && returned.observed == 0.0 {
+        return bounded_text(&format!("returned by its node: {}", returned.rule));
+    }
+    bounded_text(&format!(
+        "returned by its node: {} ({} against {})",
+        returned.rule, returned.observed, returned.threshold
+    ))
+}

@@ -1,0 +1,176 @@
+//! Tick: what is due by the clocks, then placement, then the savers.
+
+use crate::{
+    event::Event,
+    ids::{FencingToken, JobId, NodeName, SlotName},
+    job::{JobState, Outcome},
+    lease::{RevokeReason, Stage},
+    place::{self, ClassId, SAVE_EVERY},
+    slots::Slot,
+    state::{Due, silence},
+    step::{
+        Step,
+        outcome::{End, How},
+        text,
+    },
+};
+
+/// Timers that fire in one tick; then heartbeats have their turn.
+const MOST_TIMERS: usize = 4096;
+
+impl Step<'_> {
+    /// True: there is more to do at once.
+    pub(super) fn tick(&mut self) -> bool {
+        let mut save = false;
+        let mut fired = 0;
+        while fired < MOST_TIMERS
+            && let Some(due) = self.state.timers.pop(self.now)
+        {
+            fired += 1;
+            match due {
+                Due::Scheduled(job) => self.due_job(job),
+                Due::Stale(job) => self.due_stale(job),
+                Due::SlotPause(slot) => self.due_resume(&slot),
+                Due::Lease(token) => self.due_lease(token),
+                Due::Answer(token) => self.due_answer(token),
+                Due::Silence(node) => self.due_silence(node),
+                Due::Mask(node, class) => self.due_mask(node, class),
+                Due::Drain(node) => self.due_drain(&node),
+                Due::WarmUp => self.emit(Event::WarmedUp),
+                Due::SaveTimelines => save = true,
+            }
+        }
+        let more = place::place(self);
+        if save {
+            self.save_timelines();
+        }
+        more || fired == MOST_TIMERS
+    }
+
+    fn due_job(&mut self, id: JobId) {
+        let Some(entry) = self.state.jobs.get(&id) else { return };
+        let JobState::Scheduled { until, cause } = entry.job.state else { return };
+        let due = match cause {
+            crate::job::ScheduledCause::RunAt => until <= self.now.wall,
+            // A back-off runs by the leader's clock; the timer is its truth. One that was put back by a second
+            // failure has a timer of its own.
+            crate::job::ScheduledCause::Backoff => {
+                self.now.mono.since(entry.since.mono) >= until.since(entry.since.wall)
+            }
+        };
+        if due && entry.stand != crate::state::Stand::Broken {
+            self.emit(Event::Ready(id));
+            self.notify(id);
+        }
+    }
+
+    fn due_stale(&mut self, id: JobId) {
+        let Some(entry) = self.state.jobs.get(&id) else { return };
+        let job = &entry.job;
+        let over = job.stale_at.is_some_and(|at| at <= self.now.wall) && job.started_at.is_none();
+        let never_ran = job.failures + job.losses == 0;
+        if over && never_ran && job.state.is_waiting() {
+            let state = JobState::Expired { at: self.now.wall };
+            self.emit(Event::Ended { job: id, state, reason: text("not started within its stale_after") });
+            self.notify(id);
+        }
+    }
+
+    fn due_resume(&mut self, name: &SlotName) {
+        let Some(slot) = self.state.slots.get(name) else { return };
+        let over = slot.paused.and_then(|pause| pause.until).is_some_and(|until| until <= self.now.wall);
+        if over {
+            self.emit(Event::SlotPut(Slot { paused: None, ..slot.clone() }));
+        }
+    }
+
+    /// A lease that nobody renewed is over. An unproven one charges nothing; a proven or loaded one is a loss.
+    fn due_lease(&mut self, token: FencingToken) {
+        let Some(entry) = self.state.leases.get(&token) else { return };
+        if !entry.lease.stage.is_live() {
+            return;
+        }
+        if entry.watch.expires > self.now.mono {
+            let expires = entry.watch.expires;
+            self.state.timers.at(expires, Due::Lease(token));
+            return;
+        }
+        match entry.lease.stage {
+            Stage::Finished | Stage::Unreaped if entry.lease.reservation.node.is_empty() => {
+                self.emit(Event::LeaseGone(token));
+            }
+            Stage::Finished | Stage::Unreaped => self.emit(Event::LeaseUnreaped(token)),
+            Stage::Granted if entry.watch.is_first() => self.end(
+                token,
+                End {
+                    cause: text("undelivered"),
+                    error: text("its first lease ended without a word from its node"),
+                    ..End::new(Outcome::Returned, How::Silent)
+                },
+            ),
+            Stage::Granted => self.end(
+                token,
+                End {
+                    cause: text("lease_expired"),
+                    error: text("its lease ended in silence"),
+                    ..End::new(Outcome::Lost, How::Silent)
+                },
+            ),
+        }
+    }
+
+    /// A grant that was not answered in time is wanted back; it ends by what the node says, or with its first lease.
+    fn due_answer(&mut self, token: FencingToken) {
+        let Some(entry) = self.state.leases.get(&token) else { return };
+        let open =
+            entry.lease.stage == Stage::Granted && entry.watch.is_first() && entry.watch.revoked.is_none();
+        if open && entry.watch.ordinal.is_some() {
+            self.revoke(token, RevokeReason::Unanswered);
+        }
+    }
+
+    fn due_silence(&mut self, node: NodeName) {
+        let Some(entry) = self.state.nodes.get(&node) else { return };
+        let Some(live) = entry.live.as_ref().filter(|live| !live.suspect) else { return };
+        let due = entry.heard.after(silence(live.interval));
+        if due > self.now.mono {
+            self.state.timers.at(due, Due::Silence(node));
+        } else {
+            self.emit(Event::NodeSuspected(node));
+        }
+    }
+
+    fn due_mask(&mut self, node: NodeName, class: ClassId) {
+        let Some(mask) = self.state.nodes.get(&node).and_then(|entry| entry.masks.get(&class)) else {
+            return;
+        };
+        if mask.until <= self.now.mono {
+            self.emit(Event::Unmasked { node, class });
+        }
+    }
+
+    fn due_drain(&mut self, name: &NodeName) {
+        let Some(entry) = self.state.nodes.get(name).filter(|entry| entry.node.draining.is_some()) else {
+            return;
+        };
+        let open = entry.leases.iter().filter(|token| {
+            self.state
+                .leases
+                .get(token)
+                .is_some_and(|entry| entry.lease.stage == Stage::Granted && entry.watch.revoked.is_none())
+        });
+        let open: Vec<FencingToken> = open.copied().collect();
+        for token in open {
+            self.revoke(token, RevokeReason::Drained);
+        }
+    }
+
+    fn save_timelines(&mut self) {
+        let changed = self.state.classes.iter().filter(|(_, class)| class.timeline.unsaved);
+        let changed: Vec<ClassId> = changed.map(|(id, _)| id).collect();
+        if !changed.is_empty() {
+            self.emit(Event::TimelinesSaved(changed));
+        }
+        self.state.timers.at(self.now.mono.after(SAVE_EVERY), Due::SaveTimelines);
+    }
+}
