@@ -1,0 +1,224 @@
+//! Settings of the server, and the two files that an operator writes for it: the server file and the fleet file.
+//!
+//! Responsible for: reading, defaults, and telling every mistake at once with file, line and key. Not responsible for:
+//! flags and environment variables (those are the command line's), or for what a fleet file means to jobs that are
+//! stored already (that is the scheduler's).
+//! Invariant: a [`Config`] that passed [`Config::validate`] can be served: it listens on loopback only.
+
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::clock;
+
+mod document;
+mod fleet;
+mod server_file;
+
+pub(crate) use document::nearest;
+pub use document::{LONGEST, Problem};
+pub use fleet::parse as parse_fleet;
+pub(crate) use fleet::{label_problem, label_value_problem};
+
+/// All settings of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where gRPC is served. Loopback only; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where `/metrics`, `/livez` and `/readyz` are served. Loopback only; port 0 takes a free one.
+    pub http: SocketAddr,
+    /// The directory of the SQLite file. Made if it does not exist.
+    pub data: PathBuf,
+    /// What a client may not exceed.
+    pub limits: Limits,
+    /// For how long what has ended is kept.
+    pub retention: Retention,
+    /// Which clocks. Not in the file: `tenure up` and tests set it.
+    pub clock: clock::Options,
+}
+
+/// What clients may not exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Jobs that are not final, 1 to 20,000,000. The next enqueue is refused with STORE_FULL.
+    pub max_live_jobs: u64,
+    /// Open connections of clients and agents together, 8 to 65,536. More wait in the kernel's backlog.
+    pub max_connections: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_live_jobs: 20_000_000, max_connections: 1024 }
+    }
+}
+
+/// For how long what has ended is kept, where the kind in the fleet file does not say. A change counts for the next
+/// fleet file that is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Final jobs with their attempts. Default: 7 days.
+    pub final_jobs: Duration,
+    /// Results. Default: 7 days.
+    pub results: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const WEEK: Duration = Duration::from_secs(7 * 86_400);
+        Self { final_jobs: WEEK, results: WEEK }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
+            http: SocketAddr::from((Ipv4Addr::LOCALHOST, 7071)),
+            data: default_data_dir(),
+            limits: Limits::default(),
+            retention: Retention::default(),
+            clock: clock::Options::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and validates a server file. What it does not name is as in [`Config::default`]; a relative `data` is
+    /// meant from the directory of the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or with every mistake in it.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let file = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { file: file.clone(), source })?;
+        let mut config = Self::parse(&file, &text)?;
+        if let Some(parent) = path.parent() {
+            config.data = parent.join(&config.data);
+        }
+        Ok(config)
+    }
+
+    /// Reads and validates the text of a server file. `file` is its name in errors.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        server_file::parse(text).map_err(|problems| Error::Invalid { file: file.to_owned(), problems })
+    }
+
+    /// Checks the settings, wherever they came from.
+    ///
+    /// # Errors
+    /// Every mistake in them.
+    pub fn validate(&self) -> Result<(), Error> {
+        let problems: Vec<Problem> = self
+            .violations()
+            .into_iter()
+            .map(|(key, text)| Problem { line: None, key: key.to_owned(), text })
+            .collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Invalid { file: "settings".to_owned(), problems })
+        }
+    }
+
+    /// Keys as in the server file, with what is wrong.
+    fn violations(&self) -> Vec<(&'static str, String)> {
+        let mut found = Vec::new();
+        for (key, address) in [("server.listen", self.listen), ("server.http", self.http)] {
+            if !address.ip().is_loopback() {
+                found.push((key, beyond_loopback(address)));
+            }
+        }
+        if self.listen == self.http && self.listen.port() != 0 {
+            found.push(("server.http", format!("is the same address as server.listen: {}", self.http)));
+        }
+        if self.data.as_os_str().is_empty() {
+            found.push(("server.data", "must name a directory".to_owned()));
+        }
+        if !(1..=20_000_000).contains(&self.limits.max_live_jobs) {
+            found.push(("limits.max_live_jobs", "must be 1 to 20000000".to_owned()));
+        }
+        if !(8..=65_536).contains(&self.limits.max_connections) {
+            found.push(("limits.max_connections", "must be 8 to 65536".to_owned()));
+        }
+        for (key, length) in [
+            ("retention.final_jobs", self.retention.final_jobs),
+            ("retention.results", self.retention.results),
+        ] {
+            if length > LONGEST {
+                found.push((key, format!("must be at most {} days", LONGEST.as_secs() / 86_400)));
+            }
+        }
+        found
+    }
+}
+
+fn beyond_loopback(address: SocketAddr) -> String {
+    format!(
+        "{address} is beyond loopback, and this version serves without TLS: everybody who reaches the port could do \
+         everything. Use 127.0.0.1:{port} or [::1]:{port}; addresses beyond loopback come with TLS in a later version",
+        port = address.port()
+    )
+}
+
+/// `$XDG_STATE_HOME/tenure`, else `~/.local/state/tenure`, else `tenure-data` here.
+fn default_data_dir() -> PathBuf {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+        .map_or_else(|| PathBuf::from("tenure-data"), |state| state.join("tenure"))
+}
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read {file}")]
+    Read {
+        /// Its name.
+        file: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It can, and is wrong.
+    #[error("{}", Listed { file, problems })]
+    Invalid {
+        /// Its name, or "settings".
+        file: String,
+        /// Every mistake, by line.
+        problems: Vec<Problem>,
+    },
+}
+
+/// `file:line: key: text`, one line each.
+struct Listed<'a> {
+    file: &'a str,
+    problems: &'a [Problem],
+}
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, Problem { line, key, text }) in self.problems.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            f.write_str(self.file)?;
+            if let Some(line) = line {
+                write!(f, ":{line}")?;
+            }
+            f.write_str(": ")?;
+            if !key.is_empty() {
+                write!(f, "{key}: ")?;
+            }
+            f.write_str(text)?;
+        }
+        Ok(())
+    }
+}

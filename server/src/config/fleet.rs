@@ -1,0 +1,290 @@
+//! The fleet file: declared slots, and kinds with their policies.
+//!
+//! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
+//! exist is judged by the scheduler when it is applied.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tenure_scheduler::{
+    DedupePolicy, Fleet, KindName, KindPolicy, Needs, RetryPolicy, SHORTEST_LEASE, Scope, Selector, SlotName,
+    is_name,
+};
+
+use super::{
+    LONGEST, Problem, Retention,
+    document::{Problems, Table, Value, nearest},
+};
+
+/// Keys of later versions, so that the answer is not "unknown".
+const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets", "tenants"];
+const LATER_KIND: &[&str] =
+    &["soft_time_limit", "progress_timeout", "concurrency", "concurrency_key", "mask_payload"];
+
+/// The most units of one slot.
+const MOST_UNITS: u32 = 1_000_000;
+/// The most entries of needs, and of a selector.
+const MOST_ENTRIES: usize = 16;
+/// The most kinds, and the most slots.
+const MOST_NAMES: usize = 10_000;
+/// A duration that limits something is no shorter than this.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
+
+/// Reads a fleet file. `defaults` count for kinds that name no retention of their own.
+///
+/// # Errors
+/// Every mistake, by line.
+pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
+    let (root, mut problems) = Problems::parse(text);
+    let Some(mut root) = root else { return Err(problems.into_found()) };
+    let slots =
+        root.take_table("slots", &mut problems).map(|table| slots(table, &mut problems)).unwrap_or_default();
+    let kinds = root.take_table("kinds", &mut problems);
+    let kinds = kinds.map(|table| kinds_of(table, &slots, defaults, &mut problems)).unwrap_or_default();
+    root.finish(LATER_TABLES, &mut problems);
+    let found = problems.into_found();
+    if found.is_empty() { Ok(Fleet { slots, kinds }) } else { Err(found) }
+}
+
+fn slots(table: Table<'_>, problems: &mut Problems<'_>) -> BTreeMap<SlotName, Scope> {
+    let mut slots = BTreeMap::new();
+    for (name, value) in table.into_entries() {
+        if slots.len() >= MOST_NAMES {
+            value.refuse(problems, format!("is one too many: at most {MOST_NAMES} slots"));
+            break;
+        }
+        check_name(&name, &value, problems);
+        let scope = match value.as_text() {
+            Some("node") => Some(Scope::Node),
+            Some(_) => {
+                value.refuse(
+                    problems,
+                    "must be a whole number (units of the fleet) or \"node\" (each node's own)",
+                );
+                None
+            }
+            None => value.integer(problems, 0..=MOST_UNITS).map(|capacity| Scope::Fleet { capacity }),
+        };
+        // A slot whose value is wrong is declared all the same: its kinds are not to blame.
+        slots.insert(SlotName::new(name), scope.unwrap_or(Scope::Node));
+    }
+    slots
+}
+
+type Slots = BTreeMap<SlotName, Scope>;
+
+fn kinds_of(
+    table: Table<'_>,
+    slots: &Slots,
+    defaults: &Retention,
+    problems: &mut Problems<'_>,
+) -> BTreeMap<KindName, KindPolicy> {
+    let mut kinds = BTreeMap::new();
+    for (name, value) in table.into_entries() {
+        if kinds.len() >= MOST_NAMES {
+            value.refuse(problems, format!("is one too many: at most {MOST_NAMES} kinds"));
+            break;
+        }
+        check_name(&name, &value, problems);
+        if let Some(table) = value.table(problems) {
+            kinds.insert(KindName::new(name), kind(table, slots, defaults, problems));
+        }
+    }
+    kinds
+}
+
+fn kind(
+    mut table: Table<'_>,
+    slots: &Slots,
+    defaults: &Retention,
+    problems: &mut Problems<'_>,
+) -> KindPolicy {
+    let mut policy =
+        KindPolicy { retention: defaults.final_jobs, result_ttl: defaults.results, ..KindPolicy::default() };
+    if let Some(needs_table) = table.take_table("needs", problems) {
+        policy.needs = needs(needs_table, slots, problems);
+    }
+    if let Some(selector_table) = table.take_table("selector", problems) {
+        policy.selector = selector(selector_table, problems);
+    }
+    if let Some(value) = table.take("lease") {
+        set(&mut policy.lease, value.duration(problems, SHORTEST_LEASE..=LONGEST));
+    }
+    if let Some(value) = table.take("max_failures") {
+        set(&mut policy.max_failures, value.integer(problems, 1..=1000));
+    }
+    if let Some(value) = table.take("max_losses") {
+        set(&mut policy.max_losses, value.integer(problems, 1..=1000));
+    }
+    if let Some(retry_table) = table.take_table("retry", problems) {
+        policy.retry = retry(retry_table, problems);
+    }
+    if let Some(value) = table.take("permanent_exit_codes") {
+        set(&mut policy.permanent_exit_codes, exit_codes(value, problems));
+    }
+    if let Some(value) = table.take("hard_time_limit") {
+        set(&mut policy.hard_time_limit, value.duration(problems, SHORTEST_LIMIT..=LONGEST));
+    }
+    if let Some(value) = table.take("queue_cap") {
+        policy.queue_cap = value.integer(problems, 1..=20_000_000);
+    }
+    if let Some(value) = table.take("stale_after") {
+        policy.stale_after = value.duration(problems, SHORTEST_LIMIT..=LONGEST);
+    }
+    if let Some(value) = table.take("dedupe") {
+        let choices = [("retained", DedupePolicy::Retained), ("live", DedupePolicy::Live)];
+        set(&mut policy.dedupe, value.choice(problems, &choices));
+    }
+    if let Some(value) = table.take("priority") {
+        set(&mut policy.priority, value.integer(problems, -100..=100));
+    }
+    if let Some(value) = table.take("result_ttl") {
+        set(&mut policy.result_ttl, value.duration(problems, Duration::ZERO..=LONGEST));
+    }
+    if let Some(value) = table.take("retention") {
+        set(&mut policy.retention, value.duration(problems, Duration::ZERO..=LONGEST));
+    }
+    table.finish(LATER_KIND, problems);
+    policy
+}
+
+fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems<'_>) -> Needs {
+    let mut amounts = Vec::new();
+    for (name, value) in table.into_entries() {
+        if amounts.len() >= MOST_ENTRIES {
+            value.refuse(problems, format!("is one too many: at most {MOST_ENTRIES} slots"));
+            break;
+        }
+        let slot = SlotName::new(name);
+        if !slots.contains_key(&slot) {
+            let hint = nearest(slot.as_str(), slots.keys().map(SlotName::as_str)).map_or_else(
+                || "declare it under [slots]".to_owned(),
+                |near| format!("did you mean {near:?}?"),
+            );
+            value.refuse(problems, format!("names a slot that is not declared; {hint}"));
+        }
+        if let Some(units) = value.integer(problems, 1..=MOST_UNITS) {
+            amounts.push((slot, units));
+        }
+    }
+    Needs::new(amounts)
+}
+
+fn selector(table: Table<'_>, problems: &mut Problems<'_>) -> Selector {
+    let mut selector = Selector::new();
+    for (label, value) in table.into_entries() {
+        if selector.len() >= MOST_ENTRIES {
+            value.refuse(problems, format!("is one too many: at most {MOST_ENTRIES} labels"));
+            break;
+        }
+        if let Some(problem) = label_problem(&label) {
+            value.refuse(problems, problem);
+        }
+        if let Some(text) = value.text(problems).map(ToOwned::to_owned) {
+            if let Some(problem) = label_value_problem(&text) {
+                value.refuse(problems, problem);
+            }
+            selector.insert(label, text);
+        }
+    }
+    selector
+}
+
+fn retry(mut table: Table<'_>, problems: &mut Problems<'_>) -> RetryPolicy {
+    let intervals = table.take("intervals");
+    let [initial, factor, max, jitter] = ["initial", "factor", "max", "jitter"].map(|key| table.take(key));
+    table.finish(&[], problems);
+    if let Some(value) = intervals {
+        for other in [&initial, &factor, &max, &jitter].into_iter().flatten() {
+            other.refuse(problems, "cannot stand beside intervals");
+        }
+        return RetryPolicy::Intervals(interval_list(value, problems));
+    }
+    let RetryPolicy::Exponential {
+        initial: mut first,
+        mut factor_permille,
+        max: mut longest,
+        mut jitter_permille,
+    } = RetryPolicy::default()
+    else {
+        return RetryPolicy::default();
+    };
+    let waits = Duration::from_millis(1)..=LONGEST;
+    if let Some(value) = &initial {
+        set(&mut first, value.duration(problems, waits.clone()));
+    }
+    if let Some(value) = &factor {
+        set(&mut factor_permille, value.permille(problems, 1000..=100_000));
+    }
+    match &max {
+        Some(value) => {
+            set(&mut longest, value.duration(problems, waits));
+            if longest < first {
+                value.refuse(
+                    problems,
+                    format!("is shorter than the first wait, {}", humantime::format_duration(first)),
+                );
+            }
+        }
+        None => longest = longest.max(first),
+    }
+    if let Some(value) = &jitter {
+        set(&mut jitter_permille, value.permille(problems, 0..=1000));
+    }
+    RetryPolicy::Exponential { initial: first, factor_permille, max: longest, jitter_permille }
+}
+
+fn interval_list(value: Value<'_>, problems: &mut Problems<'_>) -> Vec<Duration> {
+    const MOST: usize = 100;
+    let place = value.at();
+    let path = value.path().to_owned();
+    let items = value.array(problems).unwrap_or_default();
+    if items.is_empty() || items.len() > MOST {
+        problems.add(place, &path, format!("must hold 1 to {MOST} waits"));
+    }
+    let waits =
+        items.iter().filter_map(|item| item.duration(problems, Duration::ZERO..=LONGEST)).collect::<Vec<_>>();
+    if waits.is_empty() { vec![Duration::ZERO] } else { waits }
+}
+
+fn exit_codes(value: Value<'_>, problems: &mut Problems<'_>) -> Option<Vec<i32>> {
+    let mut codes = Vec::new();
+    for item in value.array(problems)? {
+        let Some(code) = item.integer(problems, 1..=255) else { continue };
+        if code == 75 {
+            item.refuse(problems, "75 always means \"try again\"");
+        } else if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    Some(codes)
+}
+
+fn check_name(name: &str, value: &Value<'_>, problems: &mut Problems<'_>) {
+    if !is_name(name) {
+        value.refuse(problems, "is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen");
+    }
+}
+
+/// What is wrong with the key of a label.
+pub(crate) fn label_problem(key: &str) -> Option<&'static str> {
+    let fits = (1..=63).contains(&key.len())
+        && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/'));
+    (!fits).then_some("is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash")
+}
+
+/// What is wrong with the value of a label.
+pub(crate) fn label_value_problem(value: &str) -> Option<&'static str> {
+    if value.len() > 255 {
+        Some("is longer than 255 bytes")
+    } else if value.chars().any(char::is_control) {
+        Some("holds a control character")
+    } else {
+        None
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}

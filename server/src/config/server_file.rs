@@ -1,0 +1,94 @@
+//! The server file: `[server]`, `[limits]`, `[retention]`.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use super::{
+    Config, LONGEST, Problem,
+    document::{Problems, Table, Value},
+};
+
+/// Tables and keys that belong to later versions, so that the answer is not "unknown".
+const LATER_TABLES: &[&str] = &["tls", "deny", "webhooks", "producers"];
+const LATER_SERVER: &[&str] = &["peer_listen", "database_url", "database_url_file"];
+const LATER_LIMITS: &[&str] = &["per_producer"];
+
+/// All settings, or all mistakes by line.
+pub(super) fn parse(text: &str) -> Result<Config, Vec<Problem>> {
+    let (root, mut problems) = Problems::parse(text);
+    let Some(mut root) = root else { return Err(problems.into_found()) };
+    let mut config = Config::default();
+    let mut places = Vec::new();
+    if let Some(table) = root.take_table("server", &mut problems) {
+        server(table, &mut config, &mut places, &mut problems);
+    }
+    if let Some(table) = root.take_table("limits", &mut problems) {
+        limits(table, &mut config, &mut problems);
+    }
+    if let Some(table) = root.take_table("retention", &mut problems) {
+        retention(table, &mut config, &mut problems);
+    }
+    root.finish(LATER_TABLES, &mut problems);
+
+    for (key, text) in config.violations() {
+        let at = places.iter().find(|(place, _)| *place == key).map_or(0, |&(_, at)| at);
+        problems.add(at, key, text);
+    }
+    let found = problems.into_found();
+    if found.is_empty() { Ok(config) } else { Err(found) }
+}
+
+/// Where a key stands, for checks that look at several of them.
+type Places = Vec<(&'static str, usize)>;
+
+fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, problems: &mut Problems<'_>) {
+    if let Some(value) = table.take("listen") {
+        places.push(("server.listen", value.at()));
+        config.listen = address(&value, problems).unwrap_or(config.listen);
+    }
+    if let Some(value) = table.take("http") {
+        places.push(("server.http", value.at()));
+        config.http = address(&value, problems).unwrap_or(config.http);
+    }
+    if let Some(value) = table.take("data") {
+        places.push(("server.data", value.at()));
+        if let Some(text) = value.text(problems) {
+            config.data = PathBuf::from(text);
+        }
+    }
+    table.finish(LATER_SERVER, problems);
+}
+
+fn address(value: &Value<'_>, problems: &mut Problems<'_>) -> Option<SocketAddr> {
+    let text = value.text(problems)?;
+    let parsed = text.parse().ok();
+    if parsed.is_none() {
+        value.refuse(
+            problems,
+            format!("must be an address with a port, such as \"127.0.0.1:7070\", not {text:?}"),
+        );
+    }
+    parsed
+}
+
+fn limits(mut table: Table<'_>, config: &mut Config, problems: &mut Problems<'_>) {
+    let limits = &mut config.limits;
+    if let Some(value) = table.take("max_live_jobs") {
+        limits.max_live_jobs = value.integer(problems, 1..=20_000_000).unwrap_or(limits.max_live_jobs);
+    }
+    if let Some(value) = table.take("max_connections") {
+        limits.max_connections = value.integer(problems, 8..=65_536).unwrap_or(limits.max_connections);
+    }
+    table.finish(LATER_LIMITS, problems);
+}
+
+fn retention(mut table: Table<'_>, config: &mut Config, problems: &mut Problems<'_>) {
+    let retention = &mut config.retention;
+    if let Some(value) = table.take("final_jobs") {
+        retention.final_jobs =
+            value.duration(problems, Duration::ZERO..=LONGEST).unwrap_or(retention.final_jobs);
+    }
+    if let Some(value) = table.take("results") {
+        retention.results = value.duration(problems, Duration::ZERO..=LONGEST).unwrap_or(retention.results);
+    }
+    table.finish(&[], problems);
+}

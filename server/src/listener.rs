@@ -1,0 +1,288 @@
+//! The front door: accepts connections of clients and agents, and serves gRPC on them until it is told to stop.
+//!
+//! Responsible for what tonic leaves open: accept errors do not spin, connections are capped, sockets get their
+//! options, HTTP/2 gets its limits, and a shutdown ends in bounded time. Not responsible for what is said on a
+//! connection. Invariant: no more than the cap of connections is open; more wait in the kernel's backlog.
+
+use std::{
+    convert::Infallible,
+    fs::File,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{Stream, stream};
+use rustix::net::sockopt;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tonic::{
+    service::Routes,
+    transport::{
+        self,
+        server::{Connected, TcpConnectInfo},
+    },
+};
+use tracing::{debug, debug_span, warn};
+
+use crate::{chain::Chain, rpc::decode::GateLayer};
+
+/// Calls and sessions at once on one connection. More wait on the client's side.
+const STREAMS_PER_CONNECTION: u32 = 64;
+/// Streams of one connection that ended by our own errors. Without a number hyper sets no limit.
+const LOCAL_ERROR_RESETS: usize = 256;
+/// A connection that is silent for so long is asked whether it lives …
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+/// … and closed if it does not answer for so long.
+const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(5);
+/// Headers of one request, in bytes.
+const MOST_HEADERS: u32 = 16 * 1024;
+/// After the shutdown began, open calls have this long; then their connections are cut.
+const DRAIN: Duration = Duration::from_secs(10);
+/// Waits after accept errors: doubled from the first to the last.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+
+/// Why serving ended otherwise than asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be had.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The transport gave up.
+    #[error("serving gRPC failed")]
+    Serve(#[source] transport::Error),
+}
+
+/// A bound socket with its cap of connections.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    listener: TcpListener,
+    address: SocketAddr,
+    room: Arc<Semaphore>,
+    /// Ends every connection at once, when patience is over.
+    cut: CancellationToken,
+    /// Given up for a moment when no file descriptor is left, so that a client is closed instead of left hanging.
+    spare: Option<File>,
+}
+
+impl Incoming {
+    /// Binds an address.
+    ///
+    /// # Errors
+    /// If it cannot be had.
+    pub(crate) async fn bind(address: SocketAddr, most_connections: u32) -> Result<Self, Error> {
+        let failed = |source| Error::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let room = Arc::new(Semaphore::new(most_connections as usize));
+        Ok(Self { listener, address, room, cut: CancellationToken::new(), spare: spare() })
+    }
+
+    /// Where it listens; the port is the real one.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next connection, once there is room for one. Accept errors are waited out here: most of them are about one
+    /// connection, the others pass.
+    pub(crate) async fn accept(&mut self) -> Connection {
+        let mut wait = BACK_OFF.0;
+        loop {
+            let room = Arc::clone(&self.room).acquire_owned().await.ok();
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    if let Err(error) = set_options(&stream) {
+                        debug!(error = %Chain(&error), %peer, "a socket took no options");
+                    }
+                    let cut = Box::pin(self.cut.clone().cancelled_owned());
+                    return Connection { stream, cut, _room: room };
+                }
+                Err(error) if is_about_one_connection(&error) => {
+                    debug!(error = %Chain(&error), "a connection was gone before it was accepted");
+                }
+                Err(error) => {
+                    warn!(error = %Chain(&error), wait_ms = wait.as_millis(), "cannot accept connections");
+                    self.turn_one_away().await;
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(BACK_OFF.1);
+                }
+            }
+        }
+    }
+
+    /// Out of file descriptors: takes the waiting connection with the spare one and closes it, so that its client
+    /// hears a no.
+    async fn turn_one_away(&mut self) {
+        if self.spare.take().is_some() {
+            let first = tokio::time::timeout(Duration::from_millis(1), self.listener.accept()).await;
+            drop(first);
+        }
+        self.spare = spare();
+    }
+}
+
+/// Errors that say nothing about the next connection.
+fn is_about_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    )
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+fn set_options(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_EVERY)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_PATIENCE)?;
+    sockopt::set_tcp_keepcnt(stream, 3)?;
+    Ok(())
+}
+
+/// An accepted connection. It gives its room back when it is dropped.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    cut: Pin<Box<WaitForCancellationFutureOwned>>,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    /// An error once the connection is cut.
+    fn check_cut(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.cut.as_mut().poll(context) {
+            Poll::Ready(()) => {
+                Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the server is stopping"))
+            }
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check_cut(context)?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check_cut(context)?;
+        Pin::new(&mut self.stream).poll_write(context, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check_cut(context)?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, data)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// Serves gRPC until the shutdown: then no connection is accepted any more, and open calls have 10 s to end before
+/// their connections are cut.
+///
+/// # Errors
+/// If the transport gives up before.
+pub(crate) async fn serve(
+    incoming: Incoming,
+    routes: Routes,
+    gate: GateLayer,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let cut = incoming.cut.clone();
+    let server = transport::Server::builder()
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .http2_max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
+        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
+        .http2_max_header_list_size(MOST_HEADERS)
+        .trace_fn(|request| debug_span!("rpc", method = request.uri().path()))
+        .layer(gate)
+        .serve_with_incoming_shutdown(
+            routes.prepare(),
+            connections(incoming),
+            shutdown.clone().cancelled_owned(),
+        );
+    let mut server = std::pin::pin!(server);
+    let patience = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(DRAIN).await;
+    };
+    // Cancel-safe: the server goes on below if its time is over first.
+    tokio::select! {
+        served = &mut server => return served.map_err(Error::Serve),
+        () = patience => {}
+    }
+    warn!(drain_s = DRAIN.as_secs(), "open calls did not end in time; their connections are cut");
+    cut.cancel();
+    server.await.map_err(Error::Serve)
+}
+
+fn connections(incoming: Incoming) -> impl Stream<Item = Result<Connection, Infallible>> {
+    stream::unfold(incoming, |mut incoming| async move {
+        let connection = incoming.accept().await;
+        Some((Ok(connection), incoming))
+    })
+}
+
+impl axum::serve::Listener for Incoming {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        let connection = Self::accept(self).await;
+        let peer = connection.stream.peer_addr().unwrap_or(self.address);
+        (connection, peer)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.address)
+    }
+}

@@ -1,0 +1,107 @@
+//! The services on the wire: a request becomes a command, a reply becomes an answer, a refusal a status.
+//!
+//! Responsible for which services exist, with which limits, and for reflection over them. Not responsible for
+//! connections (`listener.rs`), or for deciding anything (the scheduler). Invariant: every service has the same limit
+//! of a message, and only paths that the descriptors name are let through.
+//!
+//! Reading order: `jobs` → `convert` and `convert/spec` → `status` → `check`, `page`, `decode` → the rest.
+
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use tenure_proto::{
+    node::v1::node_service_server::NodeServiceServer,
+    v1::{
+        admin_service_server::AdminServiceServer, fleet_service_server::FleetServiceServer,
+        health_service_server::HealthServiceServer, job_service_server::JobServiceServer,
+    },
+};
+use tonic::{codec::CompressionEncoding::Gzip, service::Routes};
+use tonic_health::server::HealthReporter;
+use tonic_reflection::{pb, server::Builder};
+
+mod admin;
+pub(crate) mod api;
+pub(crate) mod check;
+pub(crate) mod convert;
+pub(crate) mod convert_node;
+pub(crate) mod decode;
+mod fleet;
+mod health;
+mod jobs;
+pub(crate) mod nodes;
+mod page;
+pub(crate) mod serving;
+pub(crate) mod status;
+
+use self::{
+    api::Api,
+    decode::{GateLayer, MOST_MESSAGE},
+    nodes::Nodes,
+};
+
+/// Why the services cannot be put together: a bug in a descriptor set.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A descriptor set does not decode.
+    #[error("a descriptor set is malformed")]
+    Descriptors(#[from] prost::DecodeError),
+    /// Reflection takes no descriptor set.
+    #[error("reflection cannot be built")]
+    Reflection(#[from] tonic_reflection::server::Error),
+}
+
+/// Everything that is served on one port.
+#[derive(Debug)]
+pub(crate) struct Router {
+    /// The services.
+    pub(crate) routes: Routes,
+    /// What stands before them.
+    pub(crate) gate: GateLayer,
+    /// Where `grpc.health.v1` takes its answers from; kept up to date by [`serving::run`].
+    pub(crate) reporter: HealthReporter,
+}
+
+/// Puts the services together.
+///
+/// # Errors
+/// A bug in a descriptor set.
+pub(crate) fn router(api: &Api, nodes: Nodes) -> Result<Router, Error> {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let mut routes = Routes::builder();
+    // One limit for all, and gzip for those who want it; answers are not compressed, they are small.
+    macro_rules! add {
+        ($($service:expr),+ $(,)?) => {
+            $(routes.add_service($service.max_decoding_message_size(MOST_MESSAGE).accept_compressed(Gzip));)+
+        };
+    }
+    add!(
+        JobServiceServer::new(jobs::Jobs(api.clone())),
+        FleetServiceServer::new(fleet::Fleet(api.clone())),
+        HealthServiceServer::new(health::Health(api.clone())),
+        AdminServiceServer::new(admin::Admin(api.clone())),
+        NodeServiceServer::new(nodes),
+        health,
+        reflection()?.build_v1()?,
+        reflection()?.build_v1alpha()?,
+    );
+    let paths = decode::paths(&[
+        tenure_proto::FILE_DESCRIPTOR_SET,
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        pb::v1::FILE_DESCRIPTOR_SET,
+        pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ])?;
+    let gate = GateLayer::new(paths, api.metrics.clone());
+    Ok(Router { routes: routes.routes(), gate, reporter })
+}
+
+/// The services with the types of error details, so that generic clients can print those.
+fn reflection() -> Result<Builder<'static>, Error> {
+    let mut details = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
+    // Our own set has google.rpc.Status already, under its full path. A second file with that name would make a
+    // client that loads both refuse both.
+    details.file.retain(|file| file.name() != "status.proto");
+    Ok(Builder::configure()
+        .register_encoded_file_descriptor_set(tenure_proto::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .register_file_descriptor_set(details))
+}

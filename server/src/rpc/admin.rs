@@ -1,0 +1,72 @@
+//! The server itself: what it is, and whether its invariants hold.
+
+use tenure_proto::v1::{self, admin_service_server::AdminService};
+use tenure_store::reader;
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{api::Api, convert, status::No};
+
+/// The most violations that are shown; one is enough to be wrong.
+const MOST_VIOLATIONS: usize = 1000;
+
+/// The service.
+#[derive(Debug, Clone)]
+pub(crate) struct Admin(pub(crate) Api);
+
+#[async_trait]
+impl AdminService for Admin {
+    async fn get_server_info(
+        &self,
+        _: Request<v1::GetServerInfoRequest>,
+    ) -> Result<Response<v1::GetServerInfoResponse>, Status> {
+        self.0.answer(server_info(&self.0).await)
+    }
+
+    async fn check_invariants(
+        &self,
+        _: Request<v1::CheckInvariantsRequest>,
+    ) -> Result<Response<v1::CheckInvariantsResponse>, Status> {
+        self.0.answer(check_invariants(&self.0).await)
+    }
+}
+
+async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
+    let reader = api.handle.reader();
+    let schema_version = api.read(reader.schema_version().await)?;
+    let info = api.handle.info();
+    let published = api.published();
+    Ok(v1::GetServerInfoResponse {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        store: reader.store_name().to_owned(),
+        schema_version,
+        epoch: info.epoch,
+        leader: info.leading,
+        start_time: Some(convert::timestamp(info.started_at)),
+        uptime: Some(convert::age(api.now().since(info.started_at))),
+        live_jobs: published.snapshot.live_jobs,
+        leases: published.snapshot.leases,
+        sessions: info.sessions,
+        reloads: info.reloads,
+        durability: "single".to_owned(),
+    })
+}
+
+async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> {
+    let stored = api.read(api.handle.reader().violations().await)?;
+    let in_memory = api.query(|state, _| state.check_invariants()).await?;
+    let stored = stored.into_iter().map(|violation| v1::InvariantViolation {
+        invariant: violation.invariant,
+        subject: violation.subject,
+        detail: violation.detail,
+    });
+    let in_memory = in_memory.into_iter().map(|violation| v1::InvariantViolation {
+        invariant: violation.invariant.to_owned(),
+        subject: violation.subject,
+        detail: violation.detail,
+    });
+    let checked = reader::INVARIANTS.iter().map(ToString::to_string);
+    Ok(v1::CheckInvariantsResponse {
+        violations: stored.chain(in_memory).take(MOST_VIOLATIONS).collect(),
+        checked: checked.collect(),
+    })
+}

@@ -1,0 +1,263 @@
+//! Jobs, their deferrals, attempts, results and explanations for the wire.
+
+use std::collections::BTreeMap;
+
+use tenure_proto::v1;
+use tenure_scheduler::{
+    Attempt, Deferral, DeferralView, Explanation, FencingToken, Holder, Job, JobState, Kind, LiveView,
+    NodeExplanation, Outcome, ScheduledCause, Selector, SlotExplanation, Wait,
+};
+use tenure_store::StoredResult;
+
+use super::{age, duration, needs, timestamp};
+
+/// A job with what is known beside its row: its kind as it is in force, and, if it lives, how it stands now.
+pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1::Job {
+    let policy = kind.map(|kind| &kind.policy);
+    let started_at = live.and_then(|live| live.started_at).or(job.started_at);
+    let node = match (live, &job.state) {
+        (Some(live), _) => live.node.as_ref(),
+        (None, JobState::Running) => job.last_node.as_ref(),
+        (None, _) => None,
+    };
+    let limit = match (job.hard_time_limit, policy.map(|policy| policy.hard_time_limit)) {
+        (Some(own), Some(kinds)) => Some(own.min(kinds)),
+        (own, kinds) => own.or(kinds),
+    };
+    v1::Job {
+        id: job.id.to_string(),
+        kind: job.kind.to_string(),
+        tenant: job.tenant.to_string(),
+        producer: job.producer.to_string(),
+        state: state(&job.state).into(),
+        version: job.version,
+        priority: job.priority.into(),
+        dedupe_key: job.dedupe_key.as_ref().map(ToString::to_string).unwrap_or_default(),
+        dedupe_held: job.dedupe_held,
+        labels: job.labels.clone(),
+        selector: both(&job.selector, policy.map(|policy| &policy.selector)),
+        needs: job.needs.as_ref().or(policy.map(|policy| &policy.needs)).map(needs),
+        hard_time_limit: limit.map(duration),
+        parent_id: job.parent.map(|parent| parent.to_string()).unwrap_or_default(),
+        root_id: job.root.to_string(),
+        round: job.round,
+        failures: job.failures,
+        losses: job.losses,
+        returns: job.returns,
+        max_failures: policy.map(|policy| policy.max_failures).unwrap_or_default(),
+        max_losses: policy.map(|policy| policy.max_losses).unwrap_or_default(),
+        attempt: job.attempt(),
+        token: job.token.0,
+        node: node.map(ToString::to_string).unwrap_or_default(),
+        cancel_requested: job.cancel_requested,
+        create_time: Some(timestamp(job.created_at)),
+        run_at: run_at(&job.state),
+        stale_at: job.stale_at.map(timestamp),
+        start_time: started_at.map(timestamp),
+        finish_time: job.state.finished_at().map(timestamp),
+        reason: job.reason.as_deref().unwrap_or_default().to_owned(),
+        deferral: match live {
+            Some(live) => live.deferral.as_ref().map(deferral),
+            None => resting(job),
+        },
+        traceparent: job.traceparent.as_deref().unwrap_or_default().to_owned(),
+        payload_size: job.payload_size,
+    }
+}
+
+/// A state of the wire.
+pub(crate) fn state(state: &JobState) -> v1::JobState {
+    match state {
+        JobState::Scheduled { .. } => v1::JobState::Scheduled,
+        JobState::Queued { .. } => v1::JobState::Queued,
+        JobState::Running => v1::JobState::Running,
+        JobState::Succeeded { .. } => v1::JobState::Succeeded,
+        JobState::Dead { .. } => v1::JobState::Dead,
+        JobState::Cancelled { .. } => v1::JobState::Cancelled,
+        JobState::Expired { .. } => v1::JobState::Expired,
+    }
+}
+
+/// The name of a state of the wire, as the store knows it.
+pub(crate) fn state_name(state: v1::JobState) -> Option<&'static str> {
+    match state {
+        v1::JobState::Unspecified => None,
+        v1::JobState::Scheduled => Some("scheduled"),
+        v1::JobState::Queued => Some("queued"),
+        v1::JobState::Running => Some("running"),
+        v1::JobState::Succeeded => Some("succeeded"),
+        v1::JobState::Dead => Some("dead"),
+        v1::JobState::Cancelled => Some("cancelled"),
+        v1::JobState::Expired => Some("expired"),
+    }
+}
+
+fn run_at(state: &JobState) -> Option<prost_types::Timestamp> {
+    if let JobState::Scheduled { until, .. } = state { Some(timestamp(*until)) } else { None }
+}
+
+/// The job's own selector and its kind's: where both name a label, nothing can match unless they agree, and the kind's
+/// is shown.
+fn both(own: &Selector, kinds: Option<&Selector>) -> BTreeMap<String, String> {
+    let mut all = own.clone();
+    all.extend(kinds.into_iter().flatten().map(|(label, value)| (label.clone(), value.clone())));
+    all
+}
+
+/// What the row alone tells of why a job does not run: for answers that are given before placement looked at it.
+fn resting(job: &Job) -> Option<v1::Deferral> {
+    let (reason, since) = match job.state {
+        JobState::Scheduled { until, cause: ScheduledCause::RunAt } => {
+            (Deferral::RunAt { until }, job.created_at)
+        }
+        JobState::Scheduled { until, cause: ScheduledCause::Backoff } => {
+            let since = job.granted_at.unwrap_or(job.created_at);
+            (Deferral::Backoff { until }, since)
+        }
+        JobState::Queued { since } => (Deferral::Ready, since),
+        JobState::Running
+        | JobState::Succeeded { .. }
+        | JobState::Dead { .. }
+        | JobState::Cancelled { .. }
+        | JobState::Expired { .. } => return None,
+    };
+    Some(deferral(&DeferralView { reason, since, count: 0, history: Vec::new() }))
+}
+
+fn deferral(view: &DeferralView) -> v1::Deferral {
+    v1::Deferral {
+        reason: view.reason.name().to_owned(),
+        parameters: parameters(&view.reason),
+        message: view.reason.to_string(),
+        count: view.count,
+        since: Some(timestamp(view.since)),
+        history: view.history.iter().map(share).collect(),
+    }
+}
+
+fn parameters(reason: &Deferral) -> BTreeMap<String, String> {
+    reason.parameters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn share(wait: &Wait) -> v1::DeferralShare {
+    v1::DeferralShare {
+        reason: wait.reason.to_string(),
+        message: wait.message.to_string(),
+        count: wait.count,
+        duration: Some(duration(wait.duration)),
+    }
+}
+
+/// An ended execution.
+pub(crate) fn attempt(attempt: &Attempt) -> v1::Attempt {
+    v1::Attempt {
+        job_id: attempt.job.to_string(),
+        token: attempt.token.0,
+        attempt: attempt.attempt,
+        round: attempt.round,
+        node: attempt.node.to_string(),
+        outcome: outcome(attempt.outcome).into(),
+        cause: attempt.cause.to_string(),
+        error: attempt.error.to_string(),
+        exit_code: attempt.exit_code,
+        grant_time: Some(timestamp(attempt.granted_at)),
+        start_time: attempt.started_at.map(timestamp),
+        end_time: Some(timestamp(attempt.ended_at)),
+        started: attempt.started_at.is_some(),
+    }
+}
+
+/// The only execution of a job that succeeded has no row of its own: the job's columns tell it. None if the newest
+/// execution did not end so.
+pub(crate) fn only_attempt(job: &Job) -> Option<v1::Attempt> {
+    let JobState::Succeeded { at } = job.state else { return None };
+    if job.last_outcome != Some(Outcome::Succeeded) || job.token == FencingToken::NONE {
+        return None;
+    }
+    Some(v1::Attempt {
+        job_id: job.id.to_string(),
+        token: job.token.0,
+        attempt: job.attempt(),
+        round: job.round,
+        node: job.last_node.as_ref().map(ToString::to_string).unwrap_or_default(),
+        outcome: v1::Outcome::Succeeded.into(),
+        cause: "exit".to_owned(),
+        error: String::new(),
+        exit_code: Some(0),
+        grant_time: job.granted_at.map(timestamp),
+        start_time: job.started_at.map(timestamp),
+        end_time: Some(timestamp(at)),
+        started: true,
+    })
+}
+
+fn outcome(outcome: Outcome) -> v1::Outcome {
+    match outcome {
+        Outcome::Succeeded => v1::Outcome::Succeeded,
+        Outcome::Failed => v1::Outcome::FailedRetryable,
+        Outcome::FailedPermanent => v1::Outcome::FailedPermanent,
+        Outcome::TimedOut => v1::Outcome::TimedOut,
+        Outcome::Lost => v1::Outcome::Lost,
+        Outcome::Returned => v1::Outcome::Returned,
+        Outcome::Cancelled => v1::Outcome::Cancelled,
+    }
+}
+
+/// Output bytes.
+pub(crate) fn result(result: StoredResult) -> v1::Result {
+    v1::Result {
+        job_id: result.job.to_string(),
+        token: result.token.0,
+        data: result.data,
+        content_type: result.content_type,
+        create_time: Some(timestamp(result.created_at)),
+        expire_time: Some(timestamp(result.expires_at)),
+    }
+}
+
+/// Why a job does not run, beside the job itself and its attempts.
+pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
+    v1::ExplainJobResponse {
+        job: None,
+        slots: explanation.slots.iter().map(slot_explanation).collect(),
+        nodes: explanation.nodes.iter().map(node_explanation).collect(),
+        ahead: explanation.ahead,
+        ahead_job_ids: explanation.ahead_jobs.iter().map(ToString::to_string).collect(),
+        attempts: Vec::new(),
+        remedies: explanation.remedies,
+    }
+}
+
+fn slot_explanation(slot: &SlotExplanation) -> v1::SlotExplanation {
+    v1::SlotExplanation {
+        slot: slot.slot.to_string(),
+        node: slot.node.as_ref().map(ToString::to_string).unwrap_or_default(),
+        needed: slot.needed,
+        used: slot.count.used,
+        capacity: slot.count.capacity,
+        paused: slot.paused,
+        holders: slot.holders.iter().map(holder).collect(),
+    }
+}
+
+fn holder(holder: &Holder) -> v1::SlotHolder {
+    v1::SlotHolder {
+        job_id: holder.job.to_string(),
+        kind: holder.kind.to_string(),
+        node: holder.node.to_string(),
+        amount: holder.amount,
+        held_for: Some(age(holder.held_for)),
+        unreaped: holder.unreaped,
+    }
+}
+
+fn node_explanation(node: &NodeExplanation) -> v1::NodeExplanation {
+    let why_not = node.why_not.as_ref();
+    v1::NodeExplanation {
+        node: node.node.to_string(),
+        fits: why_not.is_none(),
+        reason: why_not.map(|why| why.name().to_owned()).unwrap_or_default(),
+        parameters: why_not.map(parameters).unwrap_or_default(),
+        message: why_not.map(ToString::to_string).unwrap_or_default(),
+    }
+}

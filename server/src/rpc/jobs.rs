@@ -1,0 +1,226 @@
+//! Jobs: enqueue, and everything that is done to a single job. Thin: check, submit, show.
+
+use tenure_proto::v1::{self, job_service_server::JobService};
+use tenure_scheduler::{Command, Job, JobId, Reply};
+use tonic::{Request, Response, Status, async_trait};
+use uuid::{NoContext, Timestamp, Uuid};
+
+use super::{
+    api::{Api, unexpected},
+    check::Checks,
+    convert::{self, spec},
+    status::No,
+};
+
+mod read;
+
+/// The most jobs of one batch.
+const MOST_BATCH: usize = 1000;
+
+/// The service.
+#[derive(Debug, Clone)]
+pub(crate) struct Jobs(pub(crate) Api);
+
+#[async_trait]
+impl JobService for Jobs {
+    async fn enqueue(
+        &self,
+        request: Request<v1::EnqueueRequest>,
+    ) -> Result<Response<v1::EnqueueResponse>, Status> {
+        self.0.answer(enqueue(&self.0, request.into_inner().job).await)
+    }
+
+    async fn enqueue_batch(
+        &self,
+        request: Request<v1::EnqueueBatchRequest>,
+    ) -> Result<Response<v1::EnqueueBatchResponse>, Status> {
+        self.0.answer(enqueue_batch(&self.0, request.into_inner().jobs).await)
+    }
+
+    async fn get_job(
+        &self,
+        request: Request<v1::GetJobRequest>,
+    ) -> Result<Response<v1::GetJobResponse>, Status> {
+        self.0.answer(read::get(&self.0, &request.into_inner()).await)
+    }
+
+    async fn list_jobs(
+        &self,
+        request: Request<v1::ListJobsRequest>,
+    ) -> Result<Response<v1::ListJobsResponse>, Status> {
+        self.0.answer(read::list(&self.0, request.into_inner()).await)
+    }
+
+    async fn explain_job(
+        &self,
+        request: Request<v1::ExplainJobRequest>,
+    ) -> Result<Response<v1::ExplainJobResponse>, Status> {
+        self.0.answer(read::explain(&self.0, &request.into_inner()).await)
+    }
+
+    async fn wait_job(
+        &self,
+        request: Request<v1::WaitJobRequest>,
+    ) -> Result<Response<v1::WaitJobResponse>, Status> {
+        self.0.answer(read::wait(&self.0, &request.into_inner()).await)
+    }
+
+    async fn cancel_job(
+        &self,
+        request: Request<v1::CancelJobRequest>,
+    ) -> Result<Response<v1::CancelJobResponse>, Status> {
+        let done = cancel(&self.0, &request.into_inner()).await;
+        self.0.answer(done.map(|(job, changed)| v1::CancelJobResponse { job: Some(job), changed }))
+    }
+
+    async fn requeue_job(
+        &self,
+        request: Request<v1::RequeueJobRequest>,
+    ) -> Result<Response<v1::RequeueJobResponse>, Status> {
+        let done = requeue(&self.0, &request.into_inner()).await;
+        self.0.answer(done.map(|(job, changed)| v1::RequeueJobResponse { job: Some(job), changed }))
+    }
+
+    async fn reprioritize_job(
+        &self,
+        request: Request<v1::ReprioritizeJobRequest>,
+    ) -> Result<Response<v1::ReprioritizeJobResponse>, Status> {
+        let done = reprioritize(&self.0, &request.into_inner()).await;
+        self.0.answer(done.map(|(job, changed)| v1::ReprioritizeJobResponse { job: Some(job), changed }))
+    }
+
+    async fn delete_job(
+        &self,
+        request: Request<v1::DeleteJobRequest>,
+    ) -> Result<Response<v1::DeleteJobResponse>, Status> {
+        self.0.answer(delete(&self.0, &request.into_inner()).await)
+    }
+
+    async fn get_result(
+        &self,
+        request: Request<v1::GetResultRequest>,
+    ) -> Result<Response<v1::GetResultResponse>, Status> {
+        self.0.answer(read::result(&self.0, &request.into_inner()).await)
+    }
+
+    async fn list_attempts(
+        &self,
+        request: Request<v1::ListAttemptsRequest>,
+    ) -> Result<Response<v1::ListAttemptsResponse>, Status> {
+        self.0.answer(read::attempts(&self.0, request.into_inner()).await)
+    }
+}
+
+async fn enqueue(api: &Api, spec: Option<v1::JobSpec>) -> Result<v1::EnqueueResponse, No> {
+    let submission = spec::submission(spec, &api.producer(), || fresh_id(api))?;
+    enqueued(api, api.handle.submit(submission).await?)
+}
+
+async fn enqueue_batch(api: &Api, specs: Vec<v1::JobSpec>) -> Result<v1::EnqueueBatchResponse, No> {
+    if !(1..=MOST_BATCH).contains(&specs.len()) {
+        return Err(No::invalid_field(
+            "jobs",
+            format!("must hold 1 to {MOST_BATCH} jobs, not {}", specs.len()),
+        ));
+    }
+    let producer = api.producer();
+    let mut submissions = Vec::with_capacity(specs.len());
+    let mut mistakes = Vec::with_capacity(specs.len());
+    for spec in specs {
+        match spec::submission(Some(spec), &producer, || fresh_id(api)) {
+            Ok(submission) => {
+                submissions.push(submission);
+                mistakes.push(None);
+            }
+            Err(no) => mistakes.push(Some(no)),
+        }
+    }
+    // What is wrong in itself was not submitted; the replies fill the other places, in order.
+    let mut replies = api.handle.submit_batch(submissions).await?.into_iter();
+    let items = mistakes.into_iter().map(|mistake| {
+        item(
+            api,
+            match mistake {
+                Some(no) => Err(no),
+                None => replies.next().ok_or_else(No::internal).and_then(|reply| enqueued(api, reply?)),
+            },
+        )
+    });
+    Ok(v1::EnqueueBatchResponse { items: items.collect() })
+}
+
+fn item(api: &Api, answer: Result<v1::EnqueueResponse, No>) -> v1::EnqueueBatchItem {
+    use v1::enqueue_batch_item::Answer;
+    let answer = match answer {
+        Ok(enqueued) => Answer::Enqueued(enqueued),
+        Err(no) => {
+            api.count(&no);
+            Answer::Refused(no.into_item())
+        }
+    };
+    v1::EnqueueBatchItem { answer: Some(answer) }
+}
+
+fn enqueued(api: &Api, reply: Reply) -> Result<v1::EnqueueResponse, No> {
+    let Reply::Enqueued { job, deduplicated } = reply else { return Err(unexpected("enqueue")) };
+    Ok(v1::EnqueueResponse { job: Some(shown(api, &job)), deduplicated })
+}
+
+async fn cancel(api: &Api, request: &v1::CancelJobRequest) -> Result<(v1::Job, bool), No> {
+    let mut checks = Checks::default();
+    let job = checks.job_id("job_id", &request.job_id);
+    let reason = checks.text("reason", &request.reason, 1024);
+    changed(api, checks, job, |job| Command::Cancel { job, reason, prior: None }).await
+}
+
+async fn requeue(api: &Api, request: &v1::RequeueJobRequest) -> Result<(v1::Job, bool), No> {
+    let mut checks = Checks::default();
+    let job = checks.job_id("job_id", &request.job_id);
+    let force = request.force;
+    changed(api, checks, job, |job| Command::Requeue { job, force, prior: None }).await
+}
+
+async fn reprioritize(api: &Api, request: &v1::ReprioritizeJobRequest) -> Result<(v1::Job, bool), No> {
+    let mut checks = Checks::default();
+    let job = checks.job_id("job_id", &request.job_id);
+    let priority = checks.priority("priority", request.priority).unwrap_or_default();
+    changed(api, checks, job, |job| Command::Reprioritize { job, priority, prior: None }).await
+}
+
+/// Submits a command about one job, once nothing is wrong with the request.
+async fn changed(
+    api: &Api,
+    checks: Checks,
+    job: Option<JobId>,
+    command: impl FnOnce(JobId) -> Command,
+) -> Result<(v1::Job, bool), No> {
+    checks.finish()?;
+    let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
+    let reply = api.submit(command(job)).await?;
+    let Reply::Job { job, changed } = reply else {
+        return Err(unexpected("cancel, requeue or reprioritize"));
+    };
+    Ok((shown(api, &job), changed))
+}
+
+async fn delete(api: &Api, request: &v1::DeleteJobRequest) -> Result<v1::DeleteJobResponse, No> {
+    let mut checks = Checks::default();
+    let job = checks.job_id("job_id", &request.job_id);
+    checks.finish()?;
+    let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
+    let command = Command::Delete { job, validate_only: request.validate_only, prior: None };
+    let Reply::Deleted { job } = api.submit(command).await? else { return Err(unexpected("delete")) };
+    Ok(v1::DeleteJobResponse { job: Some(shown(api, &job)) })
+}
+
+/// A job as a command left it, before placement looked at it.
+fn shown(api: &Api, job: &Job) -> v1::Job {
+    convert::job::job(job, api.published_kind(&job.kind).as_ref(), None)
+}
+
+/// An id for a job whose caller made none.
+fn fresh_id(api: &Api) -> JobId {
+    let micros = api.now().0.max(0).unsigned_abs();
+    let nanos = u32::try_from(micros % 1_000_000 * 1000).unwrap_or_default();
+    JobId(Uuid::new_v7(Timestamp::from_unix(NoContext, micros / 1_000_000, nanos)))
+}

@@ -1,0 +1,272 @@
+//! Reading jobs: rows come from the store, and what only memory knows is laid over them by one question to the driver.
+//!
+//! Invariant: a job that is shown as live was live in a committed state after the call began, and a final state is
+//! never missed by a wait.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use prost::Message as _;
+use tenure_proto::v1;
+use tenure_scheduler::{
+    DedupeKey, FencingToken, Job, JobId, Kind, KindName, LiveView, NodeName, Refusal, Tenant,
+};
+use tenure_store::{JobCursor, JobFilter};
+
+use crate::{
+    handle::SubmitError,
+    rpc::{
+        api::Api,
+        check::Checks,
+        convert,
+        page::{self, Filters},
+        status::No,
+    },
+};
+
+/// How many jobs one question to the driver is about, so that it stays under a millisecond.
+const JOBS_A_QUESTION: usize = 64;
+
+/// The most attempts that an explanation shows.
+const EXPLAINED_ATTEMPTS: u32 = 100;
+
+/// How long a wait lasts if the caller does not say, and at the most.
+const WAIT_DEFAULT: Duration = Duration::from_secs(30);
+const WAIT_MOST: Duration = Duration::from_secs(600);
+
+/// A job as it stands now, with what belongs beside it.
+struct Now {
+    job: Job,
+    kind: Option<Kind>,
+    live: Option<LiveView>,
+}
+
+impl Now {
+    fn shown(&self) -> v1::Job {
+        convert::job::job(&self.job, self.kind.as_ref(), self.live.as_ref())
+    }
+}
+
+pub(super) async fn get(api: &Api, request: &v1::GetJobRequest) -> Result<v1::GetJobResponse, No> {
+    let id = required_id(&request.job_id)?;
+    Ok(v1::GetJobResponse { job: Some(look(api, id).await?.shown()) })
+}
+
+pub(super) async fn explain(
+    api: &Api,
+    request: &v1::ExplainJobRequest,
+) -> Result<v1::ExplainJobResponse, No> {
+    let id = required_id(&request.job_id)?;
+    let now = look(api, id).await?;
+    let explanation = if now.job.state.is_final() {
+        None
+    } else {
+        api.query(move |state, now| state.explain(now, id)).await?
+    };
+    let mut response = explanation.map(convert::job::explanation).unwrap_or_default();
+    response.attempts = attempts_page(api, &now.job, None, EXPLAINED_ATTEMPTS).await?.0;
+    response.job = Some(now.shown());
+    Ok(response)
+}
+
+pub(super) async fn wait(api: &Api, request: &v1::WaitJobRequest) -> Result<v1::WaitJobResponse, No> {
+    let mut checks = Checks::default();
+    let id = checks.job_id("job_id", &request.job_id);
+    let timeout = checks.duration("timeout", request.timeout.as_ref(), Duration::ZERO..=WAIT_MOST);
+    checks.finish()?;
+    let Some(id) = id else { return Err(No::invalid_field("job_id", "is required")) };
+    // Watch first, then read: a change between the two is told by the watch.
+    let mut watch = api.handle.watch_job(id)?;
+    let mut deadline = std::pin::pin!(tokio::time::sleep(timeout.unwrap_or(WAIT_DEFAULT)));
+    loop {
+        let row = row(api, id).await?;
+        if row.state.is_final() {
+            let job = convert::job::job(&row, api.published_kind(&row.kind).as_ref(), None);
+            return Ok(v1::WaitJobResponse { job: Some(job), done: true });
+        }
+        // All three only wait, so that losing one of them loses nothing.
+        let over = tokio::select! {
+            biased;
+            () = api.shutdown.cancelled() => return Err(SubmitError::ShuttingDown.into()),
+            () = watch.changed() => false,
+            () = &mut deadline => true,
+        };
+        if over {
+            let now = look(api, id).await?;
+            return Ok(v1::WaitJobResponse { done: now.job.state.is_final(), job: Some(now.shown()) });
+        }
+    }
+}
+
+pub(super) async fn list(api: &Api, request: v1::ListJobsRequest) -> Result<v1::ListJobsResponse, No> {
+    let mut checks = Checks::default();
+    let size = page::size(&mut checks, request.page_size, 50);
+    let filters = Filters::of(
+        "ListJobs",
+        &v1::ListJobsRequest { page_size: 0, page_token: String::new(), ..request.clone() },
+    );
+    let after: Option<JobCursor> = page::place(&mut checks, filters, &request.page_token);
+    let filter = job_filter(&mut checks, &request);
+    checks.finish()?;
+
+    // One row more than the page tells whether there is another page.
+    let mut rows = api.read(api.handle.reader().list_jobs(&filter, after, size + 1).await)?;
+    let mut more = rows.len() > size as usize;
+    rows.truncate(size as usize);
+    let live = overlay(api, &rows).await?;
+    let kinds = kinds_of(api, &rows);
+    let mut jobs = Vec::with_capacity(rows.len());
+    let mut bytes = 0;
+    let mut last = None;
+    for row in &rows {
+        let job = convert::job::job(row, kinds.get(&row.kind), live.get(&row.id));
+        bytes += job.encoded_len();
+        if bytes > page::MOST_BYTES && !jobs.is_empty() {
+            more = true;
+            break;
+        }
+        jobs.push(job);
+        last = Some(JobCursor::after(row));
+    }
+    let next = last.filter(|_| more).map(|place| page::token(filters, &place));
+    Ok(v1::ListJobsResponse { jobs, next_page_token: next.unwrap_or_default() })
+}
+
+pub(super) async fn result(api: &Api, request: &v1::GetResultRequest) -> Result<v1::GetResultResponse, No> {
+    let id = required_id(&request.job_id)?;
+    let stored = api.read(api.handle.reader().result(id).await)?;
+    match stored.filter(|result| result.expires_at > api.now()) {
+        Some(result) => Ok(v1::GetResultResponse { result: Some(convert::job::result(result)) }),
+        None => {
+            let row = row(api, id).await?;
+            Err(No::no_result(id, row.state.name()))
+        }
+    }
+}
+
+pub(super) async fn attempts(
+    api: &Api,
+    request: v1::ListAttemptsRequest,
+) -> Result<v1::ListAttemptsResponse, No> {
+    let mut checks = Checks::default();
+    let id = checks.job_id("job_id", &request.job_id);
+    let size = page::size(&mut checks, request.page_size, 100);
+    let bound = v1::ListAttemptsRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+    let filters = Filters::of("ListAttempts", &bound);
+    let after: Option<FencingToken> = page::place(&mut checks, filters, &request.page_token);
+    checks.finish()?;
+    let Some(id) = id else { return Err(No::invalid_field("job_id", "is required")) };
+
+    let row = row(api, id).await?;
+    let (attempts, more) = attempts_page(api, &row, after, size).await?;
+    let last = attempts.last().map(|attempt| FencingToken(attempt.token));
+    let next = last.filter(|_| more).map(|place| page::token(filters, &place));
+    Ok(v1::ListAttemptsResponse { attempts, next_page_token: next.unwrap_or_default() })
+}
+
+/// Ended executions of a job, the oldest first, and whether there are more.
+async fn attempts_page(
+    api: &Api,
+    job: &Job,
+    after: Option<FencingToken>,
+    size: u32,
+) -> Result<(Vec<v1::Attempt>, bool), No> {
+    let rows = api.read(api.handle.reader().attempts(job.id, after, size + 1).await)?;
+    let mut all: Vec<v1::Attempt> = rows.iter().map(convert::job::attempt).collect();
+    // An only execution that succeeded has no row; it is the newest, so it comes last.
+    let only = convert::job::only_attempt(job).filter(|only| {
+        let unseen = after.is_none_or(|after| after.0 < only.token);
+        unseen && all.iter().all(|attempt| attempt.token < only.token)
+    });
+    all.extend(only);
+    let mut bytes = 0;
+    let fit = all.iter().take_while(|attempt| {
+        bytes += attempt.encoded_len();
+        bytes <= page::MOST_BYTES
+    });
+    let keep = fit.count().max(1).min(size as usize);
+    let more = all.len() > keep;
+    all.truncate(keep);
+    Ok((all, more))
+}
+
+fn job_filter(checks: &mut Checks, request: &v1::ListJobsRequest) -> JobFilter {
+    let mut states = Vec::new();
+    for (i, &value) in request.states.iter().enumerate() {
+        match v1::JobState::try_from(value).ok().and_then(convert::job::state_name) {
+            Some(name) if states.contains(&name) => {}
+            Some(name) => states.push(name),
+            None => checks.refuse(format!("states[{i}]"), format!("{value} is unknown")),
+        }
+    }
+    JobFilter {
+        kind: checks.optional_name("kind", &request.kind, KindName::parse),
+        states,
+        tenant: checks.optional_name("tenant", &request.tenant, Tenant::parse),
+        dedupe_key: checks.text("dedupe_key", &request.dedupe_key, 255).map(DedupeKey::new),
+        parent: checks.optional_job_id("parent_id", &request.parent_id),
+        node: checks.optional_name("node", &request.node, NodeName::parse),
+    }
+}
+
+/// The live part of those rows of a page that still are as the store had them.
+async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, No> {
+    let live: Vec<(JobId, u64)> =
+        rows.iter().filter(|row| !row.state.is_final()).map(|row| (row.id, row.version)).collect();
+    let mut views = BTreeMap::new();
+    for chunk in live.chunks(JOBS_A_QUESTION) {
+        let asked = chunk.to_vec();
+        let answers = api.query(move |state, now| {
+            let same = asked
+                .into_iter()
+                .filter(|&(id, version)| state.job(id).is_some_and(|job| job.version == version));
+            same.filter_map(|(id, _)| Some((id, state.live_view(now, id)?))).collect::<Vec<_>>()
+        });
+        views.extend(answers.await?);
+    }
+    Ok(views)
+}
+
+fn kinds_of(api: &Api, rows: &[Job]) -> BTreeMap<KindName, Kind> {
+    let mut kinds = BTreeMap::new();
+    for row in rows {
+        if !kinds.contains_key(&row.kind)
+            && let Some(kind) = api.published_kind(&row.kind)
+        {
+            kinds.insert(row.kind.clone(), kind);
+        }
+    }
+    kinds
+}
+
+/// A job as it stands now: final ones from the store, live ones as memory has them.
+async fn look(api: &Api, id: JobId) -> Result<Now, No> {
+    let stored = row(api, id).await?;
+    if !stored.state.is_final() {
+        let seen = api.query(move |state, now| {
+            let job = state.job(id)?;
+            Some(Now {
+                job: job.clone(),
+                kind: state.kind(&job.kind).cloned(),
+                live: state.live_view(now, id),
+            })
+        });
+        if let Some(now) = seen.await? {
+            return Ok(now);
+        }
+    }
+    // Final, or it became final between the two looks: then the store has it by now.
+    let job = if stored.state.is_final() { stored } else { row(api, id).await? };
+    Ok(Now { kind: api.published_kind(&job.kind), job, live: None })
+}
+
+async fn row(api: &Api, id: JobId) -> Result<Job, No> {
+    let found = api.read(api.handle.reader().get_job(id).await)?;
+    found.ok_or_else(|| Refusal::JobNotFound { job: id }.into())
+}
+
+fn required_id(text: &str) -> Result<JobId, No> {
+    let mut checks = Checks::default();
+    let id = checks.job_id("job_id", text);
+    checks.finish()?;
+    id.ok_or_else(|| No::invalid_field("job_id", "is required"))
+}

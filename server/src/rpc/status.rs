@@ -1,0 +1,327 @@
+//! Every way to say no on the wire: the one place where a refusal of the scheduler or a fault of the server becomes a
+//! gRPC code with details.
+//!
+//! Responsible for: the table of errors. Not responsible for: logging the cause; that happens where it is handled.
+//! Invariants: each status carries exactly one `ErrorInfo` with domain `tenure` whose metadata holds every dynamic
+//! value of the message; each type of detail appears at most once; no detail carries payload or another job's data.
+
+use std::{collections::HashMap, time::Duration};
+
+use prost::Message as _;
+use tenure_scheduler::{ImpossibleNeed, JobId, Refusal};
+use tonic::{Code, Status, metadata::MetadataMap};
+use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViolation, StatusExt as _, pb};
+
+use crate::handle::SubmitError;
+
+/// The domain of every reason.
+pub(crate) const DOMAIN: &str = "tenure";
+
+/// Clients that read no details take the delay from this trailer, in milliseconds.
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+/// A field that is wrong: its path and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Violation {
+    /// As a path from the top of the request: `job.kind`, `jobs[3].labels`.
+    pub(crate) field: String,
+    /// A sentence without its subject: "is no name".
+    pub(crate) problem: String,
+}
+
+/// A no, before it is a status. The reason is kept apart so that it can be counted.
+#[derive(Debug, Clone)]
+pub(crate) struct No {
+    code: Code,
+    reason: &'static str,
+    message: String,
+    metadata: Vec<(&'static str, String)>,
+    details: Box<ErrorDetails>,
+    retry_after: Option<Duration>,
+}
+
+impl No {
+    fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            metadata: Vec::new(),
+            details: Box::new(ErrorDetails::new()),
+            retry_after: None,
+        }
+    }
+
+    /// Fields that are wrong, all at once.
+    pub(crate) fn invalid(violations: Vec<Violation>) -> Self {
+        let message = match &violations[..] {
+            [only] => format!("{}: {}", only.field, only.problem),
+            [first, rest @ ..] => format!("{}: {} (and {} more)", first.field, first.problem, rest.len()),
+            [] => "the request is malformed".to_owned(),
+        };
+        let fields: Vec<&str> = violations.iter().map(|v| v.field.as_str()).collect();
+        let mut no =
+            Self::new(Code::InvalidArgument, "INVALID_FIELD", message).with("fields", fields.join(","));
+        no.details.set_bad_request(
+            violations.into_iter().map(|v| FieldViolation::new(v.field, v.problem)).collect::<Vec<_>>(),
+        );
+        no
+    }
+
+    /// One field that is wrong.
+    pub(crate) fn invalid_field(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation { field: field.into(), problem: problem.into() }])
+    }
+
+    /// Bytes beyond a limit. `size` is unknown if nothing was decoded.
+    pub(crate) fn too_large(what: &str, size: Option<usize>, limit: usize, hint: &'static str) -> Self {
+        let size_text = size.map(|size| format!("of {size} bytes ")).unwrap_or_default();
+        let message = format!("the {what} {size_text}is over the limit of {limit} bytes: {hint}");
+        let mut no = Self::new(Code::InvalidArgument, "PAYLOAD_TOO_LARGE", message)
+            .with("limit_bytes", limit.to_string())
+            .with("hint", hint);
+        if let Some(size) = size {
+            no = no.with("size_bytes", size.to_string());
+        }
+        no
+    }
+
+    /// There is no such result.
+    pub(crate) fn no_result(job: JobId, state: &'static str) -> Self {
+        Self::new(Code::NotFound, "RESULT_NOT_FOUND", format!("job {job} has no result: it is {state}"))
+            .with("job", job.to_string())
+            .with("state", state)
+            .resource(
+                "result",
+                job.to_string(),
+                "A result exists once its job has succeeded, until its ttl is over.",
+            )
+    }
+
+    /// The store does not answer.
+    pub(crate) fn store_away(retry_after: Duration) -> Self {
+        Self::new(Code::Unavailable, "STORE_UNAVAILABLE", "the store does not answer").retry(retry_after)
+    }
+
+    /// No method has this path.
+    pub(crate) fn unknown_method(path: &str) -> Self {
+        Self::new(Code::Unimplemented, "METHOD_NOT_FOUND", format!("no method has the path {path}"))
+            .with("path", path)
+    }
+
+    /// A bug or a broken promise of ours. The cause is in the log, not on the wire.
+    pub(crate) fn internal() -> Self {
+        Self::new(Code::Internal, "INTERNAL", "the server could not do this; its log says why")
+    }
+
+    /// The end of a session for a reason of the table of errors.
+    pub(crate) fn session_ended(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Code::FailedPrecondition, reason, message)
+    }
+
+    /// The stable reason.
+    pub(crate) fn reason(&self) -> &'static str {
+        self.reason
+    }
+
+    /// As a status, with the trailer for clients that read no details.
+    pub(crate) fn into_status(mut self) -> Status {
+        let pairs = self.metadata.into_iter().map(|(name, value)| (name.to_owned(), value));
+        self.details.set_error_info(self.reason, DOMAIN, pairs.collect::<HashMap<_, _>>());
+        let mut trailers = MetadataMap::new();
+        if let Some(delay) = self.retry_after {
+            self.details.set_retry_info(Some(delay));
+            trailers.insert(PUSHBACK, tonic::metadata::MetadataValue::from(whole_millis(delay)));
+        }
+        Status::with_error_details_and_metadata(self.code, self.message, *self.details, trailers)
+    }
+
+    /// As one item of a batch, with the same details as a single call would carry.
+    pub(crate) fn into_item(self) -> pb::Status {
+        let status = self.into_status();
+        // The details of a status are an encoded google.rpc.Status, made above.
+        pb::Status::decode(status.details()).unwrap_or_else(|_| pb::Status {
+            code: status.code().into(),
+            message: status.message().to_owned(),
+            details: Vec::new(),
+        })
+    }
+
+    fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.metadata.push((name, value.into()));
+        self
+    }
+
+    fn retry(mut self, after: Duration) -> Self {
+        self.retry_after = Some(after);
+        self.with("retry_after_ms", whole_millis(after).to_string())
+    }
+
+    fn resource(mut self, kind: &str, name: impl Into<String>, description: &str) -> Self {
+        self.details.set_resource_info(kind, name, "", description);
+        self
+    }
+
+    fn quota(mut self, id: &'static str, subject: impl Into<String>, limit: u64, depth: Option<u64>) -> Self {
+        let mut violation = QuotaViolation::new(subject, self.message.clone());
+        violation.api_service = DOMAIN.to_owned();
+        violation.quota_metric = format!("{DOMAIN}/{id}");
+        violation.quota_id = id.to_owned();
+        violation.quota_value = i64::try_from(limit).unwrap_or(i64::MAX);
+        if let Some(depth) = depth {
+            violation.quota_dimensions.insert("depth".to_owned(), depth.to_string());
+            self.metadata.push(("depth", depth.to_string()));
+        }
+        self.details.set_quota_failure(vec![violation]);
+        self.with("limit", limit.to_string())
+    }
+
+    fn precondition(mut self, subject: impl Into<String>) -> Self {
+        let description = self.message.clone();
+        self.details.add_precondition_failure_violation(self.reason, subject, description);
+        self
+    }
+
+    fn nearest(self, names: &[impl ToString]) -> Self {
+        if names.is_empty() {
+            return self;
+        }
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        self.with("nearest", names.join(","))
+    }
+}
+
+/// Rounded up, so that nobody comes back a moment too early.
+fn whole_millis(delay: Duration) -> u64 {
+    u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        use Code::{AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted};
+        let (reason, message) = (refusal.reason(), refusal.to_string());
+        let no = |code| Self::new(code, reason, message);
+        match refusal {
+            Refusal::KindNotFound { kind, nearest } => no(NotFound)
+                .with("kind", kind.as_str())
+                .nearest(&nearest)
+                .resource("kind", kind.as_str(), "The fleet file declares no such kind."),
+            Refusal::SlotNotFound { slot, nearest } => no(NotFound)
+                .with("slot", slot.as_str())
+                .nearest(&nearest)
+                .resource("slot", slot.as_str(), "The fleet file declares no such slot."),
+            Refusal::NodeNotFound { node, nearest } => no(NotFound)
+                .with("node", node.as_str())
+                .nearest(&nearest)
+                .resource("node", node.as_str(), "No such node was ever heard of, or it was forgotten."),
+            Refusal::JobNotFound { job } => no(NotFound).with("job", job.to_string()).resource(
+                "job",
+                job.to_string(),
+                "No such job was stored, or it was deleted or swept.",
+            ),
+            Refusal::InvalidField { field, problem } => Self::invalid_field(field, problem),
+            Refusal::JobIdReused { job } => no(AlreadyExists).with("job", job.to_string()),
+            Refusal::ImpossibleNeeds { short } => impossible(no(FailedPrecondition), &short),
+            Refusal::KindPaused { kind } => {
+                no(FailedPrecondition).with("kind", kind.as_str()).precondition(kind.as_str())
+            }
+            Refusal::QueueFull { kind, cap, depth, retry_after } => no(ResourceExhausted)
+                .with("kind", kind.as_str())
+                .quota("queue_cap", kind.as_str(), cap.into(), Some(depth.into()))
+                .retry(retry_after),
+            Refusal::AlreadyStale => no(FailedPrecondition).precondition("stale_after"),
+            Refusal::ParentNotLive { parent } => {
+                no(FailedPrecondition).with("parent", parent.to_string()).resource(
+                    "job",
+                    parent.to_string(),
+                    "A parent is a job of the same producer that is not final.",
+                )
+            }
+            Refusal::TreeLimit { guard, limit } => {
+                no(ResourceExhausted).with("guard", guard).quota(guard, "tree", limit.into(), None)
+            }
+            Refusal::ClassLimit { limit } => {
+                no(ResourceExhausted).quota("classes", "fleet", limit.into(), None)
+            }
+            Refusal::StoreFull { limit } => {
+                no(ResourceExhausted).quota("max_live_jobs", "fleet", limit, None)
+            }
+            Refusal::JobFinal { job, state } | Refusal::JobNotFinal { job, state } => no(FailedPrecondition)
+                .with("job", job.to_string())
+                .with("state", state)
+                .precondition(job.to_string()),
+            Refusal::NotAFleetSlot { slot } => {
+                no(FailedPrecondition).with("slot", slot.as_str()).precondition(slot.as_str())
+            }
+            Refusal::FleetConflict { conflicts } => conflict(no(FailedPrecondition), conflicts),
+            Refusal::NodeHoldsLeases { node, leases } => no(FailedPrecondition)
+                .with("node", node.as_str())
+                .with("leases", leases.to_string())
+                .precondition(node.as_str()),
+            Refusal::NodeConnected { node } | Refusal::NodeNameInUse { node } => {
+                no(FailedPrecondition).with("node", node.as_str()).precondition(node.as_str())
+            }
+            Refusal::SupersededSession => no(FailedPrecondition).precondition("session"),
+            Refusal::EpochAhead { seen, epoch } => no(FailedPrecondition)
+                .with("seen", seen.to_string())
+                .with("epoch", epoch.to_string())
+                .precondition("epoch"),
+            Refusal::LeaseLost { token, cause, job_state } => {
+                let no = no(FailedPrecondition)
+                    .with("token", token.0.to_string())
+                    .with("cause", cause.name())
+                    .precondition(token.to_string());
+                match job_state {
+                    Some(state) => no.with("state", state),
+                    None => no,
+                }
+            }
+        }
+    }
+}
+
+fn impossible(mut no: No, short: &[ImpossibleNeed]) -> No {
+    let mut texts = Vec::with_capacity(short.len());
+    let mut violations = Vec::with_capacity(short.len());
+    for need in short {
+        let ImpossibleNeed { slot, asked, most } = need;
+        texts.push(format!("{slot}:{asked}>{most}"));
+        violations.push(PreconditionViolation::new(
+            no.reason,
+            slot.as_str(),
+            format!("{asked} asked of slot {slot}, the most that any node or the fleet has is {most}"),
+        ));
+    }
+    no.details.set_precondition_failure(violations);
+    no.with("short", texts.join(","))
+}
+
+fn conflict(mut no: No, conflicts: Vec<String>) -> No {
+    let count = conflicts.len();
+    if let Some(first) = conflicts.first() {
+        let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+        no.message = format!("{}: {first}{more}", no.message);
+    }
+    let reason = no.reason;
+    let violations = conflicts.into_iter().map(|text| PreconditionViolation::new(reason, "fleet", text));
+    no.details.set_precondition_failure(violations.collect::<Vec<_>>());
+    no.with("conflicts", count.to_string())
+}
+
+impl From<SubmitError> for No {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Refused(refusal) => refusal.into(),
+            SubmitError::Busy { retry_after } => {
+                Self::new(Code::Unavailable, "SERVER_BUSY", "the server has too many calls waiting")
+                    .retry(retry_after)
+            }
+            SubmitError::StoreUnavailable { retry_after } => Self::store_away(retry_after),
+            SubmitError::Broken => Self::internal(),
+            SubmitError::ShuttingDown => {
+                Self::new(Code::Unavailable, "NOT_LEADER", "this server is stopping")
+                    .retry(Duration::from_secs(1))
+            }
+        }
+    }
+}
