@@ -1,0 +1,481 @@
+//! The one loop that changes anything: collect a batch, apply it, commit it once, release what waits for that.
+//!
+//! Responsible for the order of these four, for time as the scheduler sees it (`pulse`), for what a failed commit leads
+//! to (`reload`), and for keeping poison from coming back (`isolation`). Not for deciding (the scheduler), for storing
+//! (the journal), for talking to nodes (sessions) or to callers (`rpc`).
+//!
+//! Two inboxes reach it: that of sessions, bounded by their credits, is drained first and never refused; that of
+//! producers answers Busy when it is full. A third, of queries, is answered between turns. While a commit is on its way
+//! the next batch is collected: batches grow under load and stay small without, and no timer is needed.
+//!
+//! Invariants: nothing leaves before the journal has committed it; a commit is never retried; queries see committed
+//! state only; whoever submitted is answered exactly once.
+
+mod batch;
+mod isolation;
+mod log;
+mod prior;
+mod pulse;
+mod reload;
+mod turn;
+
+use std::{sync::Arc, time::Duration};
+
+use tenure_scheduler::{Effect, Epoch, Limits, Message, Mono, Now, SessionId, State};
+use tenure_store::{
+    Journal,
+    journal::{self, Taken},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    batch::{Batch, Item},
+    isolation::{Isolation, TrialEnd},
+    prior::Asked,
+    pulse::{BEAT, Pulse},
+    turn::{Ending, Turn},
+};
+use crate::{
+    chain::Chain,
+    clock::Clock,
+    handle::{Inboxes, Query, ServerStatus, SubmitError},
+    metrics::{Metrics, TurnFigures},
+    outbox::Watchers,
+    rpc::status::No,
+    sessions::{Decided, FromNode, Peers},
+    snapshot::Publisher,
+};
+
+/// A call whose commit is not settled by then is answered.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Queries answered between two turns.
+const MOST_QUERIES: usize = 10;
+
+/// What a query should take at the most.
+const LONG_QUERY: Duration = Duration::from_millis(1);
+
+/// How far above its own epoch a leader believes a node. The scheduler refuses what is further.
+const MOST_AHEAD: u64 = 1000;
+
+/// Turns that a Tick may be put off because more input of nodes waits: silence is judged after what was said.
+const MOST_TICKLESS: u32 = 3;
+
+/// What an ending driver gives to calls that are in the inbox already.
+const LAST_TURNS: Duration = Duration::from_secs(5);
+
+/// What the driver needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub(crate) limits: Limits,
+}
+
+/// The other ends of everything that the driver speaks to.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) inboxes: Inboxes,
+    pub(crate) sessions: mpsc::Receiver<FromNode>,
+    pub(crate) status: watch::Sender<ServerStatus>,
+    pub(crate) publisher: Publisher,
+    pub(crate) watchers: Watchers,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Clock,
+}
+
+/// Why the driver cannot lead.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another process took over the store.
+    #[error("another server took over the store")]
+    Deposed(#[source] journal::Error),
+    /// The first takeover failed.
+    #[error("the store cannot be taken over")]
+    Takeover(#[source] journal::Error),
+}
+
+/// The driver of one server.
+#[derive(Debug)]
+pub(crate) struct Driver<J> {
+    options: Options,
+    journal: J,
+    ends: Ends,
+    peers: Peers,
+    /// Collected, not applied yet.
+    next: Batch,
+    isolation: Isolation,
+    /// Turns since the last Tick.
+    tickless: u32,
+    /// Placement stopped at its budget, or a Tick is owed: go on at once.
+    tick_soon: bool,
+}
+
+/// The state with its time line.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    state: State,
+    pulse: Pulse,
+}
+
+/// Why the present state is led no further.
+#[derive(Debug)]
+enum End {
+    /// The server ends.
+    Shutdown,
+    /// Take over from oneself, above this epoch, after this long.
+    Reload { at_least: Epoch, wait: Duration },
+    /// Another process leads.
+    Deposed(journal::Error),
+}
+
+/// What made the loop go on.
+enum Input {
+    Shutdown,
+    Item(Item),
+    Query(Query),
+    Time,
+}
+
+impl<J: Journal> Driver<J> {
+    /// Takes over the store for the first time.
+    ///
+    /// # Errors
+    /// If that fails: a server that cannot start should say so at once.
+    pub(crate) async fn begin(options: Options, mut journal: J, ends: Ends) -> Result<(Self, Leader), Error> {
+        let taken = journal.takeover(Epoch(0)).await.map_err(Error::Takeover)?;
+        let mut driver = Self {
+            options,
+            journal,
+            ends,
+            peers: Peers::default(),
+            next: Batch::default(),
+            isolation: Isolation::default(),
+            tickless: 0,
+            tick_soon: true,
+        };
+        let leader = driver.load(taken);
+        Ok((driver, leader))
+    }
+
+    /// Leads until the server ends.
+    ///
+    /// # Errors
+    /// If another process took over the store.
+    pub(crate) async fn run(mut self, mut leader: Leader, shutdown: CancellationToken) -> Result<(), Error> {
+        loop {
+            match self.lead(&mut leader, &shutdown).await {
+                End::Shutdown => break,
+                End::Deposed(error) => {
+                    self.journal.close().await;
+                    return Err(Error::Deposed(error));
+                }
+                End::Reload { at_least, wait } => match self.reload(at_least, wait, &shutdown).await? {
+                    Some(reloaded) => leader = reloaded,
+                    None => {
+                        self.journal.close().await; // the server ended meanwhile
+                        return Ok(());
+                    }
+                },
+            }
+        }
+        self.finish(&mut leader).await;
+        self.journal.close().await;
+        Ok(())
+    }
+
+    /// Turn after turn, until something ends it.
+    async fn lead(&mut self, leader: &mut Leader, shutdown: &CancellationToken) -> End {
+        loop {
+            if shutdown.is_cancelled() {
+                return End::Shutdown;
+            }
+            let query = match self.collect(leader, shutdown).await {
+                Input::Shutdown => return End::Shutdown,
+                Input::Query(query) => Some(query),
+                Input::Item(item) => {
+                    self.next.push(item);
+                    None
+                }
+                Input::Time => None,
+            };
+            self.drain();
+            let steady = self.ends.clock.steady();
+            if self.isolation.judge(steady) == TrialEnd::Reload {
+                return End::Reload { at_least: Epoch(0), wait: Duration::ZERO };
+            }
+            let seen = self.next.max_epoch_seen();
+            if seen > leader.state.epoch() && seen.0 <= leader.state.epoch().0 + MOST_AHEAD {
+                tracing::warn!(epoch = %leader.state.epoch(), %seen, "a node saw a higher epoch; taking over above it");
+                return End::Reload { at_least: seen, wait: Duration::ZERO };
+            }
+            self.answer_queries(leader, query);
+            if let Err(end) = self.turn(leader, true).await {
+                return end;
+            }
+            self.publish(leader);
+        }
+    }
+
+    /// Waits until there is something to do.
+    async fn collect(&mut self, leader: &mut Leader, shutdown: &CancellationToken) -> Input {
+        let wait = self.wait(leader);
+        let Ends { sessions, inboxes, .. } = &mut self.ends;
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => Input::Shutdown, // cancel-safe
+            Some(from) = sessions.recv() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
+            Some(call) = inboxes.producers.recv() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
+            Some(query) = inboxes.queries.recv() => Input::Query(query), // cancel-safe: mpsc recv
+            () = tokio::task::yield_now(), if wait.is_zero() => Input::Time,
+            () = sleep(wait) => Input::Time, // cancel-safe: it is made anew
+        }
+    }
+
+    /// How long nothing is due.
+    fn wait(&mut self, leader: &mut Leader) -> Duration {
+        if self.tick_soon || !self.next.is_empty() {
+            return Duration::ZERO;
+        }
+        let now = self.now(leader);
+        let due = leader.state.next_deadline(now).map_or(BEAT, |due| due.since(now.mono));
+        due.min(BEAT).min(self.ends.publisher.due_in(self.ends.clock.steady()))
+    }
+
+    /// Takes what has arrived: nodes first, then callers.
+    fn drain(&mut self) {
+        let Self { ends: Ends { sessions, inboxes, .. }, next, .. } = self;
+        while next.has_room_for_nodes()
+            && let Ok(from) = sessions.try_recv()
+        {
+            next.push(Item::Node(from));
+        }
+        while next.has_room_for_calls()
+            && let Ok(call) = inboxes.producers.try_recv()
+        {
+            next.push(Item::Call(call));
+        }
+    }
+
+    /// Answers what was asked, on committed state: no turn is under way.
+    fn answer_queries(&mut self, leader: &mut Leader, first: Option<Query>) {
+        let mut next = first;
+        for _ in 0..MOST_QUERIES {
+            let Some(query) = next.take().or_else(|| self.ends.inboxes.queries.try_recv().ok()) else { return };
+            let now = self.now(leader);
+            let begun = self.ends.clock.steady();
+            query(&leader.state, now);
+            let took = self.ends.clock.steady().saturating_sub(begun);
+            if took > LONG_QUERY {
+                tracing::debug!(query_us = took.as_micros(), "a query held up the loop");
+            }
+        }
+    }
+
+    /// One turn: apply → commit → release.
+    async fn turn(&mut self, leader: &mut Leader, may_tick: bool) -> Result<(), End> {
+        let begun = self.ends.clock.steady();
+        let careful = self.isolation.is_careful(begun);
+        let now = self.now(leader);
+        let due = self.tick_soon || leader.state.next_deadline(now).is_some_and(|due| due <= now.mono);
+        if self.next.is_empty() && !due {
+            return Ok(());
+        }
+        // One command at a time, or a Tick: then it is known what failed.
+        let alone = careful && self.tickless == 0;
+        let mut items = if careful && !alone { Vec::new() } else { self.next.take(alone) };
+        let tick = may_tick && if careful { items.is_empty() } else { self.may_tick() };
+        self.tickless = if tick { 0 } else { self.tickless + 1 };
+        self.tick_soon = !tick && may_tick;
+
+        if let Err(error) = self.ask(leader, &mut items).await {
+            return Err(self.not_asked(items, error));
+        }
+        let clock = (now, begun);
+        let mut turn =
+            Turn::apply(&mut leader.state, &mut self.peers, &mut self.isolation, clock, items, tick);
+        self.tick_soon |= turn.more && may_tick;
+
+        let mut commit = None;
+        if !turn.changes.is_empty() {
+            let began = self.ends.clock.steady();
+            if let Err(error) = self.commit(leader.state.epoch(), &mut turn).await {
+                return Err(self.failed(turn, error));
+            }
+            commit = Some(self.ends.clock.steady().saturating_sub(began));
+            self.ends.publisher.changed();
+        }
+        leader.state.committed();
+        let figures =
+            TurnFigures { commands: turn.commands, turn: self.ends.clock.steady().saturating_sub(begun), commit };
+        self.release(leader, turn, &figures);
+        Ok(())
+    }
+
+    /// Timers and placement come after what nodes have said: not while more of it waits than a turn takes, but for a
+    /// flood that would put them off for ever.
+    fn may_tick(&self) -> bool {
+        self.ends.sessions.is_empty() || self.tickless >= MOST_TICKLESS
+    }
+
+    /// Looks up what the items name and memory does not hold.
+    async fn ask(&mut self, leader: &Leader, items: &mut [Item]) -> Result<(), journal::Error> {
+        let asked = Asked::by(items, &leader.state);
+        if !asked.is_empty() {
+            let found = self.journal.prior(&asked.ids, &asked.keys).await?;
+            prior::fill(items, &asked, found);
+        }
+        Ok(())
+    }
+
+    /// Commits a turn, and collects the next meanwhile.
+    async fn commit(&mut self, epoch: Epoch, turn: &mut Turn) -> Result<(), journal::Error> {
+        enum Input {
+            Settled(Result<(), journal::Error>),
+            Item(Item),
+            Slow,
+        }
+        let Self { journal, ends: Ends { sessions, inboxes, clock, .. }, next, .. } = self;
+        let changes = std::mem::take(&mut turn.changes);
+        let beside = std::mem::take(&mut turn.beside);
+        let mut commit = std::pin::pin!(journal.commit(epoch, &changes, &beside));
+        let mut slow = std::pin::pin!(sleep(PATIENCE));
+        loop {
+            let input = tokio::select! {
+                biased;
+                settled = &mut commit => Input::Settled(settled), // never dropped before it is settled
+                Some(from) = sessions.recv(), if next.has_room_for_nodes() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
+                Some(call) = inboxes.producers.recv(), if next.has_room_for_calls() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
+                () = &mut slow => Input::Slow, // cancel-safe: it stays where it is
+            };
+            match input {
+                Input::Settled(settled) => return settled,
+                Input::Item(item) => next.push(item),
+                Input::Slow => {
+                    tracing::warn!(%epoch, commands = turn.commands, "a commit is not settled after 3 s; its callers are answered");
+                    turn.answer_all(&SubmitError::away());
+                    next.answer_older_than(clock.steady().saturating_sub(PATIENCE));
+                    slow.set(sleep(BEAT));
+                }
+            }
+        }
+    }
+
+    /// The commit is durable, or there was nothing to commit: everybody hears of it.
+    fn release(&mut self, leader: &Leader, mut turn: Turn, figures: &TurnFigures) {
+        log::events(leader.state.epoch(), &turn.events);
+        self.ends.metrics.observe_turn(figures, &turn.events, &turn.effects);
+        for waiting in turn.answers.drain(..) {
+            if let Err(SubmitError::Refused(refusal)) = &waiting.reply {
+                tracing::debug!(reason = refusal.reason(), "refused");
+            }
+            if let Some(answer) = waiting.answer {
+                drop(answer.send(waiting.reply)); // who went away wants no answer
+            }
+        }
+        for effect in turn.effects.drain(..) {
+            self.tell(leader, effect);
+        }
+        for (session, ending) in turn.ended.drain(..) {
+            let no = match ending {
+                Ending::Refused(refusal) => No::from(refusal),
+                Ending::Quarantined => No::internal(),
+            };
+            self.ends.metrics.observe_refusal(no.reason());
+            self.peers.close(session, no.into_status());
+        }
+        self.update_status(|status| ServerStatus { leading: true, ..status });
+    }
+
+    fn tell(&mut self, leader: &Leader, effect: Effect) {
+        match effect {
+            Effect::Send { session, ordinal, applied, message, .. } => {
+                let payload_size = match &message {
+                    Message::Grant(grant) => leader.state.job(grant.job).map_or(0, |job| job.payload_size),
+                    _ => 0,
+                };
+                let decided = Decided { ordinal, applied, message, payload_size };
+                if let Some(command) = self.peers.send(session, decided) {
+                    self.next.push_first(command);
+                }
+            }
+            Effect::CloseSession { session, reason, .. } => {
+                let no = No::session_ended(reason, "the session was ended by the server");
+                self.peers.close(session, no.into_status());
+            }
+            Effect::NotifyWatchers { job } => self.ends.watchers.notify(job),
+            Effect::Reply(_) => tracing::error!("a reply to nobody"),
+        }
+    }
+
+    /// The server ends: what is in the inboxes is still taken, nothing new is placed, sessions are closed. Agents keep
+    /// their jobs.
+    async fn finish(&mut self, leader: &mut Leader) {
+        self.ends.inboxes.producers.close();
+        self.ends.inboxes.queries.close();
+        let until = self.ends.clock.steady() + LAST_TURNS;
+        loop {
+            self.drain();
+            self.answer_queries(leader, None);
+            if self.next.is_empty() {
+                break;
+            }
+            let late = self.ends.clock.steady() > until;
+            if late || self.turn(leader, false).await.is_err() {
+                break; // whoever is left hears that the server ends
+            }
+        }
+        self.peers.close_all(|_| No::from(SubmitError::ShuttingDown).into_status());
+        self.update_status(|status| ServerStatus { leading: false, ..status });
+    }
+
+    /// A new state and time line of what was taken over.
+    fn load(&mut self, taken: Taken) -> Leader {
+        let steady = self.ends.clock.steady();
+        let wall = self.ends.clock.wall();
+        let now = Now { mono: Mono::default(), wall };
+        let state = State::load(taken.epoch, self.options.limits.clone(), taken.durable, now);
+        for job in self.isolation.set_aside(steady) {
+            self.next.push_first(tenure_scheduler::Command::SetAside { job });
+        }
+        self.tick_soon = true;
+        self.tickless = 0;
+        self.ends.publisher.changed();
+        self.update_status(|status| ServerStatus { epoch: taken.epoch.0, leading: true, led_since: wall, ..status });
+        let mut leader = Leader { state, pulse: Pulse::new(steady) };
+        self.publish(&mut leader);
+        leader
+    }
+
+    fn publish(&mut self, leader: &mut Leader) {
+        let now = self.now(leader);
+        self.ends.publisher.publish_if_due(self.ends.clock.steady(), &leader.state, now);
+    }
+
+    /// The present. Every reading is a beat of the loop.
+    fn now(&self, leader: &mut Leader) -> Now {
+        let (mono, left_out) = leader.pulse.beat(self.ends.clock.steady());
+        if !left_out.is_zero() {
+            tracing::warn!(stall_ms = left_out.as_millis(), "the loop stood still; the stall counts for nobody's silence");
+        }
+        Now { mono, wall: self.ends.clock.wall() }
+    }
+
+    fn update_status(&self, change: impl FnOnce(ServerStatus) -> ServerStatus) {
+        let sessions = u64::try_from(self.peers.len()).unwrap_or(u64::MAX);
+        self.ends.status.send_if_modified(|status| {
+            let new = ServerStatus { sessions, ..change(*status) };
+            std::mem::replace(status, new) != new
+        });
+    }
+}
+
+/// How sessions end when their state is gone: come back soon, not all at once.
+fn reconnect(session: SessionId) -> No {
+    No::store_away(Duration::from_millis(100 + session.0 % 16 * 25))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! One debug line per transition, emitted in exactly this place, from the event, after its commit.
+
+use tenure_scheduler::{Epoch, Event};
+
+/// Logs what a turn did. No payload, result, label or text of a job is among it but short reasons.
+pub(super) fn events(epoch: Epoch, events: &[Event]) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    for event in events.iter().filter(|event| event.is_notable()) {
+        log(epoch, event);
+    }
+}
+
+fn log(epoch: Epoch, event: &Event) {
+    match event {
+        Event::Enqueued(job) | Event::Requeued(job) => {
+            tracing::debug!(%epoch, job.id = %job.id, job.kind = %job.kind, job.attempt = job.attempt(), "{event}");
+        }
+        Event::Granted { lease, .. } => tracing::debug!(
+            %epoch,
+            job.id = %lease.job,
+            job.kind = %lease.kind,
+            job.attempt = lease.attempt,
+            lease.token = %lease.token,
+            node.id = %lease.node,
+            "{event}"
+        ),
+        Event::AttemptEnded(end) | Event::LossReplaced(end) => tracing::debug!(
+            %epoch,
+            job.id = %end.job,
+            lease.token = %end.token,
+            reason = %end.cause,
+            "{event}"
+        ),
+        Event::Ready(job)
+        | Event::CancelRequested { job, .. }
+        | Event::Ended { job, .. }
+        | Event::Reprioritized { job, .. }
+        | Event::Deleted(job)
+        | Event::SetAside(job) => tracing::debug!(%epoch, job.id = %job, "{event}"),
+        Event::ResultDropped { job, token } => {
+            tracing::debug!(%epoch, job.id = %job, lease.token = %token, "{event}");
+        }
+        Event::LeaseUnreaped(token)
+        | Event::LeaseGone(token)
+        | Event::TreeGone(token)
+        | Event::GrantSettled(token)
+        | Event::Phased { token, .. }
+        | Event::Renewed { token, .. } => tracing::debug!(%epoch, lease.token = %token, "{event}"),
+        Event::Revoked { token, reason } => {
+            tracing::debug!(%epoch, lease.token = %token, reason = reason.name(), "{event}");
+        }
+        Event::NodePut(node) => tracing::debug!(%epoch, node.id = %node.name, "{event}"),
+        Event::NodeForgotten(node)
+        | Event::SessionClosed { node }
+        | Event::NodeHeard { node, .. }
+        | Event::NodeSuspected(node)
+        | Event::NodeLeaving(node)
+        | Event::NodePressed { node, .. }
+        | Event::SessionBlocked { node, .. }
+        | Event::MessageSent { node }
+        | Event::Unmasked { node, .. } => tracing::debug!(%epoch, node.id = %node, "{event}"),
+        Event::Masked { node, rule, .. } => {
+            tracing::debug!(%epoch, node.id = %node, reason = %rule, "{event}");
+        }
+        Event::SessionOpened { node, session, .. } => {
+            tracing::debug!(%epoch, node.id = %node, session.id = %session, "{event}");
+        }
+        Event::SlotPut(slot) => tracing::debug!(%epoch, slot.name = %slot.name, "{event}"),
+        Event::SlotRemoved(slot) => tracing::debug!(%epoch, slot.name = %slot, "{event}"),
+        Event::KindPut(_)
+        | Event::KindRemoved(_)
+        | Event::KindPaused { .. }
+        | Event::Deferred { .. }
+        | Event::WarmedUp
+        | Event::TimelinesSaved(_) => tracing::debug!(%epoch, "{event}"),
+    }
+}

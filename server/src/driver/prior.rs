@@ -1,0 +1,129 @@
+//! What the batch names and memory does not hold: asked of the journal once a turn, and put into the commands, so that
+//! the scheduler stays pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_scheduler::{Command, Job, JobId, State};
+use tenure_store::HeldKey;
+
+use super::batch::Item;
+
+/// The question of one turn.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) ids: Vec<JobId>,
+    pub(super) keys: Vec<HeldKey>,
+}
+
+impl Asked {
+    /// What these items need to know beyond the state.
+    pub(super) fn by(items: &[Item], state: &State) -> Self {
+        let mut ids = BTreeSet::new();
+        let mut keys = BTreeSet::new();
+        for item in items {
+            match item.command() {
+                Command::Enqueue(enqueue) => {
+                    ids.insert(enqueue.job);
+                    if let Some(key) = held_key(enqueue)
+                        && !state.knows_key(&key.tenant, &key.kind, &key.key)
+                    {
+                        keys.insert(key);
+                    }
+                }
+                Command::Cancel { job, .. }
+                | Command::Requeue { job, .. }
+                | Command::Reprioritize { job, .. }
+                | Command::Delete { job, .. } => {
+                    ids.insert(*job);
+                }
+                Command::Report(report) => {
+                    ids.insert(report.job);
+                }
+                Command::Sweep { jobs, .. } => ids.extend(jobs.iter().map(|job| job.id)),
+                Command::Apply { .. }
+                | Command::PauseKind { .. }
+                | Command::ResumeKind { .. }
+                | Command::PauseSlot { .. }
+                | Command::ResumeSlot { .. }
+                | Command::SetCapacity { .. }
+                | Command::Cordon { .. }
+                | Command::Uncordon { .. }
+                | Command::Drain { .. }
+                | Command::Forget { .. }
+                | Command::Hello(_)
+                | Command::Heartbeat(_)
+                | Command::NodeDraining { .. }
+                | Command::SessionClosed { .. }
+                | Command::SessionBlocked { .. }
+                | Command::SetAside { .. }
+                | Command::Tick => {}
+            }
+        }
+        ids.retain(|&id| !state.knows_job(id));
+        Self { ids: ids.into_iter().collect(), keys: keys.into_iter().collect() }
+    }
+
+    /// Whether memory holds everything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.keys.is_empty()
+    }
+}
+
+/// Puts the answer into the commands that need it.
+pub(super) fn fill(items: &mut [Item], asked: &Asked, found: Vec<Job>) {
+    let found: BTreeMap<JobId, Job> = found.into_iter().map(|job| (job.id, job)).collect();
+    let by_key: BTreeMap<HeldKey, JobId> =
+        found.values().filter_map(|job| Some((key_of(job)?, job.id))).collect();
+    let get = |id: &JobId| found.get(id).cloned().map(Box::new);
+    for item in items {
+        match item.command_mut() {
+            Command::Enqueue(enqueue) => {
+                enqueue.prior.by_id = get(&enqueue.job);
+                enqueue.prior.by_key = held_key(enqueue).and_then(|key| by_key.get(&key)).and_then(get);
+            }
+            Command::Cancel { job, prior, .. }
+            | Command::Requeue { job, prior, .. }
+            | Command::Reprioritize { job, prior, .. }
+            | Command::Delete { job, prior, .. } => *prior = get(job),
+            Command::Report(report) => report.prior = get(&report.job),
+            // They were read a while ago; what counts is how they stand now. What is gone is left out; what memory
+            // holds, the scheduler judges.
+            Command::Sweep { jobs, .. } => {
+                jobs.retain_mut(|job| match found.get(&job.id) {
+                    Some(now) => {
+                        *job = now.clone();
+                        true
+                    }
+                    None => asked.ids.binary_search(&job.id).is_err(),
+                });
+            }
+            Command::Apply { .. }
+            | Command::PauseKind { .. }
+            | Command::ResumeKind { .. }
+            | Command::PauseSlot { .. }
+            | Command::ResumeSlot { .. }
+            | Command::SetCapacity { .. }
+            | Command::Cordon { .. }
+            | Command::Uncordon { .. }
+            | Command::Drain { .. }
+            | Command::Forget { .. }
+            | Command::Hello(_)
+            | Command::Heartbeat(_)
+            | Command::NodeDraining { .. }
+            | Command::SessionClosed { .. }
+            | Command::SessionBlocked { .. }
+            | Command::SetAside { .. }
+            | Command::Tick => {}
+        }
+    }
+}
+
+fn held_key(enqueue: &tenure_scheduler::Enqueue) -> Option<HeldKey> {
+    let key = enqueue.dedupe_key.clone()?;
+    Some(HeldKey { tenant: enqueue.tenant.clone(), kind: enqueue.kind.clone(), key })
+}
+
+fn key_of(job: &Job) -> Option<HeldKey> {
+    let key = job.dedupe_key.clone().filter(|_| job.dedupe_held)?;
+    Some(HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key })
+}

@@ -1,0 +1,208 @@
+//! The one recovery path: drop the state, take over from oneself, load, go on.
+//!
+//! Responsible for what everybody hears meanwhile: sessions end and come back; callers that were in the failed turn are
+//! answered at once, those behind it wait for a second at the most, since a reload is usually quick; then they are told
+//! that the store is away.
+
+use std::time::Duration;
+
+use tenure_scheduler::Epoch;
+use tenure_store::{Journal, journal};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Driver, Ends, End, Error, Leader,
+    batch::Item,
+    isolation::Tried,
+    reconnect,
+    turn::Turn,
+};
+use crate::{
+    chain::Chain,
+    handle::{Query, ServerStatus, SubmitError},
+    sessions::FromNode,
+};
+
+/// How long a caller waits for a reload.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often callers are looked after meanwhile.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Between two attempts to take over, at first and at the most.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+impl<J: Journal> Driver<J> {
+    /// The commit of a turn failed: its callers hear of it, its state is dropped.
+    pub(super) fn failed(&mut self, mut turn: Turn, error: journal::Error) -> End {
+        let ours = error.is_ours();
+        turn.answer_all(&if ours { SubmitError::Broken } else { SubmitError::away() });
+        let tried = std::mem::replace(&mut turn.tried, Tried::Many);
+        self.end_of(error, Some(tried))
+    }
+
+    /// The items could not be looked up, so they were not applied: they wait for the reload, unless they may be its
+    /// cause.
+    pub(super) fn not_asked(&mut self, items: Vec<Item>, error: journal::Error) -> End {
+        if !error.is_ours() {
+            self.next.put_back(items);
+            return self.end_of(error, None);
+        }
+        let tried = match &items[..] {
+            [only] => super::turn::tried_alone(only.command()),
+            _ => Tried::Many,
+        };
+        for item in items {
+            if let Item::Call(call) = item {
+                drop(call.answer.send(Err(SubmitError::Broken))); // who went away wants no answer
+            }
+        }
+        self.end_of(error, Some(tried))
+    }
+
+    fn end_of(&mut self, error: journal::Error, tried: Option<Tried>) -> End {
+        if let journal::Error::Deposed { .. } = error {
+            return End::Deposed(error);
+        }
+        if !error.is_ours() {
+            tracing::warn!(error = %Chain(&error), "the store is away; reloading");
+            return End::Reload { at_least: Epoch(0), wait: Duration::ZERO };
+        }
+        tracing::error!(error = %Chain(&error), ?tried, "the store refused a turn; reloading");
+        let steady = self.ends.clock.steady();
+        let wait = tried.map_or(Duration::ZERO, |tried| self.isolation.failed(steady, tried));
+        End::Reload { at_least: Epoch(0), wait }
+    }
+
+    /// Takes over from oneself, for as long as it takes. None: the server ends.
+    pub(super) async fn reload(
+        &mut self,
+        at_least: Epoch,
+        wait: Duration,
+        shutdown: &CancellationToken,
+    ) -> Result<Option<Leader>, Error> {
+        for from in self.next.take_nodes() {
+            refuse(from);
+        }
+        self.peers.close_all(|session| reconnect(session).into_status());
+        self.update_status(|status| ServerStatus { leading: false, reloads: status.reloads + 1, ..status });
+        // A commit of unknown outcome may have changed any job.
+        self.ends.watchers.notify_all();
+
+        let mut patience = PATIENCE;
+        let (mut backoff, most) = BACKOFF;
+        let mut wait = wait;
+        loop {
+            if self.hold(wait, patience, shutdown).await {
+                return Ok(None);
+            }
+            match self.take_over(at_least, patience, shutdown).await {
+                None => return Ok(None),
+                Some(Ok(leader)) => return Ok(Some(leader)),
+                Some(Err(error @ journal::Error::Deposed { .. })) => return Err(Error::Deposed(error)),
+                Some(Err(error)) => {
+                    tracing::warn!(error = %Chain(&error), retry_ms = backoff.as_millis(), "the store cannot be taken over");
+                    // It is known to be away: nobody waits for it any more.
+                    patience = Duration::ZERO;
+                    wait = backoff;
+                    backoff = (backoff * 2).min(most);
+                }
+            }
+        }
+    }
+
+    /// One attempt. None: the server ends.
+    async fn take_over(
+        &mut self,
+        at_least: Epoch,
+        patience: Duration,
+        shutdown: &CancellationToken,
+    ) -> Option<Result<Leader, journal::Error>> {
+        enum Input {
+            Taken(Result<tenure_store::Taken, journal::Error>),
+            Shutdown,
+            Other(Other),
+        }
+        let taken = {
+            let Self { journal, ends, next, .. } = self;
+            let mut takeover = std::pin::pin!(journal.takeover(at_least));
+            loop {
+                let input = tokio::select! {
+                    biased;
+                    taken = &mut takeover => Input::Taken(taken), // dropped only with the journal
+                    () = shutdown.cancelled() => Input::Shutdown,
+                    other = other(ends, next.has_room_for_calls()) => Input::Other(other), // cancel-safe
+                };
+                match input {
+                    Input::Taken(taken) => break taken,
+                    Input::Shutdown => return None,
+                    Input::Other(other) => look_after(other, ends, next, patience),
+                }
+            }
+        };
+        Some(taken.map(|taken| {
+            tracing::info!(epoch = %taken.epoch, jobs = taken.durable.jobs.len(), "taken over from oneself");
+            self.load(taken)
+        }))
+    }
+
+    /// Waits, looking after callers. True: the server ends.
+    async fn hold(&mut self, wait: Duration, patience: Duration, shutdown: &CancellationToken) -> bool {
+        enum Input {
+            Over,
+            Shutdown,
+            Other(Other),
+        }
+        let mut over = std::pin::pin!(sleep(wait));
+        loop {
+            let Self { ends, next, .. } = self;
+            let input = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => Input::Shutdown,
+                () = &mut over => Input::Over,
+                other = other(ends, next.has_room_for_calls()) => Input::Other(other), // cancel-safe
+            };
+            match input {
+                Input::Over => return false,
+                Input::Shutdown => return true,
+                Input::Other(other) => look_after(other, ends, next, patience),
+            }
+        }
+    }
+}
+
+/// What comes in while there is no state.
+enum Other {
+    Item(Item),
+    /// Dropped: whoever asked is told that the store is away.
+    Query(Query),
+    Glance,
+}
+
+/// Cancel-safe: nothing is taken that is not handed out.
+async fn other(ends: &mut Ends, room: bool) -> Other {
+    tokio::select! {
+        biased;
+        Some(from) = ends.sessions.recv() => Other::Item(Item::Node(from)),
+        Some(call) = ends.inboxes.producers.recv(), if room => Other::Item(Item::Call(call)),
+        Some(query) = ends.inboxes.queries.recv() => Other::Query(query),
+        () = sleep(GLANCE) => Other::Glance,
+    }
+}
+
+/// Whatever a node says now, it says to a state that is gone.
+fn refuse(from: FromNode) {
+    let status = reconnect(from.session).into_status();
+    from.refuse(status);
+}
+
+fn look_after(other: Other, ends: &Ends, next: &mut super::Batch, patience: Duration) {
+    match other {
+        Other::Item(Item::Node(from)) => refuse(from),
+        Other::Item(item) => next.push(item),
+        Other::Query(query) => drop(query),
+        Other::Glance => {}
+    }
+    next.answer_older_than(ends.clock.steady().saturating_sub(patience));
+}

@@ -1,0 +1,259 @@
+//! One turn between `apply` and release: what is to be committed, and what waits for the commit.
+//!
+//! Responsible for keeping every answer, effect and log line back until it is known what became of the commit, and for
+//! choosing the bytes that travel beside it: those of the command that was stored, never those of a duplicate. Not for
+//! deciding (the scheduler's) or for sending (the sessions').
+
+use tenure_scheduler::{
+    Changes, Command, Effect, Event, FencingToken, Now, Refusal, Reply, ReportKind, SessionId, State, Statement, Stored,
+    Verdict,
+};
+use tenure_store::Beside;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    batch::Item,
+    isolation::{Isolation, Tried, jobs_of},
+};
+use crate::{
+    handle::{Answer, Call, Submission, SubmitError},
+    sessions::{FromNode, Peers},
+};
+
+/// Everything that waits for one commit.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) now: Now,
+    /// Commands applied, the Tick included.
+    pub(super) commands: u64,
+    pub(super) answers: Vec<Waiting>,
+    pub(super) events: Vec<Event>,
+    pub(super) effects: Vec<Effect>,
+    /// Sessions whose command was refused: they end.
+    pub(super) ended: Vec<(SessionId, Ending)>,
+    pub(super) changes: Changes,
+    pub(super) beside: Beside,
+    /// Placement stopped at its budget.
+    pub(super) more: bool,
+    /// What to blame if it cannot be stored.
+    pub(super) tried: Tried,
+    /// Held until the turn is over: so many commands of one node are on their way at most.
+    _credits: Vec<OwnedSemaphorePermit>,
+}
+
+/// A caller and what it will be told.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// None once it was answered because the commit takes too long.
+    pub(super) answer: Option<Answer>,
+    pub(super) reply: Result<Reply, SubmitError>,
+}
+
+/// Why a session ends with this turn.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The scheduler refused its Hello or a later command.
+    Refused(Refusal),
+    /// Its Hello failed alone a short while ago.
+    Quarantined,
+}
+
+impl Turn {
+    /// Applies the items, then the clock if `tick`.
+    pub(super) fn apply(
+        state: &mut State,
+        peers: &mut Peers,
+        isolation: &mut Isolation,
+        clock: (Now, std::time::Duration),
+        items: Vec<Item>,
+        tick: bool,
+    ) -> Self {
+        let (now, steady) = clock;
+        let tried = match &items[..] {
+            [] => Tried::Tick(Vec::new()),
+            [only] if !tick => tried_alone(only.command()),
+            _ => Tried::Many,
+        };
+        let mut turn = Self {
+            now,
+            commands: 0,
+            answers: Vec::new(),
+            events: Vec::new(),
+            effects: Vec::new(),
+            ended: Vec::new(),
+            changes: Changes::default(),
+            beside: Beside::default(),
+            more: false,
+            tried,
+            _credits: Vec::new(),
+        };
+        for item in items {
+            match item {
+                Item::Call(call) => turn.call(state, isolation, call),
+                Item::Node(from) => turn.node(state, peers, isolation, steady, from),
+                Item::Own(command) => turn.own(state, command),
+            }
+        }
+        if tick {
+            turn.own(state, Command::Tick);
+        }
+        if let Tried::Tick(jobs) = &mut turn.tried {
+            *jobs = jobs_of(&turn.events);
+        }
+        turn.changes = state.take_changes();
+        turn
+    }
+
+    /// Answers every caller that still waits: the commit takes too long, or failed.
+    pub(super) fn answer_all(&mut self, error: &SubmitError) {
+        for waiting in &mut self.answers {
+            if let Some(answer) = waiting.answer.take() {
+                drop(answer.send(Err(error.clone()))); // who went away wants no answer
+            }
+        }
+    }
+
+    fn call(&mut self, state: &mut State, isolation: &mut Isolation, call: Call) {
+        let Call { submission: Submission { command, payload }, answer, .. } = call;
+        if answer.is_closed() {
+            return; // nobody waits, nothing was promised
+        }
+        let stored = match &command {
+            Command::Enqueue(enqueue) => Some(enqueue.job),
+            _ => None,
+        };
+        let freed = match &command {
+            Command::Requeue { job, .. } | Command::Delete { job, .. } => Some(*job),
+            _ => None,
+        };
+        let reply = match self.run(state, command) {
+            Err(refusal) => Err(SubmitError::Refused(refusal)),
+            Ok(first) => {
+                if let (Some(job), Some(payload)) = (stored, payload)
+                    && self.events_since(first).any(|event| matches!(event, Event::Enqueued(new) if new.id == job))
+                {
+                    self.beside.payloads.insert(job, payload);
+                }
+                if let Some(job) = freed {
+                    isolation.release(job);
+                }
+                self.take_reply()
+            }
+        };
+        self.answers.push(Waiting { answer: Some(answer), reply });
+    }
+
+    fn node(
+        &mut self,
+        state: &mut State,
+        peers: &mut Peers,
+        isolation: &mut Isolation,
+        steady: std::time::Duration,
+        from: FromNode,
+    ) {
+        let FromNode { session, command, result, attach, credit } = from;
+        self._credits.extend(credit);
+        if let Some(peer) = attach {
+            peers.attach(session, peer);
+        } else if !peers.is_known(session) {
+            return; // it spoke to a state that is gone
+        }
+        if let Command::SessionClosed { .. } = command {
+            peers.detach(session);
+        }
+        if let Command::Hello(hello) = &command
+            && isolation.is_quarantined(steady, &hello.node)
+        {
+            self.ended.push((session, Ending::Quarantined));
+            return;
+        }
+        let about = match &command {
+            Command::Report(report) => Some((report.job, report.token, kind_of(&report.statement))),
+            _ => None,
+        };
+        if let Some((_, token, Some(kind))) = about
+            && isolation.is_broken(token, kind)
+        {
+            peers.answer_broken(session, broken(token, kind));
+            return;
+        }
+        match self.run(state, command) {
+            Err(refusal) => self.ended.push((session, Ending::Refused(refusal))),
+            Ok(first) => {
+                if let (Some((job, token, _)), Some(result)) = (about, result)
+                    && self.events_since(first).any(|event| keeps_result(event, token))
+                {
+                    self.beside.results.insert((job, token), result);
+                }
+            }
+        }
+    }
+
+    fn own(&mut self, state: &mut State, command: Command) {
+        if let Err(refusal) = self.run(state, command) {
+            // The driver speaks of what it saw a moment ago; that it is gone now is no fault.
+            tracing::debug!(error = %refusal, "a command of the driver was refused");
+        }
+    }
+
+    /// Applies one command. The answer is where its events begin.
+    fn run(&mut self, state: &mut State, command: Command) -> Result<usize, Refusal> {
+        self.commands += 1;
+        let applied = state.apply(self.now, command)?;
+        let first = self.events.len();
+        self.events.extend(applied.events);
+        self.effects.extend(applied.effects);
+        self.more |= applied.more;
+        Ok(first)
+    }
+
+    fn events_since(&self, first: usize) -> impl Iterator<Item = &Event> {
+        self.events.iter().skip(first)
+    }
+
+    /// The one Reply of the command that was just applied.
+    fn take_reply(&mut self) -> Result<Reply, SubmitError> {
+        let at = self.effects.iter().rposition(|effect| matches!(effect, Effect::Reply(_)));
+        match at.map(|at| self.effects.remove(at)) {
+            Some(Effect::Reply(reply)) => Ok(reply),
+            _ => {
+                tracing::error!("a command of a caller was applied and not answered");
+                Err(SubmitError::Broken)
+            }
+        }
+    }
+}
+
+/// The answer to a report that cannot be stored.
+pub(crate) fn broken(token: FencingToken, report: ReportKind) -> Stored {
+    Stored { token, report, verdict: Verdict::Broken, job_state: None }
+}
+
+/// Which answer a report gets, if it gets one.
+pub(crate) fn kind_of(statement: &Statement) -> Option<ReportKind> {
+    match statement {
+        Statement::Finished(_) => Some(ReportKind::Finished),
+        Statement::Reaped => Some(ReportKind::Reaped),
+        Statement::Returned(_) => Some(ReportKind::Returned),
+        Statement::Accepted | Statement::Started { .. } | Statement::Progress => None,
+    }
+}
+
+pub(super) fn tried_alone(command: &Command) -> Tried {
+    match command {
+        Command::Report(report) => match kind_of(&report.statement) {
+            Some(kind) => Tried::Report(report.token, kind),
+            None => Tried::Command,
+        },
+        Command::Hello(hello) => Tried::Hello(hello.node.clone()),
+        Command::Tick => Tried::Tick(Vec::new()),
+        _ => Tried::Command,
+    }
+}
+
+fn keeps_result(event: &Event, token: FencingToken) -> bool {
+    match event {
+        Event::AttemptEnded(end) | Event::LossReplaced(end) => end.token == token && end.keep_result,
+        _ => false,
+    }
+}

@@ -1,0 +1,264 @@
+//! The way in for everybody but nodes: submit a command and get its answer after its commit, ask a question of the
+//! committed state, look at the published snapshot, wait for a job to change.
+//!
+//! Responsible for the bounds of the producers' and queries' inboxes: a full one is answered [`SubmitError::Busy`] at
+//! once and delays nobody else. Not for decisions (the driver's), nor for sessions of nodes, which have an inbox of
+//! their own. Invariant: a submission is answered exactly once, even if the driver dies.
+
+use std::{sync::Arc, time::Duration};
+
+use tenure_scheduler::{Command, JobId, Now, Refusal, Reply, State, Wall};
+use tenure_store::{Payload, Reader};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+
+use crate::{
+    clock::Clock,
+    outbox::{JobWatch, Watchers},
+    snapshot::Published,
+};
+
+/// Commands that wait for the driver. Full: Busy.
+pub(crate) const MOST_CALLS: usize = 4096;
+
+/// KiB of payload that wait for the driver. Full: Busy. A batch of 4 MiB always fits an empty inbox.
+const MOST_PAYLOAD_KIB: u32 = 64 * 1024;
+
+/// Questions that wait for the driver. Full: Busy.
+pub(crate) const MOST_QUERIES: usize = 256;
+
+/// What a caller is told to wait when an inbox is full.
+const BUSY_RETRY: Duration = Duration::from_millis(500);
+
+/// What a caller is told to wait while the store is away.
+pub(crate) const AWAY_RETRY: Duration = Duration::from_secs(1);
+
+/// A cheap handle to the driver of one server.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    producers: mpsc::Sender<Call>,
+    queries: mpsc::Sender<Query>,
+    payload_room: Arc<Semaphore>,
+    status: watch::Receiver<ServerStatus>,
+    snapshots: watch::Receiver<Arc<Published>>,
+    watchers: Watchers,
+    reader: Reader,
+    clock: Clock,
+}
+
+/// One command of a producer or operator, with the bytes that travel beside it.
+#[derive(Debug)]
+pub struct Submission {
+    /// What is wanted. `prior` fields are filled in by the driver.
+    pub command: Command,
+    /// Of an enqueue.
+    pub payload: Option<Payload>,
+}
+
+/// Why a submission or question has no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SubmitError {
+    /// The scheduler says no. Nothing was stored.
+    #[error("refused")]
+    Refused(#[source] Refusal),
+    /// The inbox is full. Nothing was stored.
+    #[error("too many calls wait already")]
+    Busy {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The store is away, or has not said in time what became of the commit. The same call may be repeated: under the
+    /// same `job_id` it is the same.
+    #[error("the store is not available")]
+    StoreUnavailable {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// A bug of ours: it could not be stored, and repeating it would not help.
+    #[error("the command could not be stored, by a fault of the server")]
+    Broken,
+    /// The server is ending.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+}
+
+impl SubmitError {
+    pub(crate) fn away() -> Self {
+        Self::StoreUnavailable { retry_after: AWAY_RETRY }
+    }
+}
+
+/// How the server stands. Published by the driver at every change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// The leadership number in force, or the last one while the store is away.
+    pub epoch: u64,
+    /// Whether it leads: its state is loaded and the store answered last time.
+    pub leading: bool,
+    /// Takeovers from oneself since the start: after failed commits, or above an epoch that a node saw.
+    pub reloads: u64,
+    /// Sessions of nodes.
+    pub sessions: u64,
+    /// When the process started to serve.
+    pub started_at: Wall,
+    /// When the present epoch was taken over.
+    pub led_since: Wall,
+}
+
+/// A submission on its way, with the way back.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) submission: Submission,
+    pub(crate) answer: Answer,
+    /// By the steady clock.
+    pub(crate) received: Duration,
+    /// Held until the call leaves the inbox.
+    pub(crate) _room: Option<OwnedSemaphorePermit>,
+}
+
+/// The way back to a caller. A caller that went away is no longer of interest.
+pub(crate) type Answer = oneshot::Sender<Result<Reply, SubmitError>>;
+
+/// A question to the committed state; it carries its way back.
+pub(crate) type Query = Box<dyn FnOnce(&State, Now) + Send>;
+
+/// What the driver holds of the other ends.
+#[derive(Debug)]
+pub(crate) struct Inboxes {
+    pub(crate) producers: mpsc::Receiver<Call>,
+    pub(crate) queries: mpsc::Receiver<Query>,
+}
+
+impl Handle {
+    pub(crate) fn new(
+        clock: Clock,
+        reader: Reader,
+        watchers: Watchers,
+        status: watch::Receiver<ServerStatus>,
+        snapshots: watch::Receiver<Arc<Published>>,
+    ) -> (Self, Inboxes) {
+        let (producers, calls) = mpsc::channel(MOST_CALLS);
+        let (queries, questions) = mpsc::channel(MOST_QUERIES);
+        let payload_room = Arc::new(Semaphore::new(MOST_PAYLOAD_KIB as usize));
+        let handle = Self { producers, queries, payload_room, status, snapshots, watchers, reader, clock };
+        (handle, Inboxes { producers: calls, queries: questions })
+    }
+
+    /// Submits one command. The answer comes after its commit.
+    ///
+    /// # Errors
+    /// See [`SubmitError`].
+    pub async fn submit(&self, submission: Submission) -> Result<Reply, SubmitError> {
+        let mut answers = self.submit_batch(vec![submission]).await?;
+        answers.pop().unwrap_or(Err(SubmitError::Broken))
+    }
+
+    /// Submits many commands, each answered for itself, in their order; one that is refused never sinks the others.
+    /// They are taken into the inbox together, or none of them is.
+    ///
+    /// # Errors
+    /// [`SubmitError::Busy`] and [`SubmitError::ShuttingDown`], about all of them.
+    pub async fn submit_batch(
+        &self,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Result<Reply, SubmitError>>, SubmitError> {
+        if submissions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sizes: Vec<u32> = submissions.iter().map(payload_kib).collect();
+        let mut room = self.room(sizes.iter().sum())?;
+        let places = self.producers.try_reserve_many(submissions.len()).map_err(|error| no_room(&error))?;
+        let received = self.clock.steady();
+        let mut answers = Vec::with_capacity(submissions.len());
+        for ((place, submission), kib) in places.zip(submissions).zip(sizes) {
+            let (answer, answered) = oneshot::channel();
+            let room = room.as_mut().and_then(|room| room.split(kib as usize));
+            place.send(Call { submission, answer, received, _room: room });
+            answers.push(answered);
+        }
+        let mut replies = Vec::with_capacity(answers.len());
+        for answered in answers {
+            replies.push(answered.await.unwrap_or(Err(SubmitError::ShuttingDown)));
+        }
+        Ok(replies)
+    }
+
+    /// Asks a question of the state, as it is committed, between two turns. It should take 1 ms at most: everything
+    /// else waits meanwhile.
+    ///
+    /// # Errors
+    /// [`SubmitError::Busy`], [`SubmitError::StoreUnavailable`] while there is no state, and
+    /// [`SubmitError::ShuttingDown`].
+    pub async fn query<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&State, Now) -> T + Send + 'static,
+    ) -> Result<T, SubmitError> {
+        let (answer, answered) = oneshot::channel();
+        let query: Query = Box::new(move |state, now| {
+            // Whoever asked may have gone away: then nobody wants the answer.
+            drop(answer.send(question(state, now)));
+        });
+        let place = self.queries.try_reserve().map_err(|error| no_room(&error))?;
+        place.send(query);
+        answered.await.map_err(|_| if self.is_ending() { SubmitError::ShuttingDown } else { SubmitError::away() })
+    }
+
+    /// The newest published figures, and when they were taken. Never waits.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Published> {
+        Arc::clone(&self.snapshots.borrow())
+    }
+
+    /// How the server stands. Never waits.
+    #[must_use]
+    pub fn info(&self) -> ServerStatus {
+        *self.status.borrow()
+    }
+
+    /// Whether the server has begun to end.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.producers.is_closed()
+    }
+
+    /// Watches one job: first make the watch, then read the job, then await [`JobWatch::changed`] and read again.
+    /// Changes between two reads are told once.
+    ///
+    /// # Errors
+    /// [`SubmitError::Busy`] while too many jobs are watched.
+    pub fn watch_job(&self, job: JobId) -> Result<JobWatch, SubmitError> {
+        self.watchers.watch(job).ok_or(SubmitError::Busy { retry_after: BUSY_RETRY })
+    }
+
+    /// The committed rows.
+    #[must_use]
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// The server's clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Room for payload bytes in the inbox; none is needed for none.
+    fn room(&self, kib: u32) -> Result<Option<OwnedSemaphorePermit>, SubmitError> {
+        if kib == 0 {
+            return Ok(None);
+        }
+        let room = Arc::clone(&self.payload_room).try_acquire_many_owned(kib);
+        room.map(Some).map_err(|_| SubmitError::Busy { retry_after: BUSY_RETRY })
+    }
+}
+
+fn payload_kib(submission: &Submission) -> u32 {
+    let bytes = submission.payload.as_ref().map_or(0, |payload| payload.data.len());
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
+}
+
+fn no_room(error: &mpsc::error::TrySendError<()>) -> SubmitError {
+    match error {
+        mpsc::error::TrySendError::Full(()) => SubmitError::Busy { retry_after: BUSY_RETRY },
+        mpsc::error::TrySendError::Closed(()) => SubmitError::ShuttingDown,
+    }
+}

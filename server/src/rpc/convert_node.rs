@@ -1,0 +1,580 @@
+//! Between the words of the session's wire and those of the scheduler, both ways; the twin of `convert.rs`.
+//!
+//! Responsible for refusing what a node may not say, every mistake of a message at once, before any of it becomes a
+//! command; of a list only up to its first bad entry, so that the answer stays short. Not for order and sequence numbers (`sessions/inbound.rs`), nor for what it means (the scheduler's).
+//! Invariant: whatever a node sends ends in commands within their bounds or in violations, never in a panic.
+
+use std::{sync::Arc, time::Duration};
+
+use tenure_proto::node::v1 as wire;
+use tenure_scheduler::{
+    ClosedGroup, Command, FencingToken, Finish, FinishedHow, Grant, Group, Heartbeat, Held, Hello, Host, JobId,
+    KindName, Message, NodeName, Ordinal, Phase, Pressure, Report, ReportKind, Return, RevokeReason, SessionId,
+    SlotName, Statement, Stored, Verdict, bounded_text,
+};
+use tenure_store::{Payload, ResultBytes};
+
+use super::{
+    check::{ANY_LENGTH, Checks, MOST_UNITS},
+    convert::duration,
+    status::No,
+};
+use crate::sessions::{Body, Frame};
+
+/// Leases that one node may list: a heartbeat stays under 1 MiB.
+const MOST_HELD: usize = 10_000;
+
+/// Ended leases that one node may have in its spool.
+const MOST_UNSTORED: usize = 50_000;
+
+/// Labels and slots of a node.
+const MOST_ENTRIES: usize = 64;
+
+/// Kinds of a node.
+const MOST_KINDS: usize = 1000;
+
+/// Closed groups of a node.
+const MOST_CLOSED: usize = 256;
+
+/// Unanswered grants of a node. A node that asks for more gets this many.
+const MOST_CREDITS: u32 = 128;
+
+/// What a node that names none gets.
+const DEFAULT_CREDITS: u32 = 16;
+
+/// Rules, signals, causes and the like.
+const MOST_WORD: usize = 128;
+
+/// The longest back-off that a job may ask for.
+const LONGEST_RETRY: Duration = Duration::from_secs(24 * 3600);
+
+/// What the server tells every node at the begin of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Reconnect no sooner than this.
+    pub(crate) reconnect_min: Duration,
+    /// Reconnect no later than this.
+    pub(crate) reconnect_max: Duration,
+    /// Results above this are not taken, in bytes.
+    pub(crate) max_result_bytes: usize,
+}
+
+/// Where a message came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct From<'a> {
+    pub(crate) node: &'a NodeName,
+    pub(crate) session: SessionId,
+    /// Of the message.
+    pub(crate) seq: u64,
+    /// What the node has applied.
+    pub(crate) seen: Ordinal,
+}
+
+/// One thing that a node said.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// For the scheduler, with the bytes that travel beside.
+    Command(Command, Option<ResultBytes>),
+    /// A result over the limit: the report is answered BROKEN, so that the node sets it aside and goes on. Ending the
+    /// session would only bring it back with the next one, and take the node's other work down with it.
+    TooLarge(Stored),
+}
+
+/// The first message of a stream.
+///
+/// # Errors
+/// Every mistake in it.
+pub(crate) fn hello(session: SessionId, seq: u64, hello: wire::Hello) -> Result<Hello, No> {
+    let mut checks = Checks::default();
+    if hello.protocol != tenure_proto::SESSION_PROTOCOL {
+        checks.refuse(
+            "hello.protocol",
+            format!("is {}, this server speaks {}", hello.protocol, tenure_proto::SESSION_PROTOCOL),
+        );
+    }
+    let node = checks.name("hello.node_name", &hello.node_name, NodeName::parse);
+    let instance = required(&mut checks, "hello.instance", &hello.instance, 64);
+    let boot_id = required(&mut checks, "hello.boot_id", &hello.boot_id, 64);
+    if hello.stream == 0 {
+        checks.refuse("hello.stream", "counts from 1");
+    }
+    for (field, number) in [("hello.incarnation", hello.incarnation), ("hello.stream", hello.stream)] {
+        if i64::try_from(number).is_err() {
+            checks.refuse(field, "is out of range");
+        }
+    }
+    let labels = checks.labels("hello.labels", &hello.labels, MOST_ENTRIES);
+    let slots = amounts(&mut checks, "hello.slots", &hello.slots);
+    if hello.kinds.len() > MOST_KINDS {
+        checks.refuse("hello.kinds", format!("holds {} entries, at most {MOST_KINDS} are allowed", hello.kinds.len()));
+    }
+    let mut kinds: Vec<KindName> = Vec::new();
+    for (i, kind) in hello.kinds.iter().enumerate().take(MOST_KINDS) {
+        if !checks.is_clean() {
+            break;
+        }
+        kinds.extend(checks.name(&format!("hello.kinds[{i}]"), kind, KindName::parse));
+    }
+    kinds.sort_unstable();
+    kinds.dedup();
+    let host = host(&mut checks, hello.host.unwrap_or_default());
+    let pressure = pressure(&mut checks, "hello.pressure", hello.pressure.unwrap_or_default());
+    let held = held(&mut checks, "hello.held", &hello.held);
+    let unstored = unstored(&mut checks, &hello.unstored);
+    let agent_version = checks.text("hello.agent_version", &hello.agent_version, 64).unwrap_or_default();
+    let credits = if hello.credits == 0 { DEFAULT_CREDITS } else { hello.credits.min(MOST_CREDITS) };
+    checks.finish()?;
+    let Some(node) = node else { return Err(No::internal()) }; // the checks would have said so
+    Ok(Hello {
+        node,
+        session,
+        seq,
+        instance,
+        boot_id,
+        incarnation: hello.incarnation,
+        stream: hello.stream,
+        labels,
+        slots,
+        kinds,
+        host,
+        agent_version,
+        pressure,
+        max_epoch_seen: hello.max_epoch_seen,
+        held,
+        unstored,
+        credits,
+    })
+}
+
+/// Any later message, as what it says, in order.
+///
+/// # Errors
+/// Every mistake in it.
+pub(crate) fn said(from: From<'_>, body: Option<wire::node_message::Body>, most: usize) -> Result<Vec<Said>, No> {
+    use wire::node_message::Body;
+    let From { node, session, seq, seen } = from;
+    let mut checks = Checks::default();
+    let said = match body {
+        None => {
+            checks.refuse("body", "is required; a newer agent may say what this server does not know");
+            Vec::new()
+        }
+        Some(Body::Hello(_)) => {
+            checks.refuse("hello", "must be the first message of a stream, and the only one");
+            Vec::new()
+        }
+        Some(Body::Heartbeat(heartbeat)) => {
+            let held = held(&mut checks, "heartbeat.held", &heartbeat.held);
+            let pressure = pressure(&mut checks, "heartbeat.pressure", heartbeat.pressure.unwrap_or_default());
+            let heartbeat = Heartbeat { node: node.clone(), session, seq, seen, held, pressure };
+            vec![Said::Command(Command::Heartbeat(Box::new(heartbeat)), None)]
+        }
+        Some(Body::Reports(reports)) => reports_said(&mut checks, from, reports.reports, most),
+        Some(Body::Draining(draining)) => {
+            checks.duration("draining.deadline", draining.deadline.as_ref(), ANY_LENGTH);
+            let node = node.clone();
+            vec![Said::Command(
+                Command::NodeDraining { node, session, seq, seen, restart: draining.restart },
+                None,
+            )]
+        }
+    };
+    checks.finish()?;
+    Ok(said)
+}
+
+/// One message of the scheduler for the wire.
+pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wire::ServerMessage {
+    use wire::server_message::Body as Out;
+    let Frame { applied, body } = frame;
+    let body = match body {
+        Body::Grants(grants) => Out::Grants(wire::Grants {
+            anchor_seq: applied,
+            grants: grants.into_iter().map(|(grant, payload)| grant_out(*grant, payload)).collect(),
+        }),
+        Body::Stored(answers) => {
+            Out::Stored(wire::Stored { answers: answers.into_iter().map(stored_out).collect() })
+        }
+        Body::Alone(message) => match message {
+            Message::Welcome { epoch, heartbeat_interval, anchor, renewed, warnings } => Out::Welcome(wire::Welcome {
+                epoch: epoch.0,
+                heartbeat_interval: Some(duration(heartbeat_interval)),
+                anchor_seq: anchor,
+                renewed: renewed.into_iter().map(renewed_out).collect(),
+                reconnect_min: Some(duration(settings.reconnect_min)),
+                reconnect_max: Some(duration(settings.reconnect_max)),
+                warnings,
+                max_result_bytes: u64::try_from(settings.max_result_bytes).unwrap_or(u64::MAX),
+            }),
+            Message::Renewed { anchor, leases } => Out::Renewed(wire::Renewed {
+                anchor_seq: anchor,
+                leases: leases.into_iter().map(renewed_out).collect(),
+            }),
+            Message::Revoke { leases } => {
+                Out::Revoke(wire::Revoke { leases: leases.into_iter().map(revoked_out).collect() })
+            }
+            Message::Drain { deadline } => Out::Drain(wire::Drain { deadline: Some(duration(deadline)) }),
+            Message::Configure { heartbeat_interval } => Out::Configure(wire::Configure {
+                heartbeat_interval: Some(duration(heartbeat_interval)),
+                credits_ceiling: 0,
+            }),
+            // The assembly puts them into the bodies above; alone they mean the same.
+            Message::Grant(grant) => Out::Grants(wire::Grants {
+                anchor_seq: applied,
+                grants: vec![grant_out(*grant, Payload::default())],
+            }),
+            Message::Stored(stored) => Out::Stored(wire::Stored { answers: vec![stored_out(stored)] }),
+        },
+    };
+    wire::ServerMessage { seq, seen: applied, body: Some(body) }
+}
+
+fn required(checks: &mut Checks, field: &str, text: &str, most: usize) -> Arc<str> {
+    if text.is_empty() {
+        checks.refuse(field, "is required");
+    }
+    checks.text(field, text, most).unwrap_or_default()
+}
+
+fn amounts(
+    checks: &mut Checks,
+    field: &str,
+    amounts: &std::collections::BTreeMap<String, u32>,
+) -> std::collections::BTreeMap<SlotName, u32> {
+    if amounts.len() > MOST_ENTRIES {
+        checks.refuse(field, format!("holds {} entries, at most {MOST_ENTRIES} are allowed", amounts.len()));
+        return std::collections::BTreeMap::new();
+    }
+    let mut named = std::collections::BTreeMap::new();
+    for (name, &units) in amounts {
+        // The name may be anything, so that it is shown escaped and cut.
+        let shown: String = name.chars().take(63).collect();
+        let path = format!("{field}[{shown:?}]");
+        if units > MOST_UNITS {
+            checks.refuse(&path, format!("must be at most {MOST_UNITS}"));
+        }
+        named.extend(checks.name(&path, name, SlotName::parse).map(|name| (name, units)));
+    }
+    named
+}
+
+fn host(checks: &mut Checks, host: wire::HostInfo) -> Host {
+    let mut word = |field, text: &str| checks.text(field, text, MOST_WORD).unwrap_or_default();
+    Host {
+        cpus: host.cpus,
+        memory_bytes: host.memory_bytes,
+        disk_free_bytes: host.disk_free_bytes,
+        os: word("hello.host.os", &host.os),
+        arch: word("hello.host.arch", &host.arch),
+        containment: word("hello.host.containment", &host.containment),
+    }
+}
+
+fn pressure(checks: &mut Checks, field: &str, reading: wire::PressureReading) -> Pressure {
+    if reading.closed.len() > MOST_CLOSED {
+        checks.refuse(
+            format!("{field}.closed"),
+            format!("holds {} entries, at most {MOST_CLOSED} are allowed", reading.closed.len()),
+        );
+    }
+    let mut closed = Vec::new();
+    for (i, group) in reading.closed.into_iter().enumerate().take(MOST_CLOSED) {
+        if !checks.is_clean() {
+            break;
+        }
+        closed.extend(closed_group(checks, &format!("{field}.closed[{i}]"), &group));
+    }
+    let caps = amounts(checks, &format!("{field}.caps"), &reading.caps);
+    let weight = match reading.weight {
+        0 | 1 => 1,
+        2 => 2,
+        3 => 3,
+        _ => {
+            checks.refuse(format!("{field}.weight"), "must be 1 to 3");
+            1
+        }
+    };
+    Pressure { generation: reading.generation, closed, caps, weight }
+}
+
+fn closed_group(checks: &mut Checks, field: &str, closed: &wire::ClosedGroup) -> Option<ClosedGroup> {
+    let refuse = format!("{field}.refuse");
+    let group = match closed.refuse.split_once(':') {
+        None if closed.refuse == "*" => Some(Group::All),
+        Some(("slot", name)) => checks.name(&refuse, name, SlotName::parse).map(Group::Slot),
+        Some(("kind", name)) => checks.name(&refuse, name, KindName::parse).map(Group::Kind),
+        None | Some(_) => {
+            checks.refuse(refuse, "must be *, slot:NAME or kind:NAME");
+            None
+        }
+    };
+    let rule = required(checks, &format!("{field}.rule"), &closed.rule, MOST_WORD);
+    let signal = checks.text(&format!("{field}.signal"), &closed.signal, MOST_WORD).unwrap_or_default();
+    let observed = number(checks, &format!("{field}.observed"), closed.observed);
+    let threshold = number(checks, &format!("{field}.threshold"), closed.threshold);
+    let closed_for = checks
+        .duration(&format!("{field}.closed_for"), closed.closed_for.as_ref(), ANY_LENGTH)
+        .unwrap_or_default();
+    Some(ClosedGroup { group: group?, rule, signal, observed, threshold, closed_for })
+}
+
+fn number(checks: &mut Checks, field: &str, number: f64) -> f64 {
+    if !number.is_finite() {
+        checks.refuse(field, "is no number");
+        return 0.0;
+    }
+    number
+}
+
+fn token(checks: &mut Checks, field: &str, token: u64) -> FencingToken {
+    if token == 0 || i64::try_from(token).is_err() {
+        checks.refuse(field, "is no fencing token");
+    }
+    FencingToken(token)
+}
+
+fn held(checks: &mut Checks, field: &str, held: &[wire::HeldLease]) -> Vec<Held> {
+    if held.len() > MOST_HELD {
+        checks.refuse(field, format!("holds {} entries, at most {MOST_HELD} are allowed", held.len()));
+        return Vec::new();
+    }
+    let mut all = Vec::with_capacity(held.len());
+    for (i, lease) in held.iter().enumerate() {
+        if !checks.is_clean() {
+            break;
+        }
+        let job = checks.job_id(&format!("{field}[{i}].job_id"), &lease.job_id);
+        let token = token(checks, &format!("{field}[{i}].token"), lease.token);
+        let phase = phase(lease.phase);
+        if phase.is_none() {
+            checks.refuse(format!("{field}[{i}].phase"), format!("{} is unknown", lease.phase));
+        }
+        let elapsed = checks.duration(&format!("{field}[{i}].elapsed"), lease.elapsed.as_ref(), ANY_LENGTH);
+        if let (Some(job), Some(phase)) = (job, phase) {
+            all.push(Held { job, token, phase, elapsed: elapsed.unwrap_or_default() });
+        }
+    }
+    let mut tokens: Vec<FencingToken> = all.iter().map(|held| held.token).collect();
+    tokens.sort_unstable();
+    if tokens.windows(2).any(|pair| pair.first() == pair.last()) {
+        checks.refuse(field, "lists a token twice");
+    }
+    all
+}
+
+fn phase(phase: i32) -> Option<Phase> {
+    match wire::LeasePhase::try_from(phase).ok()? {
+        wire::LeasePhase::Unspecified => None,
+        wire::LeasePhase::Granted => Some(Phase::Granted),
+        wire::LeasePhase::Accepted => Some(Phase::Accepted),
+        wire::LeasePhase::Started => Some(Phase::Started),
+        wire::LeasePhase::Stopping => Some(Phase::Stopping),
+        wire::LeasePhase::Finished => Some(Phase::Finished),
+        wire::LeasePhase::Unkillable => Some(Phase::Unkillable),
+    }
+}
+
+fn unstored(checks: &mut Checks, unstored: &[wire::UnstoredReport]) -> Vec<(JobId, FencingToken)> {
+    const FIELD: &str = "hello.unstored";
+    if unstored.len() > MOST_UNSTORED {
+        checks.refuse(FIELD, format!("holds {} entries, at most {MOST_UNSTORED} are allowed", unstored.len()));
+        return Vec::new();
+    }
+    let mut all = Vec::with_capacity(unstored.len());
+    for (i, report) in unstored.iter().enumerate() {
+        if !checks.is_clean() {
+            break;
+        }
+        let token = token(checks, &format!("{FIELD}[{i}].token"), report.token);
+        all.extend(checks.job_id(&format!("{FIELD}[{i}].job_id"), &report.job_id).map(|job| (job, token)));
+    }
+    all
+}
+
+fn reports_said(checks: &mut Checks, from: From<'_>, reports: Vec<wire::Report>, most: usize) -> Vec<Said> {
+    let mut all = Vec::with_capacity(reports.len());
+    for (i, report) in reports.into_iter().enumerate() {
+        if !checks.is_clean() {
+            break;
+        }
+        all.extend(report_said(checks, from, &format!("reports.reports[{i}]"), report, most));
+    }
+    // The message is applied with the last of its reports.
+    let last = all.iter_mut().rev().find_map(|said| match said {
+        Said::Command(Command::Report(report), _) => Some(report),
+        Said::Command(..) | Said::TooLarge(_) => None,
+    });
+    if let Some(last) = last {
+        last.seq = Some(from.seq);
+    }
+    all
+}
+
+fn report_said(
+    checks: &mut Checks,
+    from: From<'_>,
+    field: &str,
+    report: wire::Report,
+    most: usize,
+) -> Option<Said> {
+    use wire::report::Event;
+    let job = checks.job_id(&format!("{field}.job_id"), &report.job_id);
+    let token = token(checks, &format!("{field}.token"), report.token);
+    let mut result = None;
+    let statement = match report.event {
+        None => {
+            checks.refuse(format!("{field}.event"), "is required");
+            None
+        }
+        Some(Event::Accepted(_)) => Some(Statement::Accepted),
+        Some(Event::Started(started)) => {
+            let field = format!("{field}.started.elapsed");
+            let elapsed = checks.duration(&field, started.elapsed.as_ref(), ANY_LENGTH).unwrap_or_default();
+            Some(Statement::Started { elapsed })
+        }
+        Some(Event::Progress(progress)) => {
+            if progress.percent > 100 {
+                checks.refuse(format!("{field}.progress.percent"), "must be 0 to 100");
+            }
+            checks.text(&format!("{field}.progress.message"), &progress.message, 1024);
+            Some(Statement::Progress)
+        }
+        Some(Event::Finished(mut finished)) => {
+            result = finished.result.take();
+            if let Some(bytes) = &result {
+                checks.text(&format!("{field}.finished.result.content_type"), &bytes.content_type, 255);
+                if bytes.data.len() > most {
+                    let report = ReportKind::Finished;
+                    tracing::warn!(
+                        node.id = %from.node,
+                        lease.token = %token,
+                        bytes = bytes.data.len(),
+                        limit = most,
+                        "a result is over the limit; its report is answered BROKEN"
+                    );
+                    return Some(Said::TooLarge(Stored { token, report, verdict: Verdict::Broken, job_state: None }));
+                }
+            }
+            finish(checks, &format!("{field}.finished"), &finished, result.is_some()).map(Statement::Finished)
+        }
+        Some(Event::Reaped(_)) => Some(Statement::Reaped),
+        Some(Event::Returned(returned)) => {
+            Some(Statement::Returned(given_back(checks, &format!("{field}.returned"), &returned)))
+        }
+    };
+    let report = Report {
+        node: from.node.clone(),
+        session: from.session,
+        seq: None,
+        seen: from.seen,
+        job: job?,
+        token,
+        statement: statement?,
+        prior: None,
+    };
+    let result = result.map(|bytes| ResultBytes { data: bytes.data, content_type: bytes.content_type });
+    Some(Said::Command(Command::Report(Box::new(report)), result))
+}
+
+fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_result: bool) -> Option<Finish> {
+    let how = match wire::FinishedOutcome::try_from(finished.outcome) {
+        Ok(wire::FinishedOutcome::Succeeded) => Some(FinishedHow::Succeeded),
+        Ok(wire::FinishedOutcome::Failed) => Some(FinishedHow::Failed),
+        Ok(wire::FinishedOutcome::FailedPermanent) => Some(FinishedHow::FailedPermanent),
+        Ok(wire::FinishedOutcome::TimedOut) => Some(FinishedHow::TimedOut),
+        Ok(wire::FinishedOutcome::Revoked) => Some(FinishedHow::Revoked),
+        Ok(wire::FinishedOutcome::Lost) => Some(FinishedHow::Lost),
+        Ok(wire::FinishedOutcome::Unspecified) | Err(_) => {
+            checks.refuse(format!("{field}.outcome"), format!("{} is unknown", finished.outcome));
+            None
+        }
+    };
+    let cause = checks.text(&format!("{field}.cause"), &finished.cause, MOST_WORD).unwrap_or_default();
+    let retry_after =
+        checks.duration(&format!("{field}.retry_after"), finished.retry_after.as_ref(), ANY_LENGTH);
+    checks.duration(&format!("{field}.ran_for"), finished.ran_for.as_ref(), ANY_LENGTH);
+    // Agents cut it; what is longer is cut here. NUL would be refused by a database.
+    let error = match finished.signal {
+        Some(signal) if finished.error.is_empty() => format!("ended by signal {signal}").into(),
+        Some(_) | None => bounded_text(&finished.error.replace('\0', "\u{fffd}")),
+    };
+    Some(Finish {
+        how: how?,
+        exit_code: finished.exit_code,
+        cause,
+        error,
+        retry_after: retry_after.map(|after| after.min(LONGEST_RETRY)),
+        has_result,
+    })
+}
+
+fn given_back(checks: &mut Checks, field: &str, returned: &wire::Returned) -> Return {
+    Return {
+        rule: required(checks, &format!("{field}.rule"), &returned.rule, MOST_WORD),
+        observed: number(checks, &format!("{field}.observed"), returned.observed),
+        threshold: number(checks, &format!("{field}.threshold"), returned.threshold),
+        generation: returned.generation,
+        retry_after: checks
+            .duration(&format!("{field}.retry_after"), returned.retry_after.as_ref(), ANY_LENGTH)
+            .map(|after| after.min(LONGEST_RETRY)),
+        started: returned.started,
+    }
+}
+
+fn grant_out(grant: Grant, payload: Payload) -> wire::Grant {
+    wire::Grant {
+        job_id: grant.job.to_string(),
+        token: grant.token.0,
+        kind: grant.kind.to_string(),
+        attempt: grant.attempt,
+        lease: Some(duration(grant.lease)),
+        first_lease: Some(duration(grant.first_lease)),
+        start_window: Some(duration(grant.start_window)),
+        hard_time_limit: Some(duration(grant.hard_time_limit)),
+        stale_in: grant.stale_in.map(duration),
+        slots: grant.slots.iter().map(|(slot, amount)| (slot.to_string(), amount)).collect(),
+        payload: payload.data,
+        content_type: payload.content_type,
+        idempotency_key: grant.idempotency_key,
+        parent_id: grant.parent.map(|parent| parent.to_string()).unwrap_or_default(),
+        traceparent: grant.traceparent.map(|text| text.to_string()).unwrap_or_default(),
+        tenant: grant.tenant.to_string(),
+    }
+}
+
+fn renewed_out((token, length): (FencingToken, Duration)) -> wire::RenewedLease {
+    wire::RenewedLease { token: token.0, lease: Some(duration(length)) }
+}
+
+fn revoked_out((token, reason): (FencingToken, RevokeReason)) -> wire::RevokedLease {
+    let reason = match reason {
+        RevokeReason::NotLive => wire::RevokeReason::NotLive,
+        RevokeReason::Cancelled => wire::RevokeReason::Cancelled,
+        RevokeReason::Unanswered => wire::RevokeReason::Unanswered,
+        RevokeReason::Drained => wire::RevokeReason::Drained,
+    };
+    wire::RevokedLease { token: token.0, reason: reason.into() }
+}
+
+fn stored_out(stored: Stored) -> wire::StoredAnswer {
+    let report = match stored.report {
+        ReportKind::Finished => wire::ReportKind::Finished,
+        ReportKind::Returned => wire::ReportKind::Returned,
+        ReportKind::Reaped => wire::ReportKind::Reaped,
+    };
+    let (verdict, cause) = match stored.verdict {
+        Verdict::Stored => (wire::StoredVerdict::Stored, ""),
+        Verdict::LeaseLost(cause) => (wire::StoredVerdict::LeaseLost, cause.name()),
+        Verdict::Broken => (wire::StoredVerdict::Broken, ""),
+    };
+    wire::StoredAnswer {
+        token: stored.token.0,
+        report: report.into(),
+        verdict: verdict.into(),
+        cause: cause.to_owned(),
+        job_state: stored.job_state.unwrap_or_default().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

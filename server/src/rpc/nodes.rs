@@ -1,0 +1,37 @@
+//! `NodeService`: hands each stream of a node to a session task of its own.
+//!
+//! Not responsible for anything that is said on it (`sessions`).
+
+use tenure_proto::node::v1::{NodeMessage, ServerMessage, node_service_server::NodeService};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::sessions::{Context, MOST_WIRE};
+
+/// The service.
+#[derive(Debug, Clone)]
+pub(crate) struct Nodes {
+    context: Context,
+}
+
+impl Nodes {
+    pub(crate) fn new(context: Context) -> Self {
+        Self { context }
+    }
+}
+
+#[tonic::async_trait]
+impl NodeService for Nodes {
+    type SessionStream = ReceiverStream<Result<ServerMessage, Status>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<NodeMessage>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        let (wire, messages) = mpsc::channel(MOST_WIRE);
+        // Answered at once: a client may wait for the answer's head before it says Hello.
+        self.context.start(request.into_inner(), wire);
+        Ok(Response::new(ReceiverStream::new(messages)))
+    }
+}

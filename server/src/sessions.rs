@@ -1,0 +1,201 @@
+//! Live sessions of nodes: everything about one node travels through one queue in and one queue out.
+//!
+//! Responsible for the bounds: a session has so many commands on their way at once ([`CREDITS`]), then it is not read;
+//! its outbound queue has a soft bound, above which the scheduler is told to grant nothing, and a hard one, above which
+//! the session ends, since a node that does not read its answers is as good as gone. Nobody else ever waits for it.
+//! Not for what is said (`assembly`, `rpc/convert_node.rs`), nor for which stream of a node wins (the scheduler's).
+//!
+//! Invariants: order exists only inside one queue; a message belongs to the session in whose state it was decided and
+//! dies with it; only the driver touches [`Peers`].
+
+mod assembly;
+mod inbound;
+mod outbound;
+mod seen;
+mod task;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId, Stored};
+use tenure_store::ResultBytes;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+pub(crate) use self::{
+    assembly::{Body, Frame},
+    task::{Context, MOST_WIRE},
+};
+
+/// Commands of one session that wait for the driver or its commit. Full: the session is not read.
+const CREDITS: usize = 512;
+
+/// Commands of all sessions that wait for the driver. Full: sessions wait in turn; none is refused.
+pub(crate) const MOST_INBOX: usize = 4096;
+
+/// Messages that wait for one node. Full: its session ends.
+const MOST_OUTBOUND: usize = 4096;
+
+/// Above this the scheduler grants nothing to the node; below half of it, again.
+const SOFT_OUTBOUND: usize = 256;
+
+/// One command of a node on its way to the driver.
+#[derive(Debug)]
+pub(crate) struct FromNode {
+    /// Which stream.
+    pub(crate) session: SessionId,
+    /// What it says.
+    pub(crate) command: Command,
+    /// Of a finished report.
+    pub(crate) result: Option<ResultBytes>,
+    /// With Hello: the way back.
+    pub(crate) attach: Option<Peer>,
+    /// Held until the command's turn is over; none for the end of a session, which must always get through.
+    pub(crate) credit: Option<OwnedSemaphorePermit>,
+}
+
+impl FromNode {
+    /// There is no state that it could be said to: if it was a Hello its session ends, else that has ended already.
+    pub(crate) fn refuse(self, status: Status) {
+        if let Some(peer) = &self.attach {
+            peer.shared.close(status);
+        }
+    }
+}
+
+/// The driver's end of one session.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    node: NodeName,
+    queue: mpsc::Sender<Outgoing>,
+    shared: Arc<Shared>,
+}
+
+/// What a session's task and the driver's end share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Why the session ends; set at most once, before `end` is cancelled.
+    status: OnceLock<Status>,
+    end: CancellationToken,
+    /// The scheduler was told that the queue is full.
+    blocked: AtomicBool,
+}
+
+/// One message on its way to a node.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// By the scheduler.
+    Decided(Decided),
+    /// By the driver: a report cannot be stored. It has no ordinal.
+    Broken(Stored),
+}
+
+/// A message of the scheduler.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    /// Its place in the session.
+    pub(crate) ordinal: Ordinal,
+    /// The highest `seq` of the node that was applied when it was decided.
+    pub(crate) applied: u64,
+    /// What it says.
+    pub(crate) message: Message,
+    /// Of a grant: the size of the payload that joins it.
+    pub(crate) payload_size: u64,
+}
+
+impl Shared {
+    fn close(&self, status: Status) {
+        // The first reason counts.
+        drop(self.status.set(status));
+        self.end.cancel();
+    }
+}
+
+/// All sessions that have said Hello to the present state.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    by_session: BTreeMap<SessionId, Peer>,
+}
+
+impl Peers {
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.by_session.len()
+    }
+
+    /// A session has said Hello.
+    pub(crate) fn attach(&mut self, session: SessionId, peer: Peer) {
+        self.by_session.insert(session, peer);
+    }
+
+    /// The task of a session ended.
+    pub(crate) fn detach(&mut self, session: SessionId) {
+        self.by_session.remove(&session);
+    }
+
+    /// Whether it has said Hello to the present state and its task has not ended.
+    pub(crate) fn is_known(&self, session: SessionId) -> bool {
+        self.by_session.contains_key(&session)
+    }
+
+    /// Sends a message. The answer is a command for the scheduler, if the queue has just filled up.
+    #[must_use]
+    pub(crate) fn send(&mut self, session: SessionId, decided: Decided) -> Option<Command> {
+        let peer = self.by_session.get(&session)?; // it ended: the message dies with it
+        peer.push(Outgoing::Decided(decided));
+        let waiting = MOST_OUTBOUND - peer.queue.capacity();
+        let filled_up = waiting > SOFT_OUTBOUND && !peer.shared.blocked.swap(true, Ordering::Relaxed);
+        filled_up.then(|| Command::SessionBlocked { node: peer.node.clone(), session, blocked: true })
+    }
+
+    /// Tells a node that its report cannot be stored.
+    pub(crate) fn answer_broken(&mut self, session: SessionId, answer: Stored) {
+        if let Some(peer) = self.by_session.get(&session) {
+            peer.push(Outgoing::Broken(answer));
+        }
+    }
+
+    /// Ends a session. Its task says so when it is done.
+    pub(crate) fn close(&self, session: SessionId, status: Status) {
+        if let Some(peer) = self.by_session.get(&session) {
+            peer.shared.close(status);
+        }
+    }
+
+    /// Ends all sessions and forgets them: the state that they spoke to is gone.
+    pub(crate) fn close_all(&mut self, mut status: impl FnMut(SessionId) -> Status) {
+        for (session, peer) in std::mem::take(&mut self.by_session) {
+            peer.shared.close(status(session));
+        }
+    }
+}
+
+impl Peer {
+    fn push(&self, outgoing: Outgoing) {
+        match self.queue.try_send(outgoing) {
+            // Closed: its task has ended and says so in a moment.
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
+            Err(mpsc::error::TrySendError::Full(_)) => self.shared.close(slow_reader()),
+        }
+    }
+}
+
+/// A session ends at the latest with the driver's end of it: nobody would listen to it any more.
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.shared.end.cancel();
+    }
+}
+
+/// Jobs whose payloads a session asks for, with what they may weigh.
+type Wanted = Vec<(JobId, u64)>;
+
+fn slow_reader() -> Status {
+    crate::rpc::status::No::session_ended("SLOW_READER", "the node does not read its messages").into_status()
+}

@@ -1,0 +1,120 @@
+//! What one node says, in order, into the driver's inbox.
+//!
+//! Responsible for sequence numbers and credits: a session whose commands are still on their way is not read, which
+//! HTTP/2 hands on to the node as a full window. A mistake of the node ends its session with every violation named.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::{Stream, StreamExt};
+use tenure_proto::node::v1::NodeMessage;
+use tenure_scheduler::{Command, NodeName, SessionId};
+use tenure_store::ResultBytes;
+use tokio::sync::{Semaphore, mpsc};
+use tonic::Status;
+
+use super::{CREDITS, FromNode, Outgoing, Peer, seen::Sent};
+use crate::rpc::{
+    convert_node::{From, Said, said},
+    decode,
+    status::No,
+};
+
+/// The way in of one session.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    pub(super) node: NodeName,
+    pub(super) session: SessionId,
+    /// To the driver.
+    pub(super) inbox: mpsc::Sender<FromNode>,
+    /// To this session's own way out, for answers that need no scheduler.
+    pub(super) own: mpsc::Sender<Outgoing>,
+    pub(super) sent: Arc<Mutex<Sent>>,
+    pub(super) max_result_bytes: usize,
+    credits: Arc<Semaphore>,
+    /// Of the last message.
+    seq: u64,
+}
+
+/// Why nothing more is read.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The node ended its stream, or its connection broke.
+    Gone,
+    /// The node is told why.
+    Told(Status),
+}
+
+impl Inbound {
+    pub(super) fn new(
+        node: NodeName,
+        session: SessionId,
+        inbox: mpsc::Sender<FromNode>,
+        own: mpsc::Sender<Outgoing>,
+        sent: Arc<Mutex<Sent>>,
+        max_result_bytes: usize,
+    ) -> Self {
+        let credits = Arc::new(Semaphore::new(CREDITS));
+        // Its Hello was the first.
+        Self { node, session, inbox, own, sent, max_result_bytes, credits, seq: 1 }
+    }
+
+    /// Sends the Hello, with the way back.
+    pub(super) async fn begin(&self, hello: Command, peer: Peer) -> Result<(), End> {
+        self.send(hello, None, Some(peer)).await
+    }
+
+    /// Reads until the stream or the session ends.
+    pub(super) async fn run(mut self, mut stream: impl Stream<Item = Result<NodeMessage, Status>> + Unpin) -> End {
+        loop {
+            let message = match next(&mut stream).await {
+                Ok(message) => message,
+                Err(end) => return end,
+            };
+            if let Err(end) = self.take(message).await {
+                return end;
+            }
+        }
+    }
+
+    async fn take(&mut self, message: NodeMessage) -> Result<(), End> {
+        let NodeMessage { seq, seen, body } = message;
+        if seq != self.seq + 1 {
+            return Err(told(No::invalid_field("seq", format!("is {seq} after {}", self.seq))));
+        }
+        self.seq = seq;
+        let seen = self.sent.lock().unwrap_or_else(PoisonError::into_inner).translate(seen).map_err(|_| {
+            told(No::invalid_field("seen", format!("is {seen}, and no message of that number was sent")))
+        })?;
+        let from = From { node: &self.node, session: self.session, seq, seen };
+        for said in said(from, body, self.max_result_bytes).map_err(told)? {
+            match said {
+                Said::Command(command, result) => self.send(command, result, None).await?,
+                // The way out is bounded, and read by the same task: if it is full the session is about to end.
+                Said::TooLarge(answer) => drop(self.own.try_send(Outgoing::Broken(answer))),
+            }
+        }
+        Ok(())
+    }
+
+    async fn send(&self, command: Command, result: Option<ResultBytes>, attach: Option<Peer>) -> Result<(), End> {
+        // Neither is ever closed while the driver lives.
+        let credit = Arc::clone(&self.credits).acquire_owned().await.map_err(|_| End::Gone)?;
+        let from = FromNode { session: self.session, command, result, attach, credit: Some(credit) };
+        self.inbox.send(from).await.map_err(|_| End::Gone)
+    }
+}
+
+/// The next message of a stream.
+pub(super) async fn next(
+    stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
+) -> Result<NodeMessage, End> {
+    match stream.next().await {
+        Some(Ok(message)) => Ok(message),
+        Some(Err(status)) => Err(decode::rewritten(&status).map_or(End::Gone, End::Told)),
+        None => Err(End::Gone),
+    }
+}
+
+pub(super) fn told(no: No) -> End {
+    End::Told(no.into_status())
+}

@@ -1,0 +1,183 @@
+//! The life of one session, from its first message to its last word: hello → both ways at once → end.
+//!
+//! One task a session. It ends when the node goes, when the node makes a mistake, when the driver says so, or with the
+//! server; whatever it was, the driver hears of it last, by the same queue as everything before.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::Stream;
+use tenure_proto::node::v1::{NodeMessage, ServerMessage, node_message::Body};
+use tenure_scheduler::{Command, Hello, NodeName, SessionId};
+use tenure_store::Reader;
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tonic::Status;
+use tracing::Instrument as _;
+
+use super::{
+    FromNode, MOST_OUTBOUND, Peer, Shared,
+    inbound::{End, Inbound, next, told},
+    outbound::Outbound,
+};
+use crate::{
+    handle::SubmitError,
+    metrics::Metrics,
+    rpc::{
+        convert_node::{self, Settings},
+        status::No,
+    },
+};
+
+/// A stream that does not say Hello within this time is ended.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a status may take to reach a wire that is full.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// Wire messages that wait for HTTP/2's window. Few: what waits here can no longer be overtaken.
+pub(crate) const MOST_WIRE: usize = 2;
+
+/// Where a session's messages go.
+pub(crate) type Wire = mpsc::Sender<Result<ServerMessage, Status>>;
+
+/// What all sessions of one server share.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) inbox: mpsc::Sender<FromNode>,
+    pub(crate) reader: Reader,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Begins to cancel when the server ends; the driver then closes the sessions it knows.
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) sessions: Arc<AtomicU64>,
+}
+
+impl Context {
+    /// Starts the task of one stream.
+    pub(crate) fn start(
+        &self,
+        stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin + 'static,
+        wire: Wire,
+    ) {
+        let session = SessionId(self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
+        let span = tracing::info_span!("session", session.id = %session, node.id = tracing::field::Empty);
+        self.tasks.spawn(run(self.clone(), session, stream, wire).instrument(span));
+    }
+}
+
+/// Serves one stream to its end.
+pub(crate) async fn run(
+    context: Context,
+    session: SessionId,
+    mut stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin,
+    wire: Wire,
+) {
+    let end = match hello(&context, session, &mut stream).await {
+        Err(end) => end,
+        Ok(hello) => {
+            let node = hello.node.clone();
+            tracing::Span::current().record("node.id", tracing::field::display(&node));
+            let end = serve(&context, hello, stream, wire.clone()).await;
+            close(&context, node, session).await;
+            end
+        }
+    };
+    match end {
+        End::Gone => tracing::debug!("the session ended"),
+        End::Told(status) => {
+            tracing::info!(reason = status.message(), "the session was ended");
+            // A wire that stays full carries no last word.
+            drop(wire.send_timeout(Err(status), LAST_WORD).await);
+        }
+    }
+}
+
+/// The first message, in time.
+async fn hello(
+    context: &Context,
+    session: SessionId,
+    stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
+) -> Result<Hello, End> {
+    // Cancel-safe: whatever wins, nothing else is read from this stream.
+    let first = tokio::select! {
+        biased;
+        () = context.shutdown.cancelled() => return Err(told(SubmitError::ShuttingDown.into())),
+        first = tokio::time::timeout(HELLO_WITHIN, next(stream)) => first,
+    };
+    let refuse = |no: No| {
+        context.metrics.observe_refusal(no.reason());
+        Err(told(no))
+    };
+    let Ok(first) = first else {
+        return refuse(No::invalid_field("hello", "did not come within 10 s"));
+    };
+    let NodeMessage { seq, seen, body } = first?;
+    if seq != 1 || seen != 0 {
+        return refuse(No::invalid_field("seq", "the first message has seq 1 and seen 0"));
+    }
+    let Some(Body::Hello(hello)) = body else {
+        return refuse(No::invalid_field("hello", "must be the first message of a stream"));
+    };
+    convert_node::hello(session, seq, hello).or_else(refuse)
+}
+
+/// Both ways at once, until one of them or the driver ends it.
+async fn serve(
+    context: &Context,
+    hello: Hello,
+    stream: impl Stream<Item = Result<NodeMessage, Status>> + Unpin,
+    wire: Wire,
+) -> End {
+    let (node, session) = (hello.node.clone(), hello.session);
+    let (own, queue) = mpsc::channel(MOST_OUTBOUND);
+    let shared = Arc::new(Shared::default());
+    let sent = Arc::new(Mutex::default());
+    let peer = Peer { node: node.clone(), queue: own.clone(), shared: Arc::clone(&shared) };
+    let most = context.settings.max_result_bytes;
+    let inbound =
+        Inbound::new(node.clone(), session, context.inbox.clone(), own, Arc::clone(&sent), most);
+    let outbound = Outbound {
+        node,
+        session,
+        queue,
+        inbox: context.inbox.clone(),
+        wire,
+        sent,
+        shared: Arc::clone(&shared),
+        reader: context.reader.clone(),
+        settings: context.settings,
+    };
+    let inbound = async {
+        match inbound.begin(Command::Hello(Box::new(hello)), peer).await {
+            Ok(()) => inbound.run(stream).await,
+            Err(end) => end,
+        }
+    };
+    // Cancel-safe: whatever wins ends the session; what the others had in hand dies with it, as it would with a
+    // broken connection.
+    tokio::select! {
+        biased;
+        () = shared.end.cancelled() => match shared.status.get() {
+            Some(status) => End::Told(status.clone()),
+            None => told(SubmitError::ShuttingDown.into()),
+        },
+        end = outbound.run() => end,
+        end = inbound => end,
+    }
+}
+
+/// The driver hears of the end, after everything else that this node said.
+async fn close(context: &Context, node: NodeName, session: SessionId) {
+    let command = Command::SessionClosed { node, session };
+    let from = FromNode { session, command, result: None, attach: None, credit: None };
+    if context.inbox.send(from).await.is_err() {
+        tracing::debug!("the driver ended before the session did");
+    }
+}
