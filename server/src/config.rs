@@ -17,6 +17,8 @@ use crate::clock;
 mod document;
 mod fleet;
 mod server_file;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use document::nearest;
 pub use document::{LONGEST, Problem};

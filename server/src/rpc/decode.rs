@@ -155,3 +155,59 @@ fn field_of(mut rest: &str) -> (String, String) {
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::StatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn paths_of_fields_are_turned_around() {
+        let cases = [
+            (
+                "JobSpec.kind: EnqueueRequest.job: invalid string value: x",
+                "job.kind",
+                "invalid string value: x",
+            ),
+            ("invalid varint", "request", "invalid varint"),
+            ("A.b: c. d: e", "b", "c. d: e"),
+            ("a.b: c", "request", "a.b: c"),
+            ("", "request", ""),
+        ];
+        for (text, field, problem) in cases {
+            assert_eq!(field_of(text), (field.to_owned(), problem.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_statuses_are_left_alone() {
+        for status in [
+            Status::internal("could not store it"),
+            Status::internal("a text with failed to decode Protobuf message: in it"),
+            Status::invalid_argument("failed to decode Protobuf message: x"),
+            Status::out_of_range("page"),
+            Status::resource_exhausted("QUEUE_FULL"),
+            Status::internal("decoded message length too large"),
+        ] {
+            assert!(rewritten(&status).is_none(), "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_over_the_limit_names_the_limit() {
+        let status =
+            rewritten(&Status::out_of_range("Error, decoded message length too large: found 9")).unwrap();
+        let info = status.get_details_error_info().unwrap();
+        assert_eq!((info.reason.as_str(), &*info.metadata["limit_bytes"]), ("PAYLOAD_TOO_LARGE", "4194304"));
+    }
+
+    #[test]
+    fn paths_are_exactly_those_of_the_descriptors() {
+        let paths = paths(&[tenure_proto::FILE_DESCRIPTOR_SET]).unwrap();
+        assert!(paths.contains("/tenure.v1.JobService/Enqueue"));
+        assert!(paths.contains("/tenure.node.v1.NodeService/Session"));
+        assert!(!paths.contains("tenure.v1.JobService/Enqueue"));
+        assert!(super::paths(&[b"\xff"]).is_err());
+    }
+}

@@ -325,3 +325,6 @@ impl From<SubmitError> for No {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,3 +108,6 @@ fn fingerprint(kind: &KindName, data: &[u8], content_type: &str, key: Option<&De
     bytes.iter_mut().zip(context.finish().as_ref()).for_each(|(to, from)| *to = *from);
     Fingerprint(bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! Both files: what they mean, and that every mistake is told at once with line and key.
+
+use expect_test::{Expect, expect};
+use tenure_scheduler::{DedupePolicy, Fleet, KindName, RetryPolicy, Scope, SlotName};
+
+use super::*;
+
+fn fleet(text: &str) -> Result<Fleet, Vec<Problem>> {
+    parse_fleet(text, &Retention::default())
+}
+
+fn fleet_problems(text: &str, want: Expect) {
+    let problems = fleet(text).unwrap_err();
+    want.assert_eq(&problems.iter().map(|problem| format!("{problem}\n")).collect::<String>());
+}
+
+fn server_problems(text: &str, want: Expect) {
+    want.assert_eq(&Config::parse("server.toml", text).unwrap_err().to_string());
+}
+
+#[test]
+fn a_fleet_file_becomes_slots_and_kinds() {
+    let fleet = fleet(
+        r#"
+        [slots]
+        anthropic = 6
+        browser = "node"
+
+        [kinds."site.qa"]
+        needs = { browser = 1, anthropic = 2 }
+        selector = { os = "linux" }
+        lease = "10m"
+        retry = { intervals = ["10s", "1m"] }
+        permanent_exit_codes = [64, 3, 64]
+        hard_time_limit = "30m"
+        queue_cap = 20
+        stale_after = "4h"
+        dedupe = "live"
+        priority = -7
+        result_ttl = "1d"
+        retention = "2d"
+
+        [kinds.plain]
+        "#,
+    )
+    .unwrap();
+    assert_eq!(fleet.slots[&SlotName::new("anthropic")], Scope::Fleet { capacity: 6 });
+    assert_eq!(fleet.slots[&SlotName::new("browser")], Scope::Node);
+    let qa = &fleet.kinds[&KindName::new("site.qa")];
+    assert_eq!(qa.needs.to_string(), "anthropic:2,browser:1");
+    assert_eq!(qa.lease, Duration::from_secs(600));
+    assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
+    assert_eq!(qa.permanent_exit_codes, [64, 3]);
+    assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
+    assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
+    assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
+}
+
+#[test]
+fn an_empty_fleet_file_is_an_empty_fleet() {
+    assert_eq!(fleet("").unwrap(), Fleet::default());
+}
+
+#[test]
+fn a_kind_without_retention_takes_the_servers() {
+    let hour = Duration::from_secs(3600);
+    let defaults = Retention { final_jobs: hour, results: 2 * hour };
+    let fleet = parse_fleet("[kinds.a]\n[kinds.b]\nretention = \"3d\"\n", &defaults).unwrap();
+    let [a, b] = ["a", "b"].map(|kind| &fleet.kinds[&KindName::new(kind)]);
+    assert_eq!((a.retention, a.result_ttl), (hour, 2 * hour));
+    assert_eq!((b.retention, b.result_ttl), (72 * hour, 2 * hour));
+}
+
+#[test]
+fn growing_retries_take_fractions() {
+    let text = r#"kinds.a.retry = { initial = "2s", factor = 1.5, max = "1m", jitter = 0.25 }"#;
+    let want = RetryPolicy::Exponential {
+        initial: Duration::from_secs(2),
+        factor_permille: 1500,
+        max: Duration::from_secs(60),
+        jitter_permille: 250,
+    };
+    assert_eq!(fleet(text).unwrap().kinds[&KindName::new("a")].retry, want);
+}
+
+#[test]
+fn a_long_first_wait_lifts_the_default_longest() {
+    let parsed = fleet(r#"kinds.a.retry = { initial = "2h" }"#).unwrap();
+    let RetryPolicy::Exponential { initial, max, .. } = parsed.kinds[&KindName::new("a")].retry else {
+        panic!("growing waits were asked for");
+    };
+    assert_eq!((initial, max), (Duration::from_secs(7200), Duration::from_secs(7200)));
+}
+
+#[test]
+fn every_mistake_of_a_fleet_file_is_told_with_line_and_key() {
+    fleet_problems(
+        r#"
+[slots]
+anthropic = -1
+browser = "nodes"
+Shell = 2
+wide = 1.5
+
+[kinds."site.qa"]
+needs = { brwser = 1, anthropic = 0 }
+lease = "9s"
+max_failures = 0
+hard_time_limit = "0s"
+dedupe = "for ever"
+priority = 101
+queue_cap = "many"
+retry = { intervals = [], initial = "1s" }
+permanent_exit_codes = [0, 75, 256]
+leese = "10s"
+soft_time_limit = "1m"
+
+[kinds.b]
+retry = { initial = "2h", max = "1h", factor = 0.5, jitter = 2 }
+selector = { "o s" = "linux", os = 5 }
+stale_after = "soon"
+retention = "4000d"
+needs = { gpu = 1 }
+
+[cron.c]
+kind = "b"
+
+[limits]
+"#,
+        expect![[r#"
+            line 3: slots.anthropic: must be 0 to 1000000
+            line 4: slots.browser: must be a whole number (units of the fleet) or "node" (each node's own)
+            line 5: slots.Shell: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            line 6: slots.wide: must be a whole number, not a float
+            line 9: kinds."site.qa".needs.anthropic: must be 1 to 1000000
+            line 9: kinds."site.qa".needs.brwser: names a slot that is not declared; did you mean "browser"?
+            line 10: kinds."site.qa".lease: must be at least 10s
+            line 11: kinds."site.qa".max_failures: must be 1 to 1000
+            line 12: kinds."site.qa".hard_time_limit: must be at least 1s
+            line 13: kinds."site.qa".dedupe: must be "retained" or "live", not "for ever"
+            line 14: kinds."site.qa".priority: must be -100 to 100
+            line 15: kinds."site.qa".queue_cap: must be a whole number, not a string
+            line 16: kinds."site.qa".retry.initial: cannot stand beside intervals
+            line 16: kinds."site.qa".retry.intervals: must hold 1 to 100 waits
+            line 17: kinds."site.qa".permanent_exit_codes[0]: must be 1 to 255
+            line 17: kinds."site.qa".permanent_exit_codes[1]: 75 always means "try again"
+            line 17: kinds."site.qa".permanent_exit_codes[2]: must be 1 to 255
+            line 18: kinds."site.qa".leese: is unknown; did you mean "lease"?
+            line 19: kinds."site.qa".soft_time_limit: is not supported by this version
+            line 22: kinds.b.retry.factor: must be 1 to 100
+            line 22: kinds.b.retry.max: is shorter than the first wait, 2h
+            line 22: kinds.b.retry.jitter: must be 0 to 1
+            line 23: kinds.b.selector."o s": is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash
+            line 23: kinds.b.selector.os: must be a text, not an integer
+            line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
+            line 25: kinds.b.retention: must be at most 3660 days
+            line 26: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
+            line 28: cron: is not supported by this version
+            line 31: limits: is unknown; known here: slots, kinds
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    let problems = fleet("[slots]\na = \n[kinds\n").unwrap_err();
+    assert!(problems.iter().any(|problem| problem.line == Some(2)), "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.line == Some(3)), "{problems:?}");
+    assert_eq!(fleet("a = 1\na = 2\n").unwrap_err().len(), 1);
+}
+
+#[test]
+fn wrong_shapes_are_told() {
+    fleet_problems(
+        "slots = 5\n[kinds]\na = \"b\"\n[kinds.c]\nneeds = [1]\nretry = \"often\"\n",
+        expect![[r#"
+            line 1: slots: must be a table, not an integer
+            line 3: kinds.a: must be a table, not a string
+            line 5: kinds.c.needs: must be a table, not an array
+            line 6: kinds.c.retry: must be a table, not a string
+        "#]],
+    );
+}
+
+#[test]
+fn random_text_never_panics() {
+    let seed = std::process::id();
+    println!("seed {seed}");
+    let words = [
+        "[", "]", "slots", "kinds", ".", "a", "=", "\"", "{", "}", "1e99", "needs", "\n", "ä", "'", "-",
+        "retry",
+    ];
+    let mut state = u64::from(seed) | 1;
+    for _ in 0..3000 {
+        let text: String = (0..12)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                words[usize::try_from(state % words.len() as u64).unwrap()]
+            })
+            .collect();
+        drop(fleet(&text));
+        drop(Config::parse("server.toml", &text));
+    }
+}
+
+#[test]
+fn a_server_file_names_addresses_limits_and_retention() {
+    let text = r#"
+        [server]
+        listen = "127.0.0.1:0"
+        http = "[::1]:9000"
+        data = "/var/lib/tenure"
+        [limits]
+        max_live_jobs = 20_000
+        max_connections = 64
+        [retention]
+        final_jobs = "30d"
+    "#;
+    let config = Config::parse("server.toml", text).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:0");
+    assert_eq!(config.http.to_string(), "[::1]:9000");
+    assert_eq!(config.data, Path::new("/var/lib/tenure"));
+    assert_eq!(config.limits, Limits { max_live_jobs: 20_000, max_connections: 64 });
+    assert_eq!(config.retention.final_jobs, Duration::from_secs(30 * 86_400));
+    assert_eq!(config.retention.results, Retention::default().results);
+    config.validate().unwrap();
+    assert_eq!(Config::parse("server.toml", "").unwrap(), Config::default());
+}
+
+#[test]
+fn every_mistake_of_a_server_file_is_told_with_file_line_and_key() {
+    server_problems(
+        r#"
+[server]
+listen = "0.0.0.0:7070"
+http = "localhost"
+data = ""
+database_url_file = "/run/secrets/db"
+lisen = 1
+[limits]
+max_live_jobs = 0
+per_producer = { requests = "5/s" }
+[retention]
+results = 7
+[tls]
+cert = "server.pem"
+"#,
+        expect![[r#"
+            server.toml:3: server.listen: 0.0.0.0:7070 is beyond loopback, and this version serves without TLS: everybody who reaches the port could do everything. Use 127.0.0.1:7070 or [::1]:7070; addresses beyond loopback come with TLS in a later version
+            server.toml:4: server.http: must be an address with a port, such as "127.0.0.1:7070", not "localhost"
+            server.toml:5: server.data: must name a directory
+            server.toml:6: server.database_url_file: is not supported by this version
+            server.toml:7: server.lisen: is unknown; did you mean "listen"?
+            server.toml:9: limits.max_live_jobs: must be 1 to 20000000
+            server.toml:10: limits.per_producer: is not supported by this version
+            server.toml:12: retention.results: must be a duration in quotes, such as "90s", not an integer
+            server.toml:13: tls: is not supported by this version"#]],
+    );
+}
+
+#[test]
+fn settings_from_flags_are_checked_alike() {
+    let config = Config {
+        listen: SocketAddr::from(([10, 0, 0, 5], 7070)),
+        http: SocketAddr::from(([10, 0, 0, 5], 7070)),
+        ..Config::default()
+    };
+    let error = config.validate().unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 3, "{error}");
+    assert!(error.contains("settings: server.listen: 10.0.0.5:7070 is beyond loopback"), "{error}");
+    assert!(error.contains("is the same address"), "{error}");
+}
+
+#[test]
+fn a_relative_directory_is_meant_from_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("server.toml");
+    std::fs::write(&path, "[server]\ndata = \"state\"\n").unwrap();
+    assert_eq!(Config::load(&path).unwrap().data, directory.path().join("state"));
+    let missing = Config::load(&directory.path().join("missing.toml")).unwrap_err();
+    assert!(missing.to_string().starts_with("cannot read "), "{missing}");
+}
