@@ -204,9 +204,9 @@ impl NodeFile {
         if self.kinds.len() > MOST_KINDS {
             found.add(&["kinds"], &format!("names {} kinds; at most {MOST_KINDS} are possible", self.kinds.len()));
         }
-        let must_name_user = root && !self.allow_root;
+        let identity = kinds::Identity { root, must_name_user: root && !self.allow_root };
         let checked = self.kinds.into_iter().filter_map(|(kind, file)| {
-            let checked = file.check(&kind, &base, must_name_user, &mut found)?;
+            let checked = file.check(&kind, &base, identity, &mut found)?;
             Some((kind, checked))
         });
         let kinds = checked.collect();
@@ -437,6 +437,8 @@ shell = "1 per 2s"
         assert!(check(text, false).is_ok());
         assert!(check(text, true).unwrap_err().contains(":3: kinds.x.user is missing"));
         assert!(check(&format!("allow_root = true\n{text}"), true).is_ok());
+        let other = text.replace("command", "user = 4242\ncommand");
+        assert!(check(&other, false).unwrap_err().contains(":4: kinds.x.user is another user"));
         let text = text.replace("command", "user = \"root\"\ncommand");
         assert_eq!(check(&text, true).unwrap().kinds["x"].user.as_ref().unwrap().uid, 0);
     }

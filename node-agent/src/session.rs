@@ -6,40 +6,39 @@
 //! Invariants: a Hello is composed only after the reader of the previous stream has ended; `seen` names only what was
 //! applied; whatever the stream does, this side goes on.
 
+mod apply;
 mod backoff;
 mod link;
 mod local;
+mod parts;
 mod wire;
 
-use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::SESSION_PROTOCOL;
 use tenure_proto::node::v1::node_service_client::NodeServiceClient;
-use tenure_proto::node::v1::{Hello, NodeMessage, ServerMessage, Welcome, node_message, server_message::Body};
-use tokio::sync::{mpsc, watch};
+use tenure_proto::node::v1::{Hello, NodeMessage, ServerMessage, node_message, server_message::Body};
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::Status as Refusal;
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Channel, Endpoint};
 use tonic_types::StatusExt as _;
 
 use self::backoff::Backoff;
 use self::link::{Link, OUTBOUND};
 use self::local::{Input, Local};
-use crate::clock::{Clock, Mono};
-use crate::holdings::{Holdings, StopReason, Violation};
-use crate::host::Host;
-use crate::pressure;
-use crate::runner::{self, Runner};
-use crate::spool::Spool;
-use crate::state_dir::{self, StateDir};
+use crate::clock::Mono;
+use crate::holdings::{Phase, StopReason, Violation};
+use crate::state_dir::StateDir;
 
-/// A connection that takes longer is no connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub use self::parts::{Error, Options, Parts, Status};
+
+/// A connection that takes longer is no connection. While leases are held it is shorter: the cap of a reconnect holds
+/// for the attempt too, but not below the second.
+const CONNECT_TIMEOUT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(500));
 /// A server that has not answered a Hello by then is asked again. A takeover may take some seconds.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(15);
 /// Between two HTTP/2 pings; without an answer to one for the second, the connection is gone.
@@ -53,61 +52,6 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// At the agent's end, the removal of directories may take this long.
 const TIDYING: Duration = Duration::from_secs(10);
 
-/// What a session says about its node.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The node's name.
-    pub name: String,
-    /// The server.
-    pub server: Uri,
-    /// Capacity by slot.
-    pub slots: BTreeMap<String, u32>,
-    /// Routing labels.
-    pub labels: BTreeMap<String, String>,
-    /// The kinds that run here.
-    pub kinds: Vec<String>,
-    /// Unaccepted grants that the node takes at once.
-    pub credits: u32,
-    /// What the host offers.
-    pub host: Host,
-    /// The clock of all deadlines.
-    pub clock: Clock,
-    /// How long running jobs may go on when the agent stops.
-    pub drain_deadline: Duration,
-    /// The longest grace of any kind.
-    pub longest_grace: Duration,
-}
-
-/// What a session works with.
-#[derive(Debug)]
-pub struct Parts {
-    /// The state directory.
-    pub state: StateDir,
-    /// What is held, leftovers of an earlier agent included.
-    pub holdings: Holdings,
-    /// What runs.
-    pub runner: Runner,
-    /// What waits for an answer.
-    pub spool: Arc<Spool>,
-    /// How the host feels.
-    pub pressure: pressure::Handle,
-    /// Ends the agent at once.
-    pub at_once: CancellationToken,
-    /// Where it is published how things are.
-    pub status: watch::Sender<Status>,
-}
-
-/// How the agent is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Whether a server has said Welcome on the present stream.
-    pub connected: bool,
-    /// Leases whose tree is not gone, or that may still start.
-    pub live: usize,
-    /// Whether the agent is ending.
-    pub draining: bool,
-}
-
 /// The component.
 #[derive(Debug)]
 pub struct Session {
@@ -118,24 +62,6 @@ pub struct Session {
     heartbeat: Duration,
     /// Hellos of this incarnation.
     stream: u64,
-}
-
-/// Why the session, and with it the agent, cannot go on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// What runs cannot be followed any more.
-    #[error("the runner failed")]
-    Runner(#[source] runner::Error),
-    /// The identity cannot be kept.
-    #[error("the state directory failed")]
-    State(#[source] state_dir::Error),
-    /// The agent has ended, and trees live on.
-    #[error("these attempts could not be killed in time, by token: {tokens:?}")]
-    LeftRunning {
-        /// Their tokens.
-        tokens: Vec<u64>,
-    },
 }
 
 /// Why a stream is over.
@@ -249,8 +175,9 @@ impl Session {
     }
 
     async fn connect(&mut self) -> Result<Channel, Over> {
+        let within = self.local.holdings.reconnect_within().unwrap_or(CONNECT_TIMEOUT.0);
         let endpoint = Endpoint::from(self.options.server.clone())
-            .connect_timeout(CONNECT_TIMEOUT)
+            .connect_timeout(within.clamp(CONNECT_TIMEOUT.1, CONNECT_TIMEOUT.0))
             .tcp_nodelay(true)
             .tcp_keepalive(Some(PING.0))
             .http2_keep_alive_interval(PING.0)
@@ -314,26 +241,6 @@ impl Session {
         }
     }
 
-    fn welcome(&mut self, welcome: &Welcome) -> Result<(), Over> {
-        let now = self.options.clock.now();
-        let renewed = wire::renewals(&welcome.renewed);
-        let holdings = &mut self.local.holdings;
-        holdings.welcomed(now, welcome.epoch, welcome.anchor_seq, &renewed).map_err(Over::Broken)?;
-        self.set_heartbeat(wire::length(welcome.heartbeat_interval));
-        self.backoff.set_bounds(wire::length(welcome.reconnect_min), wire::length(welcome.reconnect_max));
-        if welcome.max_result_bytes > 0 {
-            self.local.runner.limit_results(welcome.max_result_bytes);
-        }
-        for warning in &welcome.warnings {
-            tracing::warn!(name = warning, "the fleet does not declare this name of the node file");
-        }
-        self.keep_epoch();
-        self.local.settle();
-        self.local.status.send_if_modified(|status| !std::mem::replace(&mut status.connected, true));
-        tracing::info!(epoch = welcome.epoch, node.id = self.options.name, "the server said Welcome");
-        Ok(())
-    }
-
     /// Reads, says, beats, until the stream or the agent is over.
     async fn serve(&mut self, mut link: Link) -> Over {
         let clock = self.options.clock;
@@ -378,54 +285,6 @@ impl Session {
         }
     }
 
-    fn apply(&mut self, message: ServerMessage) -> Result<(), Over> {
-        let now = self.options.clock.now();
-        let holdings = &mut self.local.holdings;
-        holdings.receive(message.seq).map_err(Over::Broken)?;
-        match message.body {
-            Some(Body::Welcome(_)) => return Err(Over::WelcomedTwice),
-            Some(Body::Grants(grants)) => {
-                for grant in grants.grants {
-                    let terms = wire::terms(&grant).map_err(Over::Senseless)?;
-                    self.local.granted(grants.anchor_seq, &terms, grant).map_err(Over::Broken)?;
-                }
-                self.keep_epoch();
-            }
-            Some(Body::Renewed(renewed)) => {
-                let leases = wire::renewals(&renewed.leases);
-                holdings.renewed(now, renewed.anchor_seq, &leases).map_err(Over::Broken)?;
-            }
-            Some(Body::Revoke(revoke)) => {
-                for lease in &revoke.leases {
-                    holdings.revoked(crate::holdings::FencingToken(lease.token), wire::stop_reason(lease.reason()));
-                }
-            }
-            Some(Body::Stored(stored)) => {
-                for answer in &stored.answers {
-                    if let Some((token, end, verdict)) = wire::answer(answer) {
-                        if !answer.cause.is_empty() {
-                            tracing::warn!(lease.token = token.0, reason = answer.cause, "a report came too late");
-                        }
-                        holdings.answered(token, end, verdict);
-                    }
-                }
-            }
-            Some(Body::Drain(drain)) => {
-                holdings.drain(now, now + wire::length(drain.deadline).unwrap_or_default(), false);
-            }
-            Some(Body::Configure(configure)) => {
-                self.set_heartbeat(wire::length(configure.heartbeat_interval));
-                if configure.credits_ceiling > 0 {
-                    self.options.credits = self.options.credits.min(configure.credits_ceiling);
-                }
-            }
-            // A noun of a newer server.
-            None => tracing::debug!(seq = message.seq, "an unknown message of the server is passed over"),
-        }
-        self.local.settle();
-        Ok(())
-    }
-
     /// Waits before the next connection.
     async fn pause(&mut self) -> Result<(), Over> {
         let within = self.local.holdings.reconnect_within();
@@ -453,7 +312,7 @@ impl Session {
 
     fn only_unkillable(&self) -> bool {
         let held = self.local.holdings.heartbeat(self.options.clock.now());
-        held.iter().all(|listed| matches!(listed.phase, crate::holdings::Phase::Unkillable { .. }))
+        held.iter().all(|listed| matches!(listed.phase, Phase::Unkillable { .. }))
     }
 
     /// Waits for something of the stream while this side goes on. Stopped, if the agent ends first.
@@ -472,18 +331,6 @@ impl Session {
         }
     }
 
-    fn set_heartbeat(&mut self, interval: Option<Duration>) {
-        if let Some(interval) = interval {
-            self.heartbeat = interval.clamp(HEARTBEAT.0, HEARTBEAT.1);
-        }
-    }
-
-    /// Keeps the highest epoch on the disk. It changes with a takeover only, so the write may block for a moment.
-    fn keep_epoch(&mut self) {
-        if let Err(error) = self.state.raise_epoch(self.local.holdings.max_epoch_seen()) {
-            tracing::error!(error = %crate::Chain(&error), "the highest epoch is kept in memory only");
-        }
-    }
 }
 
 fn ended(refusal: Refusal) -> Over {

@@ -66,6 +66,15 @@ pub struct Advertised {
     pub missing: Vec<(String, String)>,
 }
 
+/// Who this agent is, as far as the users of kinds depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
+    /// It can become any user.
+    pub(super) root: bool,
+    /// Every kind has to name its user.
+    pub(super) must_name_user: bool,
+}
+
 /// The table as it is written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +118,7 @@ impl KindFile {
         self,
         kind: &str,
         base: &Path,
-        must_name_user: bool,
+        identity: Identity,
         found: &mut Findings<'_>,
     ) -> Option<Kind> {
         let before = found.violations.len();
@@ -133,7 +142,7 @@ impl KindFile {
         if grace > LONGEST_GRACE {
             found.add(&["kinds", kind, "grace"], "must be at most 10 min");
         }
-        let user = check_user(kind, self.user.as_ref(), must_name_user, found);
+        let user = check_user(kind, self.user.as_ref(), identity, found);
         if found.violations.len() > before {
             return None;
         }
@@ -206,13 +215,13 @@ fn check_variable(kind: &str, table: &str, name: &str, found: &mut Findings<'_>)
 fn check_user(
     kind: &str,
     user: Option<&User>,
-    must_name_user: bool,
+    identity: Identity,
     found: &mut Findings<'_>,
 ) -> Option<Account> {
     let wanted = match user {
         Some(User::Number(uid)) => uid.to_string(),
         Some(User::Name(name)) => name.clone(),
-        None if must_name_user => {
+        None if identity.must_name_user => {
             let advice = "is missing: this agent is root, so name the user that runs it, or set allow_root = true";
             found.add(&["kinds", kind, "user"], advice);
             return None;
@@ -220,8 +229,12 @@ fn check_user(
         None => return None,
     };
     let account = users::lookup(&wanted);
-    if account.is_none() {
-        found.add(&["kinds", kind, "user"], &format!("there is no user \"{wanted}\" on this host"));
+    match &account {
+        None => found.add(&["kinds", kind, "user"], &format!("there is no user \"{wanted}\" on this host")),
+        Some(account) if !identity.root && account.uid != users::own().uid => {
+            found.add(&["kinds", kind, "user"], "is another user than the agent's, and only root can become another");
+        }
+        Some(_) => {}
     }
     account
 }

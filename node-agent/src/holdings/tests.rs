@@ -289,8 +289,8 @@ fn a_grant_is_given_back_with_what_was_read() {
             2006 > returned 6 slots 1/1
             2007 abandon 1
             2007 > returned 1 cancelled 0/0
-            2008 prepare 7
-            2010 > returned 8 not_reaped 0/0
+            2008 > returned 7 uid_procs 600/550
+            2010 prepare 8
             2012 > returned 9 spool_full 0/0
             11001 > returned 10 stale_grant 10.001/10
         "#]],

@@ -94,6 +94,8 @@ impl Attempt {
         }
         let spec = self.spec(&grant, &kind, &account);
         match Shim::start(&self.shared.options.shim, spec).await {
+            // Told to stop meanwhile: dropped before its start, the shim leaves, and nothing has run.
+            Ok(_) if self.orders.borrow().stop.is_some() => self.give_up("draining").await,
             Ok(shim) => self.watch(shim, kind.grace, &memo).await,
             Err(error) => {
                 let error = crate::Chain(&error).to_string();

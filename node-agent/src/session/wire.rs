@@ -89,7 +89,7 @@ pub(super) fn pressure(reading: &Reading, now: Mono, spool: Option<SpoolFull>, c
     let closed = reading.closed.iter().map(|closed| wire::ClosedGroup {
         refuse: closed.group.to_string(),
         rule: closed.rule.clone(),
-        signal: format!("{:?}", closed.signal),
+        signal: closed.signal.to_string(),
         observed: closed.observed,
         threshold: closed.threshold,
         closed_for: duration(now.since(closed.since)),
