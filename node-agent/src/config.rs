@@ -151,8 +151,8 @@ impl NodeFile {
     /// # Errors
     /// If it cannot be read or parsed.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         Self::parse(&text, path)
     }
 
@@ -189,7 +189,8 @@ impl NodeFile {
             found.add(&["name"], &not_a_name(&name));
         }
         let server = overrides.server.or(self.server).unwrap_or_else(|| {
-            found.add(&["server"], "is missing: give the server's address, such as \"http://127.0.0.1:7070\"");
+            found
+                .add(&["server"], "is missing: give the server's address, such as \"http://127.0.0.1:7070\"");
             String::new()
         });
         let server = if server.is_empty() { None } else { check_server(&server, &mut found) };
@@ -202,7 +203,10 @@ impl NodeFile {
         check_names(&self.slots, &self.labels, &mut found);
         let starts = check_starts(self.starts, &self.slots, &mut found);
         if self.kinds.len() > MOST_KINDS {
-            found.add(&["kinds"], &format!("names {} kinds; at most {MOST_KINDS} are possible", self.kinds.len()));
+            found.add(
+                &["kinds"],
+                &format!("names {} kinds; at most {MOST_KINDS} are possible", self.kinds.len()),
+            );
         }
         let identity = kinds::Identity { root, must_name_user: root && !self.allow_root };
         let checked = self.kinds.into_iter().filter_map(|(kind, file)| {
@@ -263,7 +267,8 @@ fn join(violations: &[Violation]) -> String {
 }
 
 fn is_name(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
     (1..=63).contains(&text.len()) && text.bytes().all(allowed)
 }
 
@@ -280,9 +285,13 @@ fn check_server(text: &str, found: &mut Findings<'_>) -> Option<Uri> {
         }
     };
     let host = uri.host().unwrap_or("").trim_matches(['[', ']']);
-    let loopback = host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+    let loopback =
+        host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
     if !loopback {
-        found.add(&["server"], &format!("\"{text}\" is not on this machine: only loopback addresses are accepted"));
+        found.add(
+            &["server"],
+            &format!("\"{text}\" is not on this machine: only loopback addresses are accepted"),
+        );
         return None;
     }
     Some(uri)
@@ -302,7 +311,10 @@ fn check_names(slots: &BTreeMap<String, u32>, labels: &BTreeMap<String, String>,
             found.add(&["labels", label], &not_a_name(label));
         }
         if value.len() > LONGEST_LABEL || value.chars().any(char::is_control) {
-            found.add(&["labels", label], &format!("must be at most {LONGEST_LABEL} bytes without control characters"));
+            found.add(
+                &["labels", label],
+                &format!("must be at most {LONGEST_LABEL} bytes without control characters"),
+            );
         }
     }
 }
@@ -320,7 +332,8 @@ fn check_starts(
 
 /// `$XDG_STATE_HOME/tenure/agent-NAME`.
 fn default_data(name: &str) -> Option<PathBuf> {
-    let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute =
+        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(state.join("tenure").join(format!("agent-{name}")))
 }
@@ -362,7 +375,8 @@ sample = "1s"
 "#;
 
     fn check(text: &str, root: bool) -> Result<Config, String> {
-        let file = NodeFile::parse(text, Path::new("/etc/tenure/node.toml")).map_err(|error| error.to_string())?;
+        let file =
+            NodeFile::parse(text, Path::new("/etc/tenure/node.toml")).map_err(|error| error.to_string())?;
         file.validate_as(Overrides::default(), root).map_err(|error| error.to_string())
     }
 
@@ -383,7 +397,8 @@ sample = "1s"
     fn a_key_that_does_not_exist_is_named_with_its_line() {
         let error = check("name = \"a\"\nslot = 3\n", false).unwrap_err();
         assert!(error.starts_with("/etc/tenure/node.toml:2: unknown field `slot`"), "{error}");
-        let error = check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { memory = \"1GiB\" }\n", false);
+        let error =
+            check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { memory = \"1GiB\" }\n", false);
         let error = error.unwrap_err();
         assert!(error.contains(":4: unknown field `memory`"), "{error}");
         let error = check("[slots]\nbrowser = -1\n", false).unwrap_err();

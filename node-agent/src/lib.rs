@@ -138,10 +138,15 @@ impl Agent {
     ///
     /// # Errors
     /// If the state directory is taken or unusable, or the rules on pressure are wrong.
-    pub async fn start(config: Config, options: Options, shutdown: CancellationToken) -> Result<Running, Error> {
+    pub async fn start(
+        config: Config,
+        options: Options,
+        shutdown: CancellationToken,
+    ) -> Result<Running, Error> {
         let exe = options.exe.map_or_else(std::env::current_exe, Ok).map_err(Error::Exe)?;
         let own = config::own_account().uid;
-        let users: Vec<u32> = config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
+        let users: Vec<u32> =
+            config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
         let shared = users.iter().any(|&uid| uid != own);
         let machine = host::read(std::path::Path::new("/"));
         let state = StateDir::open(&config.data, &machine.machine_id, shared).map_err(Error::State)?;
@@ -162,8 +167,11 @@ impl Agent {
             programs: advertised.programs.clone(),
         };
         let (runner, inherited) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
-        let graces: BTreeMap<_, _> =
-            advertised.programs.keys().filter_map(|name| Some((name.clone(), config.kinds.get(name)?.grace))).collect();
+        let graces: BTreeMap<_, _> = advertised
+            .programs
+            .keys()
+            .filter_map(|name| Some((name.clone(), config.kinds.get(name)?.grace)))
+            .collect();
         let longest_grace = graces.values().max().copied().unwrap_or_default();
         let held = holdings::Options { slots: config.slots.clone(), kinds: graces, starts: config.starts };
         let mut holdings = Holdings::new(held, spool.unstored(), state.max_epoch_seen());

@@ -64,9 +64,20 @@ pub struct Session {
     stream: u64,
 }
 
-/// Why a stream is over.
-#[derive(Debug, thiserror::Error)]
+/// Why a phase is over before its time.
+#[derive(Debug)]
 enum Over {
+    /// The agent ends.
+    Stopped,
+    /// The agent cannot go on.
+    Failed(Error),
+    /// The stream is lost; another one will do.
+    Lost(Lost),
+}
+
+/// Why a stream is lost.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
     #[error("the server cannot be reached")]
     Unreachable(#[source] tonic::transport::Error),
     #[error("the server did not answer in time")]
@@ -81,10 +92,6 @@ enum Over {
     Senseless(#[source] wire::Senseless),
     #[error("the server said Welcome twice")]
     WelcomedTwice,
-    #[error("the agent ends")]
-    Stopped,
-    #[error("the agent failed")]
-    Failed(#[source] Error),
 }
 
 enum Served {
@@ -129,21 +136,20 @@ impl Session {
             self.local.holdings.disconnected();
             self.local.status.send_if_modified(|status| std::mem::take(&mut status.connected));
             self.backoff.session_ended(welcomed, self.options.clock.now());
-            let pause = match over {
-                Over::Stopped => break,
-                Over::Failed(error) => return Err(error),
-                Over::Ended(refusal) if welcomed.is_none() && reason(&refusal) == "SUPERSEDED_SESSION" => {
+            let again = match over {
+                Over::Lost(lost) if welcomed.is_none() && lost.is_refusal("SUPERSEDED_SESSION") => {
                     self.yield_instance().await
                 }
-                over => {
-                    tracing::warn!(error = %crate::Chain(&over), "the session is over");
+                Over::Lost(lost) => {
+                    tracing::warn!(error = %crate::Chain(&lost), "the session is over");
                     self.pause().await
                 }
+                over @ (Over::Stopped | Over::Failed(_)) => Err(over),
             };
-            match pause {
-                Err(Over::Stopped) => break,
+            match again {
+                Ok(()) | Err(Over::Lost(_)) => {}
                 Err(Over::Failed(error)) => return Err(error),
-                Ok(()) | Err(_) => {}
+                Err(Over::Stopped) => break,
             }
         }
         let ended = self.local.may_end().unwrap_or(Ok(()));
@@ -184,7 +190,7 @@ impl Session {
             .keep_alive_timeout(PING.1)
             .keep_alive_while_idle(true);
         let connecting = async move { endpoint.connect().await };
-        self.meanwhile(connecting).await?.map_err(Over::Unreachable)
+        Ok(self.meanwhile(connecting).await?.map_err(Lost::Unreachable)?)
     }
 
     /// Says Hello and waits for Welcome. What comes before it is dropped, as it was decided without this Hello.
@@ -200,17 +206,17 @@ impl Session {
             client.session(ReceiverStream::new(queue)).await
         };
         let opened = self.meanwhile(tokio::time::timeout(WELCOME_TIMEOUT, opening)).await?;
-        let mut inbound = opened.map_err(|_| Over::Silent)?.map_err(ended)?.into_inner();
+        let mut inbound = opened.map_err(|_| Lost::Silent)?.map_err(Lost::from)?.into_inner();
         let welcome = async {
             loop {
-                let message = inbound.message().await.map_err(ended)?.ok_or(Over::Closed)?;
+                let message = inbound.message().await?.ok_or(Lost::Closed)?;
                 if let Some(Body::Welcome(welcome)) = message.body {
-                    return Ok((message.seq, welcome));
+                    return Ok::<_, Lost>((message.seq, welcome));
                 }
             }
         };
         let welcome = self.meanwhile(tokio::time::timeout(WELCOME_TIMEOUT, welcome)).await?;
-        let (seq, welcome) = welcome.map_err(|_| Over::Silent)??;
+        let (seq, welcome) = welcome.map_err(|_| Lost::Silent)??;
         self.local.holdings.receive_first(seq);
         self.welcome(&welcome)?;
         Ok(Link::new(outbound, inbound, told_generation))
@@ -265,9 +271,9 @@ impl Session {
                 () = clock.sleep_until(beat_at) => Served::Beat,
             };
             let applied = match served {
-                Served::Server(Ok(Some(message))) => self.apply(message),
-                Served::Server(Ok(None)) => Err(Over::Closed),
-                Served::Server(Err(refusal)) => Err(ended(refusal)),
+                Served::Server(Ok(Some(message))) => self.apply(message).map_err(Over::Lost),
+                Served::Server(Ok(None)) => Err(Lost::Closed.into()),
+                Served::Server(Err(refusal)) => Err(Lost::from(refusal).into()),
                 Served::Local(input) => {
                     link.draining_due |= matches!(input, Input::Drain | Input::AtOnce);
                     self.local.apply(input).map_err(Over::Failed)
@@ -295,7 +301,9 @@ impl Session {
 
     /// Another agent has our instance and is newer: stops all that is held, and becomes another instance.
     async fn yield_instance(&mut self) -> Result<(), Over> {
-        tracing::error!("another agent uses this node's instance; everything is stopped, and a new instance made");
+        tracing::error!(
+            "another agent uses this node's instance; everything is stopped, and a new instance made"
+        );
         self.local.holdings.stop_all(StopReason::Superseded, true);
         self.local.settle();
         while self.local.holdings.live() > 0 && !self.only_unkillable() {
@@ -330,14 +338,30 @@ impl Session {
             self.local.apply(input).map_err(Over::Failed)?;
         }
     }
-
 }
 
-fn ended(refusal: Refusal) -> Over {
-    Over::Ended(Box::new(refusal))
+impl Lost {
+    /// Whether the server ended the stream for this reason.
+    fn is_refusal(&self, reason: &str) -> bool {
+        matches!(self, Self::Ended(refusal)
+            if refusal.get_details_error_info().is_some_and(|info| info.reason == reason))
+    }
 }
 
-/// The reason in the details of an error; empty if it has none.
-fn reason(refusal: &Refusal) -> String {
-    refusal.get_details_error_info().map(|info| info.reason).unwrap_or_default()
+impl From<Lost> for Over {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+impl From<Violation> for Lost {
+    fn from(violation: Violation) -> Self {
+        Self::Broken(violation)
+    }
+}
+
+impl From<Refusal> for Lost {
+    fn from(refusal: Refusal) -> Self {
+        Self::Ended(Box::new(refusal))
+    }
 }

@@ -177,7 +177,8 @@ impl Spool {
         let stored = if self.state().used.saturating_add(size) > self.options.max_bytes {
             Err(io::Error::from(io::ErrorKind::QuotaExceeded))
         } else {
-            store(&self.options.dir, &path, &bytes).or_else(|error| self.store_on_reserve(error, &path, &bytes))
+            store(&self.options.dir, &path, &bytes)
+                .or_else(|error| self.store_on_reserve(error, &path, &bytes))
         };
         let mut state = self.state();
         match stored {

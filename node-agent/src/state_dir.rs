@@ -94,7 +94,9 @@ impl StateDir {
             max_epoch_seen: 0,
         };
         let mut identity = match read(&path)? {
-            Some(found) if found.version != VERSION => return Err(Error::Version { path, found: found.version }),
+            Some(found) if found.version != VERSION => {
+                return Err(Error::Version { path, found: found.version });
+            }
             Some(found) if found.is_of(machine_id, &place) => found,
             Some(copied) => {
                 tracing::warn!(path = %root.display(), "the state directory is a copy; it gets an instance of its own");
@@ -244,7 +246,10 @@ mod tests {
         first.raise_epoch(3).unwrap();
         drop(first);
         let second = StateDir::open(&root, "m1", false).unwrap();
-        assert_eq!((second.instance(), second.incarnation(), second.max_epoch_seen()), (instance.as_str(), 2, 7));
+        assert_eq!(
+            (second.instance(), second.incarnation(), second.max_epoch_seen()),
+            (instance.as_str(), 2, 7)
+        );
         assert!(second.spool().is_dir() && second.attempts().is_dir());
     }
 

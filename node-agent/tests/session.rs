@@ -1,4 +1,5 @@
 //! The agent against a scripted server: a real socket, real processes, a real state directory.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 #[path = "session/fake.rs"]
 mod fake;
@@ -11,8 +12,8 @@ use fake::{Fake, grant, seconds, span, within};
 use tenure_node_agent::config::{NodeFile, Overrides};
 use tenure_node_agent::{Agent, Error, Options, Running, Stop, state_dir};
 use tenure_proto::node::v1::{
-    Drain, Grant, LeasePhase, ReportKind, Revoke, RevokeReason, RevokedLease, Stored, StoredAnswer, StoredVerdict,
-    server_message::Body,
+    Drain, Grant, LeasePhase, ReportKind, Revoke, RevokeReason, RevokedLease, Stored, StoredAnswer,
+    StoredVerdict, server_message::Body,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -98,7 +99,8 @@ impl Node {
 
     fn entries(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.home.path().join("state").join(name)).unwrap();
-        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -313,7 +315,11 @@ async fn an_agent_stopped_at_once_returns_what_ran() {
     let words = stream.until_closed().await;
     assert_eq!(words, ["draining", "returned draining started=true"]);
     within(node.running.stopped()).await.unwrap();
-    assert_eq!(fs::read_dir(node.home.path().join("state/spool")).unwrap().count(), 1, "only `broken` is left");
+    assert_eq!(
+        fs::read_dir(node.home.path().join("state/spool")).unwrap().count(),
+        1,
+        "only `broken` is left"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -350,7 +356,8 @@ async fn a_restarted_agent_kills_what_it_finds_and_reports_it_lost() {
         }
     };
     assert_eq!((&second.instance, second.incarnation), (&first.instance, 2));
-    let known = second.held.iter().map(|lease| lease.token).chain(second.unstored.iter().map(|end| end.token));
+    let known =
+        second.held.iter().map(|lease| lease.token).chain(second.unstored.iter().map(|end| end.token));
     assert_eq!(known.collect::<Vec<_>>(), [token(1)]);
     stream.welcome(&second).await;
     assert_eq!(stream.until(token(1), "reaped").await, ["finished lost lost", "reaped"]);

@@ -192,7 +192,11 @@ impl Kind {
         if name.contains('/') {
             let program = self.workdir.as_deref().unwrap_or(&self.base).join(name);
             let program = std::path::absolute(&program).unwrap_or(program);
-            return if is_program(&program) { Ok(program) } else { Err(format!("there is no program {name}")) };
+            return if is_program(&program) {
+                Ok(program)
+            } else {
+                Err(format!("there is no program {name}"))
+            };
         }
         let absolute = self.path().split(':').map(Path::new).filter(|directory| directory.is_absolute());
         let found = absolute.map(|directory| directory.join(name)).find(|program| is_program(program));
@@ -222,7 +226,8 @@ fn check_user(
         Some(User::Number(uid)) => uid.to_string(),
         Some(User::Name(name)) => name.clone(),
         None if identity.must_name_user => {
-            let advice = "is missing: this agent is root, so name the user that runs it, or set allow_root = true";
+            let advice =
+                "is missing: this agent is root, so name the user that runs it, or set allow_root = true";
             found.add(&["kinds", kind, "user"], advice);
             return None;
         }
@@ -232,7 +237,10 @@ fn check_user(
     match &account {
         None => found.add(&["kinds", kind, "user"], &format!("there is no user \"{wanted}\" on this host")),
         Some(account) if !identity.root && account.uid != users::own().uid => {
-            found.add(&["kinds", kind, "user"], "is another user than the agent's, and only root can become another");
+            found.add(
+                &["kinds", kind, "user"],
+                "is another user than the agent's, and only root can become another",
+            );
         }
         Some(_) => {}
     }

@@ -30,12 +30,16 @@ impl<'de> Deserialize<'de> for Rate {
             let per = humantime::parse_duration(per.trim()).ok().filter(|per| !per.is_zero())?;
             Some(StartRate { count, per })
         });
-        parsed.map(Self).ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"a rate such as \"1 per 2s\""))
+        parsed
+            .map(Self)
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"a rate such as \"1 per 2s\""))
     }
 }
 
 /// A length of time, such as `"10s"`.
-pub(super) fn optional_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn optional_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     let wrong = |_| D::Error::invalid_value(Unexpected::Str(&text), &"a length of time such as \"10s\"");
     humantime::parse_duration(&text).map(Some).map_err(wrong)

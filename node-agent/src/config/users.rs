@@ -35,8 +35,13 @@ pub(super) fn lookup(user: &str) -> Option<Account> {
 pub fn own() -> Account {
     let uid = rustix::process::geteuid().as_raw();
     let home = PathBuf::from("/");
-    let unknown =
-        Account { name: uid.to_string(), uid, gid: rustix::process::getegid().as_raw(), groups: Vec::new(), home };
+    let unknown = Account {
+        name: uid.to_string(),
+        uid,
+        gid: rustix::process::getegid().as_raw(),
+        groups: Vec::new(),
+        home,
+    };
     lookup(&uid.to_string()).unwrap_or(unknown)
 }
 
@@ -52,7 +57,13 @@ fn find(user: &str, passwd: &str, group: &str) -> Option<Account> {
     });
     let Some(mut account) = entry else {
         let uid = number?;
-        return Some(Account { name: user.to_owned(), uid, gid: uid, groups: Vec::new(), home: PathBuf::from("/") });
+        return Some(Account {
+            name: user.to_owned(),
+            uid,
+            gid: uid,
+            groups: Vec::new(),
+            home: PathBuf::from("/"),
+        });
     };
     let groups = group.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();

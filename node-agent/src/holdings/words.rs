@@ -10,7 +10,7 @@ use crate::clock::Mono;
 /// What the caller has to do now, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Write the directory and the payload of this grant; then say [`Holdings::prepared`].
+    /// Write the directory and the payload of this grant; then say [`super::Holdings::prepared`].
     Prepare {
         /// Which lease.
         token: FencingToken,

@@ -60,7 +60,11 @@ pub(super) async fn begin(
             inherited.push(Inherited { token, job: leftover.job, slots });
         }
         if let leftovers::Found::Ended(record) = leftover.found {
-            tracing::info!(lease.token = token.0, cause = record.cause.as_str(), "an attempt ended without its agent");
+            tracing::info!(
+                lease.token = token.0,
+                cause = record.cause.as_str(),
+                "an attempt ended without its agent"
+            );
             if outcome::end_of(&record, None) == End::Finished {
                 write(shared, finished(&one, *record, shared.max_result()).await).await;
             }
@@ -68,7 +72,10 @@ pub(super) async fn begin(
         left.insert(token, one);
     }
     if !inherited.is_empty() {
-        tracing::warn!(trees = inherited.len(), "an earlier agent left attempts; what lives of them is being killed");
+        tracing::warn!(
+            trees = inherited.len(),
+            "an earlier agent left attempts; what lives of them is being killed"
+        );
     }
     let shared = Arc::clone(shared);
     tasks.spawn(async move {

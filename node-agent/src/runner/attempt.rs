@@ -107,7 +107,8 @@ impl Attempt {
 
     /// Waits for the order to start. False: it is never to start, or nobody gives orders any more.
     async fn may_start(&mut self) -> bool {
-        let decided = self.orders.wait_for(|orders| orders.start || orders.abandon || orders.stop.is_some()).await;
+        let decided =
+            self.orders.wait_for(|orders| orders.start || orders.abandon || orders.stop.is_some()).await;
         decided.is_ok_and(|orders| orders.start && !orders.abandon && orders.stop.is_none())
     }
 
@@ -162,10 +163,12 @@ impl Attempt {
                 Input::Shim(Some(shim::Event::Started { .. })) => {
                     self.shared.tell(Event::Started { token: self.token }).await;
                 }
-                Input::Shim(Some(shim::Event::Ended(record))) => match outcome::end_of(&record, self.reason()) {
-                    End::Returned => returning = Some(record),
-                    End::Finished => self.finish(*record, memo).await,
-                },
+                Input::Shim(Some(shim::Event::Ended(record))) => {
+                    match outcome::end_of(&record, self.reason()) {
+                        End::Returned => returning = Some(record),
+                        End::Finished => self.finish(*record, memo).await,
+                    }
+                }
                 Input::Shim(Some(shim::Event::Unkillable)) => {
                     tracing::error!("the tree of an attempt cannot be killed; its slots stay taken");
                     self.shared.tell(Event::Unkillable { token: self.token }).await;
@@ -212,9 +215,10 @@ impl Attempt {
             let grace = if stop.at_once { Duration::ZERO } else { grace };
             let reason = match stop.reason {
                 StopReason::Drained => shim::StopReason::Drained,
-                StopReason::NotLive | StopReason::Cancelled | StopReason::Unanswered | StopReason::Superseded => {
-                    shim::StopReason::Revoked
-                }
+                StopReason::NotLive
+                | StopReason::Cancelled
+                | StopReason::Unanswered
+                | StopReason::Superseded => shim::StopReason::Revoked,
             };
             self.note(shim.stop(reason, grace));
         }

@@ -79,7 +79,8 @@ mod tests {
             payload: "secret".into(),
             ..Grant::default()
         };
-        let account = Account { name: "qa".to_owned(), uid: 1, gid: 1, groups: vec![], home: "/home/qa".into() };
+        let account =
+            Account { name: "qa".to_owned(), uid: 1, gid: 1, groups: vec![], home: "/home/qa".into() };
         let own = BTreeMap::from([("TOKEN", "from the agent"), ("HOME", "not this"), ("SECRET", "nor this")]);
         let workspace = Workspace::new(Path::new("/attempts"), 9);
         let variables = build(&grant, &config.kinds["qa"], &account, &workspace, |name| {

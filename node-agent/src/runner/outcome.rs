@@ -64,7 +64,9 @@ fn succeeded(record: &ExitRecord, result: Found) -> Report {
             Finished { result, ..describe(record, FinishedOutcome::Succeeded, "exit", String::new()) }
         }
         Found::TooLarge { limit } => {
-            let error = format!("the result is larger than the inline limit of {limit} bytes: store it elsewhere and return a reference");
+            let error = format!(
+                "the result is larger than the inline limit of {limit} bytes: store it elsewhere and return a reference"
+            );
             describe(record, FinishedOutcome::FailedPermanent, "result_too_large", error)
         }
         Found::Unreadable(why) => {
@@ -165,14 +167,12 @@ mod tests {
     }
 
     fn words(report: &Report) -> String {
-        match report.event.as_ref().unwrap() {
-            Event::Finished(finished) => {
-                let outcome = finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_");
-                format!("{outcome} {} {}", finished.cause, finished.error)
-            }
-            Event::Returned(returned) => format!("returned {} {}", returned.rule, returned.started),
-            other => panic!("{other:?}"),
+        if let Some(Event::Finished(finished)) = &report.event {
+            let outcome = finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_");
+            return format!("{outcome} {} {}", finished.cause, finished.error);
         }
+        let Some(Event::Returned(returned)) = &report.event else { panic!("{report:?}") };
+        format!("returned {} {}", returned.rule, returned.started)
     }
 
     #[test]
@@ -180,7 +180,10 @@ mod tests {
         assert_eq!(words(&finished(&exit(0), Found::Nothing)), "SUCCEEDED exit ");
         assert_eq!(words(&finished(&exit(3), Found::Nothing)), "FAILED exit last words");
         let signalled = ExitRecord { signal: Some(11), ..record(Cause::Signal) };
-        assert_eq!(words(&finished(&signalled, Found::Nothing)), "FAILED signal ended by SIGSEGV: last words");
+        assert_eq!(
+            words(&finished(&signalled, Found::Nothing)),
+            "FAILED signal ended by SIGSEGV: last words"
+        );
         assert_eq!(words(&finished(&record(Cause::Limit), Found::Nothing)), "TIMED_OUT limit last words");
         assert_eq!(words(&finished(&record(Cause::Spawn), Found::Nothing)), "FAILED spawn last words");
         assert_eq!(words(&finished(&record(Cause::Lost), Found::Nothing)), "LOST lost last words");

@@ -105,7 +105,8 @@ impl Workspace {
 
     /// Reads the result of a command that has ended.
     pub(super) fn read_result(&self, memo: &Memo, record: &ExitRecord, limit: u64) -> Found {
-        let written = self.read_file(memo.uid, limit).unwrap_or_else(|error| Found::Unreadable(error.to_string()));
+        let written =
+            self.read_file(memo.uid, limit).unwrap_or_else(|error| Found::Unreadable(error.to_string()));
         if written != Found::Nothing || memo.result == ResultSource::File {
             return written;
         }
@@ -121,12 +122,12 @@ impl Workspace {
 
     /// Removes everything, also what the job made unreadable for its own user.
     pub(super) fn remove(&self) -> io::Result<()> {
-        let removed = fs::remove_dir_all(&self.dir).or_else(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                make_writable(&self.dir)?;
-                fs::remove_dir_all(&self.dir)
+        let removed = fs::remove_dir_all(&self.dir).or_else(|error| {
+            if error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(error);
             }
-            _ => Err(error),
+            make_writable(&self.dir)?;
+            fs::remove_dir_all(&self.dir)
         });
         match removed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -136,7 +137,8 @@ impl Workspace {
 
     fn read_file(&self, uid: u32, limit: u64) -> io::Result<Found> {
         // A symlink is not followed, and a pipe does not block.
-        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or(0);
+        let flags =
+            i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or(0);
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(self.result()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
             other => other?,

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use tenure_proto::node::v1::{ServerMessage, Stored, Welcome, server_message::Body};
 
-use super::{HEARTBEAT, Over, Session, wire};
+use super::{HEARTBEAT, Lost, Session, wire};
 use crate::holdings::FencingToken;
 
 impl Session {
     /// Welcome: the stream is up.
-    pub(super) fn welcome(&mut self, welcome: &Welcome) -> Result<(), Over> {
+    pub(super) fn welcome(&mut self, welcome: &Welcome) -> Result<(), Lost> {
         let now = self.options.clock.now();
         let renewed = wire::renewals(&welcome.renewed);
         let holdings = &mut self.local.holdings;
-        holdings.welcomed(now, welcome.epoch, welcome.anchor_seq, &renewed).map_err(Over::Broken)?;
+        holdings.welcomed(now, welcome.epoch, welcome.anchor_seq, &renewed)?;
         self.set_heartbeat(wire::length(welcome.heartbeat_interval));
         self.backoff.set_bounds(wire::length(welcome.reconnect_min), wire::length(welcome.reconnect_max));
         if welcome.max_result_bytes > 0 {
@@ -34,22 +34,22 @@ impl Session {
     }
 
     /// Everything else, in order.
-    pub(super) fn apply(&mut self, message: ServerMessage) -> Result<(), Over> {
+    pub(super) fn apply(&mut self, message: ServerMessage) -> Result<(), Lost> {
         let now = self.options.clock.now();
         let holdings = &mut self.local.holdings;
-        holdings.receive(message.seq).map_err(Over::Broken)?;
+        holdings.receive(message.seq)?;
         match message.body {
-            Some(Body::Welcome(_)) => return Err(Over::WelcomedTwice),
+            Some(Body::Welcome(_)) => return Err(Lost::WelcomedTwice),
             Some(Body::Grants(grants)) => {
                 for grant in grants.grants {
-                    let terms = wire::terms(&grant).map_err(Over::Senseless)?;
-                    self.local.granted(grants.anchor_seq, &terms, grant).map_err(Over::Broken)?;
+                    let terms = wire::terms(&grant).map_err(Lost::Senseless)?;
+                    self.local.granted(grants.anchor_seq, &terms, grant)?;
                 }
                 self.keep_epoch();
             }
             Some(Body::Renewed(renewed)) => {
                 let leases = wire::renewals(&renewed.leases);
-                holdings.renewed(now, renewed.anchor_seq, &leases).map_err(Over::Broken)?;
+                holdings.renewed(now, renewed.anchor_seq, &leases)?;
             }
             Some(Body::Revoke(revoke)) => {
                 for lease in &revoke.leases {
@@ -77,7 +77,11 @@ impl Session {
         for answer in &stored.answers {
             let Some((token, end, verdict)) = wire::answer(answer) else { continue };
             if !answer.cause.is_empty() {
-                tracing::warn!(lease.token = token.0, reason = answer.cause, "a report changed nothing: its lease is gone");
+                tracing::warn!(
+                    lease.token = token.0,
+                    reason = answer.cause,
+                    "a report changed nothing: its lease is gone"
+                );
             }
             self.local.holdings.answered(token, end, verdict);
         }

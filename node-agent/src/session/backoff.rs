@@ -66,8 +66,10 @@ mod tests {
     fn waits_grow_between_the_bounds_and_start_over_after_a_healthy_session() {
         let mut backoff = Backoff::default();
         backoff.set_bounds(Some(Duration::from_millis(100)), Some(Duration::from_secs(1)));
-        let longest: Vec<_> =
-            (0..5).map(|_| backoff.next(u64::MAX / 2, None)).map(|wait| wait <= Duration::from_secs(1)).collect();
+        let longest: Vec<_> = (0..5)
+            .map(|_| backoff.next(u64::MAX / 2, None))
+            .map(|wait| wait <= Duration::from_secs(1))
+            .collect();
         assert_eq!(longest, [true; 5]);
         assert_eq!(backoff.next(0, None), Duration::from_millis(100));
         backoff.session_ended(Some(Mono::ZERO), Mono::from_micros(59_999_999));

@@ -107,7 +107,10 @@ impl Link {
 
     fn send_draining(&mut self, local: &mut Local) {
         let left = local.stopping.map(|stopping| stopping.deadline.since(local.clock.now()));
-        self.send(local, Body::Draining(Draining { restart: false, deadline: left.and_then(wire::duration) }));
+        self.send(
+            local,
+            Body::Draining(Draining { restart: false, deadline: left.and_then(wire::duration) }),
+        );
     }
 
     async fn send_reports(&mut self, local: &mut Local) {

@@ -16,7 +16,9 @@ use tokio_util::task::TaskTracker;
 use super::wire::{self, SpoolFull};
 use super::{Error, Status};
 use crate::clock::{Clock, Mono};
-use crate::holdings::{Action, End, FencingToken, Holdings, Listed, Phase, StopReason, Terms, Verdict, Violation};
+use crate::holdings::{
+    Action, End, FencingToken, Holdings, Listed, Phase, StopReason, Terms, Verdict, Violation,
+};
 use crate::pressure::{self, rules::Reading};
 use crate::runner::{self, Event, Runner};
 use crate::spool::Spool;
@@ -160,7 +162,8 @@ impl Local {
             return Some(Ok(()));
         }
         (stopping.until <= now).then(|| {
-            let left: Vec<_> = self.holdings.heartbeat(now).into_iter().filter(has_tree).map(|held| held.token.0).collect();
+            let left: Vec<_> =
+                self.holdings.heartbeat(now).into_iter().filter(has_tree).map(|held| held.token.0).collect();
             Err(Error::LeftRunning { tokens: left })
         })
     }
@@ -211,14 +214,21 @@ impl Local {
             }
             Action::Forget { token } => self.errand(token, Spool::remove),
             Action::SetAside { token } => {
-                tracing::error!(lease.token = token.0, "a report cannot be stored; it is set aside in the spool");
+                tracing::error!(
+                    lease.token = token.0,
+                    "a report cannot be stored; it is set aside in the spool"
+                );
                 self.errand(token, Spool::set_aside);
             }
         }
     }
 
     /// Lets a blocking thread change the spool.
-    fn errand(&self, token: FencingToken, errand: fn(&Spool, FencingToken) -> Result<(), crate::spool::Error>) {
+    fn errand(
+        &self,
+        token: FencingToken,
+        errand: fn(&Spool, FencingToken) -> Result<(), crate::spool::Error>,
+    ) {
         let spool = Arc::clone(&self.spool);
         self.errands.spawn_blocking(move || {
             if let Err(error) = errand(&spool, token) {
@@ -246,7 +256,11 @@ impl Local {
         let until = deadline + self.longest_grace + KILLING;
         self.stopping = Some(Stopping { deadline, until, answers_by: None, hurried: false });
         self.holdings.drain(now, deadline, true);
-        tracing::info!(live = self.holdings.live(), deadline_s = self.drain_deadline.as_secs(), "the agent drains");
+        tracing::info!(
+            live = self.holdings.live(),
+            deadline_s = self.drain_deadline.as_secs(),
+            "the agent drains"
+        );
     }
 
     fn hurry(&mut self, now: Mono) {

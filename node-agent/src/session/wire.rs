@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use prost_types::Duration as WireDuration;
 use tenure_proto::node::v1::{
-    self as wire, Accepted, HeldLease, HostInfo, LeasePhase, PressureReading, Reaped, RenewedLease, Report, Returned,
-    RevokeReason, StoredAnswer, UnstoredReport, report::Event,
+    self as wire, Accepted, HeldLease, HostInfo, LeasePhase, PressureReading, Reaped, RenewedLease, Report,
+    Returned, RevokeReason, StoredAnswer, UnstoredReport, report::Event,
 };
 
 use crate::clock::Mono;
@@ -85,7 +85,12 @@ pub(super) fn host(host: &Host) -> HostInfo {
 
 /// The reading of the rules, and the group that a full spool closes. `changes`: how often that one opened or closed,
 /// since the generation must rise with it.
-pub(super) fn pressure(reading: &Reading, now: Mono, spool: Option<SpoolFull>, changes: u64) -> PressureReading {
+pub(super) fn pressure(
+    reading: &Reading,
+    now: Mono,
+    spool: Option<SpoolFull>,
+    changes: u64,
+) -> PressureReading {
     let closed = reading.closed.iter().map(|closed| wire::ClosedGroup {
         refuse: closed.group.to_string(),
         rule: closed.rule.clone(),

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tenure_proto::node::v1::node_service_server::{NodeService, NodeServiceServer};
 use tenure_proto::node::v1::{
-    Finished, Grant, Grants, Hello, LeasePhase, NodeMessage, Renewed, RenewedLease, Report, ReportKind, Returned,
-    ServerMessage, Stored, StoredAnswer, StoredVerdict, Welcome, node_message, report::Event, server_message::Body,
+    Finished, Grant, Grants, Hello, LeasePhase, NodeMessage, Renewed, RenewedLease, Report, ReportKind,
+    Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, Welcome, node_message, report::Event,
+    server_message::Body,
 };
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
@@ -64,7 +65,8 @@ impl NodeService for Service {
                 }
             }
         });
-        let stream = Stream { incoming, outgoing, seq: 0, seen: 0, renew: Duration::from_secs(60), store: true };
+        let stream =
+            Stream { incoming, outgoing, seq: 0, seen: 0, renew: Duration::from_secs(60), store: true };
         self.streams.send(stream).await.map_err(|_| Status::unavailable("the test is over"))?;
         Ok(Response::new(ReceiverStream::new(answers)))
     }
@@ -225,7 +227,7 @@ fn answer(report: &Report) -> Option<StoredAnswer> {
         Event::Finished(_) => ReportKind::Finished,
         Event::Returned(_) => ReportKind::Returned,
         Event::Reaped(_) => ReportKind::Reaped,
-        _ => return None,
+        Event::Accepted(_) | Event::Started(_) | Event::Progress(_) => return None,
     };
     let verdict = StoredVerdict::Stored.into();
     Some(StoredAnswer { token: report.token, report: kind.into(), verdict, ..StoredAnswer::default() })
@@ -240,7 +242,8 @@ pub(crate) fn word(report: &Report) -> String {
         Event::Reaped(_) => "reaped".to_owned(),
         Event::Returned(Returned { rule, started, .. }) => format!("returned {rule} started={started}"),
         Event::Finished(finished) => {
-            let outcome = finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_").to_lowercase();
+            let outcome =
+                finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_").to_lowercase();
             format!("finished {outcome} {}{}", finished.cause, result_text(finished))
         }
     }
