@@ -40,7 +40,6 @@ use self::{
     turn::{Ending, Turn},
 };
 use crate::{
-    chain::Chain,
     clock::Clock,
     handle::{Inboxes, Query, ServerStatus, SubmitError},
     metrics::{Metrics, TurnFigures},
@@ -392,9 +391,10 @@ impl<J: Journal> Driver<J> {
     fn tell(&mut self, leader: &Leader, effect: Effect) {
         match effect {
             Effect::Send { session, ordinal, applied, message, .. } => {
-                let payload_size = match &message {
-                    Message::Grant(grant) => leader.state.job(grant.job).map_or(0, |job| job.payload_size),
-                    _ => 0,
+                let payload_size = if let Message::Grant(grant) = &message {
+                    leader.state.job(grant.job).map_or(0, |job| job.payload_size)
+                } else {
+                    0
                 };
                 let decided = Decided { ordinal, applied, message, payload_size };
                 if let Some(command) = self.peers.send(session, decided) {

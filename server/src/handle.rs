@@ -104,6 +104,13 @@ pub struct ServerStatus {
     pub led_since: Wall,
 }
 
+impl ServerStatus {
+    /// Before the first takeover.
+    pub(crate) fn starting(now: Wall) -> Self {
+        Self { epoch: 0, leading: false, reloads: 0, sessions: 0, started_at: now, led_since: now }
+    }
+}
+
 /// A submission on its way, with the way back.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -161,9 +168,18 @@ impl Handle {
         &self,
         submissions: Vec<Submission>,
     ) -> Result<Vec<Result<Reply, SubmitError>>, SubmitError> {
-        if submissions.is_empty() {
-            return Ok(Vec::new());
+        let mut replies = Vec::with_capacity(submissions.len());
+        for answered in self.send(submissions)? {
+            replies.push(answered.await.unwrap_or(Err(SubmitError::ShuttingDown)));
         }
+        Ok(replies)
+    }
+
+    /// Puts submissions into the inbox: all of them, or none.
+    fn send(
+        &self,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<oneshot::Receiver<Result<Reply, SubmitError>>>, SubmitError> {
         let sizes: Vec<u32> = submissions.iter().map(payload_kib).collect();
         let mut room = self.room(sizes.iter().sum())?;
         let places = self.producers.try_reserve_many(submissions.len()).map_err(|error| no_room(&error))?;
@@ -175,11 +191,16 @@ impl Handle {
             place.send(Call { submission, answer, received, _room: room });
             answers.push(answered);
         }
-        let mut replies = Vec::with_capacity(answers.len());
-        for answered in answers {
-            replies.push(answered.await.unwrap_or(Err(SubmitError::ShuttingDown)));
-        }
-        Ok(replies)
+        Ok(answers)
+    }
+
+    /// Submits one command, and leaves its answer for later.
+    #[cfg(test)]
+    pub(crate) fn submit_now(
+        &self,
+        submission: Submission,
+    ) -> Result<oneshot::Receiver<Result<Reply, SubmitError>>, SubmitError> {
+        self.send(vec![submission]).map(|mut answers| answers.remove(0))
     }
 
     /// Asks a question of the state, as it is committed, between two turns. It should take 1 ms at most: everything

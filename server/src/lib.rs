@@ -10,10 +10,10 @@
 pub mod chain;
 pub mod clock;
 pub mod config;
-mod driver;
+pub mod driver;
 pub mod handle;
-mod http;
-mod listener;
+pub mod http;
+pub mod listener;
 pub mod metrics;
 pub mod outbox;
 mod retention;
@@ -21,3 +21,193 @@ mod rpc;
 mod sessions;
 pub mod snapshot;
 pub mod tasks;
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use tenure_scheduler::Limits;
+use tenure_store::{Journal, Reader, sqlite};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+pub use self::config::Config;
+use self::{
+    clock::Clock,
+    driver::{Driver, Ends},
+    handle::{Handle, ServerStatus},
+    listener::Incoming,
+    metrics::Metrics,
+    outbox::Watchers,
+    retention::Sweeper,
+    rpc::{
+        api::Api,
+        convert_node::Settings,
+        nodes::Nodes,
+        serving,
+    },
+    snapshot::Publisher,
+    tasks::Tasks,
+};
+
+/// From the begin of a shutdown on, everything has this long to end.
+const SHUTDOWN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Between two sweeps of what is past its retention.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+
+/// What nodes are told at Welcome.
+const SESSIONS: Settings = Settings {
+    reconnect_min: Duration::from_millis(200),
+    reconnect_max: Duration::from_secs(5),
+    max_result_bytes: 256 * 1024,
+};
+
+/// Starts servers.
+#[derive(Debug)]
+pub struct Server;
+
+/// A server that runs. Dropping it does not stop it; its shutdown does.
+#[derive(Debug)]
+pub struct Running {
+    addresses: Addresses,
+    handle: Handle,
+    tasks: Tasks,
+    reader: Reader,
+}
+
+/// Where a server listens; ports are the real ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// gRPC.
+    pub grpc: SocketAddr,
+    /// `/metrics`, `/livez`, `/readyz`.
+    pub http: SocketAddr,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Settings that cannot be served.
+    #[error("the settings cannot be served")]
+    Config(#[from] config::Error),
+    /// The store cannot be opened.
+    #[error("the store cannot be opened")]
+    Store(#[from] sqlite::Error),
+    /// The store cannot be led.
+    #[error("the server cannot lead")]
+    Driver(#[from] driver::Error),
+    /// An address cannot be had.
+    #[error("the server cannot listen")]
+    Listen(#[from] listener::Error),
+    /// A bug in the descriptors.
+    #[error("the services cannot be put together")]
+    Services(#[from] rpc::Error),
+    /// A bug in the table of figures.
+    #[error("the figures cannot be made")]
+    Metrics(#[from] metrics::Error),
+}
+
+impl Server {
+    /// Starts a server on the SQLite file in the data directory. It has loaded what is stored, leads and listens when
+    /// this returns, and runs until `shutdown` is cancelled: see [`Running::wait`].
+    ///
+    /// # Errors
+    /// Each is a sentence for the operator; nothing is left running.
+    pub async fn start(config: Config, shutdown: CancellationToken) -> Result<Running, Error> {
+        config.validate()?;
+        let (journal, reader) = sqlite::open(&sqlite::Options::new(&config.data)).await?;
+        Self::start_on(config, journal, reader, shutdown).await
+    }
+
+    /// Starts a server on a store that is open already. For tests and simulation.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub async fn start_on<J: Journal>(
+        config: Config,
+        journal: J,
+        reader: Reader,
+        shutdown: CancellationToken,
+    ) -> Result<Running, Error> {
+        let clock = Clock::new(config.clock);
+        let metrics = Arc::new(Metrics::new()?);
+        // Bound before the takeover: a second server on these addresses must not depose the first.
+        let grpc = Incoming::bind(config.listen, config.limits.max_connections).await?;
+        let web = Incoming::bind(config.http, http::MOST_CONNECTIONS).await?;
+        let addresses = Addresses { grpc: grpc.address(), http: web.address() };
+
+        let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
+        let (snapshots, snapshots_read) = watch::channel(Arc::default());
+        let watchers = Watchers::default();
+        let (handle, inboxes) =
+            Handle::new(clock.clone(), reader.clone(), watchers.clone(), status_read, snapshots_read);
+        let (inbox, sessions) = mpsc::channel(sessions::MOST_INBOX);
+        let ends = Ends {
+            inboxes,
+            sessions,
+            status,
+            publisher: Publisher::new(snapshots),
+            watchers,
+            metrics: Arc::clone(&metrics),
+            clock,
+        };
+        let limits = Limits { max_live_jobs: config.limits.max_live_jobs, ..Limits::default() };
+        let (driver, leader) = Driver::begin(driver::Options { limits }, journal, ends).await?;
+
+        let mut tasks = Tasks::new(shutdown.clone());
+        let context = sessions::Context {
+            inbox,
+            reader: reader.clone(),
+            settings: SESSIONS,
+            metrics: Arc::clone(&metrics),
+            shutdown: shutdown.clone(),
+            tasks: tasks.short(),
+            sessions: Arc::new(AtomicU64::new(0)),
+        };
+        let api = Api {
+            handle: handle.clone(),
+            metrics: Arc::clone(&metrics),
+            retention: config.retention,
+            shutdown: shutdown.clone(),
+        };
+        let router = rpc::router(&api, Nodes::new(context))?;
+        let sweeping = retention::Options { every: SWEEP_EVERY, final_jobs: config.retention.final_jobs };
+        let sweeper = Sweeper::new(sweeping, handle.clone());
+
+        tasks.long("driver", driver.run(leader, shutdown.clone()));
+        tasks.long("gRPC listener", listener::serve(grpc, router.routes, router.gate, shutdown.clone()));
+        tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
+        tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown.clone()));
+        tasks.long("sweeper", sweeper.run(shutdown));
+        tracing::info!(grpc = %addresses.grpc, http = %addresses.http, epoch = handle.info().epoch, "serving");
+        Ok(Running { addresses, handle, tasks, reader })
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// The way in for callers in the same process.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Waits until the server has ended: because its shutdown was cancelled, or by a fault, which cancels it. What is
+    /// in the inboxes then is answered, sessions are closed (agents keep their jobs), and all ends within 10 s.
+    ///
+    /// # Errors
+    /// The fault, or that something had to be cut off.
+    pub async fn wait(self) -> Result<(), tasks::Error> {
+        let ended = self.tasks.wait(SHUTDOWN_WITHIN).await;
+        self.reader.close().await;
+        ended
+    }
+}

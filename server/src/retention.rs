@@ -128,9 +128,11 @@ impl Sweeper {
             return Ok(0);
         }
         let command = Command::Sweep { jobs, results };
-        match self.handle.submit(Submission { command, payload: None }).await? {
-            Reply::Swept { jobs, results } => Ok(u64::from(jobs) + u64::from(results)),
-            _ => Err(SubmitError::Broken),
+        let reply = self.handle.submit(Submission { command, payload: None }).await?;
+        if let Reply::Swept { jobs, results } = reply {
+            Ok(u64::from(jobs) + u64::from(results))
+        } else {
+            Err(SubmitError::Broken)
         }
     }
 

@@ -56,6 +56,13 @@ impl Item {
         }
     }
 
+    /// Tells a caller that its command was not applied.
+    pub(super) fn answer(self, error: SubmitError) {
+        if let Self::Call(call) = self {
+            drop(call.answer.send(Err(error))); // who went away wants no answer
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.submission.payload.as_ref().map_or(0, |payload| payload.data.len()),
@@ -68,10 +75,6 @@ impl Item {
 impl Batch {
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
     }
 
     /// Whether one more item of a node fits into the turn.
@@ -122,12 +125,17 @@ impl Batch {
         Epoch(seen.max().unwrap_or(0))
     }
 
-    /// Answers calls that came before `limit` on the steady clock, and forgets them: they were not applied.
+    /// Answers calls that came at `limit` on the steady clock or before, and forgets them: they were not applied.
     pub(super) fn answer_older_than(&mut self, limit: Duration) {
-        self.retain(|item| match item {
-            Item::Call(call) if call.received <= limit => Err(call),
-            item => Ok(item),
-        });
+        let is_old = |item: &Item| matches!(item, Item::Call(call) if call.received <= limit);
+        if !self.items.iter().any(is_old) {
+            return;
+        }
+        let (old, kept) = std::mem::take(&mut self.items).into_iter().partition::<VecDeque<_>, _>(is_old);
+        for item in old {
+            item.answer(SubmitError::away());
+        }
+        self.replace(kept);
     }
 
     /// Takes out what nodes said: the state that they spoke to is gone, and so is what the driver itself had to say.
@@ -143,18 +151,6 @@ impl Batch {
         }
         self.replace(kept);
         taken
-    }
-
-    fn retain(&mut self, keep: impl Fn(Item) -> Result<Item, Call>) {
-        let mut kept = VecDeque::with_capacity(self.items.len());
-        for item in std::mem::take(&mut self.items) {
-            match keep(item) {
-                Ok(item) => kept.push_back(item),
-                // A caller that went away wants no answer.
-                Err(call) => drop(call.answer.send(Err(SubmitError::away()))),
-            }
-        }
-        self.replace(kept);
     }
 
     fn replace(&mut self, items: VecDeque<Item>) {
@@ -188,9 +184,9 @@ mod tests {
         let taken = [batch.take(true), batch.take(true)].concat_items();
         assert_eq!((taken.len(), batch.bytes), (2, 2000));
         batch.put_back(taken);
-        assert_eq!((batch.len(), batch.bytes), (4, 3000));
+        assert_eq!((batch.items.len(), batch.bytes), (4, 3000));
         batch.take(false);
-        assert_eq!((batch.len(), batch.bytes), (0, 0));
+        assert_eq!((batch.items.len(), batch.bytes), (0, 0));
     }
 
     #[test]
@@ -202,7 +198,7 @@ mod tests {
         batch.push(young);
         batch.answer_older_than(Duration::from_secs(2));
         assert!(matches!(answered.try_recv(), Ok(Err(SubmitError::StoreUnavailable { .. }))));
-        assert_eq!(batch.len(), 1);
+        assert_eq!(batch.items.len(), 1);
     }
 
     trait Concat {

@@ -201,6 +201,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::SlotRemoved(_)
         | Event::LeaseUnreaped(_)
         | Event::LeaseGone(_)
+        | Event::SlotsFreed { .. }
         | Event::NodePut(_)
         | Event::NodeForgotten(_)
         | Event::SessionOpened { .. }
@@ -214,8 +215,6 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Phased { .. }
         | Event::Renewed { .. }
         | Event::Revoked { .. }
-        | Event::TreeGone(_)
-        | Event::GrantSettled(_)
         | Event::Deferred { .. }
         | Event::Masked { .. }
         | Event::Unmasked { .. }

@@ -44,8 +44,7 @@ fn log(epoch: Epoch, event: &Event) {
         }
         Event::LeaseUnreaped(token)
         | Event::LeaseGone(token)
-        | Event::TreeGone(token)
-        | Event::GrantSettled(token)
+        | Event::SlotsFreed { token, .. }
         | Event::Phased { token, .. }
         | Event::Renewed { token, .. } => tracing::debug!(%epoch, lease.token = %token, "{event}"),
         Event::Revoked { token, reason } => {

@@ -54,9 +54,7 @@ impl<J: Journal> Driver<J> {
             _ => Tried::Many,
         };
         for item in items {
-            if let Item::Call(call) = item {
-                drop(call.answer.send(Err(SubmitError::Broken))); // who went away wants no answer
-            }
+            item.answer(SubmitError::Broken);
         }
         self.end_of(error, Some(tried))
     }

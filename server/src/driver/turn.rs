@@ -118,13 +118,11 @@ impl Turn {
         if answer.is_closed() {
             return; // nobody waits, nothing was promised
         }
-        let stored = match &command {
-            Command::Enqueue(enqueue) => Some(enqueue.job),
-            _ => None,
-        };
-        let freed = match &command {
-            Command::Requeue { job, .. } | Command::Delete { job, .. } => Some(*job),
-            _ => None,
+        let stored = if let Command::Enqueue(enqueue) = &command { Some(enqueue.job) } else { None };
+        let freed = if let Command::Requeue { job, .. } | Command::Delete { job, .. } = &command {
+            Some(*job)
+        } else {
+            None
         };
         let reply = match self.run(state, command) {
             Err(refusal) => Err(SubmitError::Refused(refusal)),
@@ -167,9 +165,10 @@ impl Turn {
             self.ended.push((session, Ending::Quarantined));
             return;
         }
-        let about = match &command {
-            Command::Report(report) => Some((report.job, report.token, kind_of(&report.statement))),
-            _ => None,
+        let about = if let Command::Report(report) = &command {
+            Some((report.job, report.token, kind_of(&report.statement)))
+        } else {
+            None
         };
         if let Some((_, token, Some(kind))) = about
             && isolation.is_broken(token, kind)
@@ -239,21 +238,23 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<ReportKind> {
     }
 }
 
+/// What is to blame if this command alone cannot be stored.
 pub(super) fn tried_alone(command: &Command) -> Tried {
-    match command {
-        Command::Report(report) => match kind_of(&report.statement) {
-            Some(kind) => Tried::Report(report.token, kind),
-            None => Tried::Command,
-        },
-        Command::Hello(hello) => Tried::Hello(hello.node.clone()),
-        Command::Tick => Tried::Tick(Vec::new()),
-        _ => Tried::Command,
+    if let Command::Report(report) = command
+        && let Some(kind) = kind_of(&report.statement)
+    {
+        Tried::Report(report.token, kind)
+    } else if let Command::Hello(hello) = command {
+        Tried::Hello(hello.node.clone())
+    } else {
+        Tried::Command
     }
 }
 
 fn keeps_result(event: &Event, token: FencingToken) -> bool {
-    match event {
-        Event::AttemptEnded(end) | Event::LossReplaced(end) => end.token == token && end.keep_result,
-        _ => false,
+    if let Event::AttemptEnded(end) | Event::LossReplaced(end) = event {
+        end.token == token && end.keep_result
+    } else {
+        false
     }
 }

@@ -1,0 +1,274 @@
+//! The loop over the store in memory, which can be told to fail.
+
+mod rig;
+
+use std::time::Duration;
+
+use tenure_scheduler::{Command, JobState, Refusal, Reply};
+use tenure_store::memory::{Fault, Memory};
+
+use self::rig::{Rig, enqueue, job_id};
+use crate::handle::SubmitError;
+
+/// No test waits longer for anything.
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn an_enqueue_is_answered_after_its_commit_and_not_before() {
+    let rig = Rig::start().await;
+    rig.store.hold_commits(true);
+    let mut answer = rig.submit(enqueue(1, "held"));
+    rig.store_waits_for(1).await;
+    assert!(answer.try_recv().is_err(), "nothing leaves before the commit");
+    rig.store.hold_commits(false);
+    let reply = rig.answer(answer).await.unwrap();
+    assert!(matches!(reply, Reply::Enqueued { deduplicated: false, job } if job.id == job_id(1)));
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn what_arrives_during_a_commit_becomes_one_turn() {
+    let rig = Rig::start().await;
+    let before = rig.store.commits();
+    rig.store.hold_commits(true);
+    let mut answers = vec![rig.submit(enqueue(1, "a"))];
+    rig.store_waits_for(1).await;
+    answers.extend((2..100).map(|n| rig.submit(enqueue(n, "a"))));
+    rig.store.hold_commits(false);
+    for answer in answers {
+        rig.answer(answer).await.unwrap();
+    }
+    assert_eq!(rig.store.commits() - before, 2, "one for the first, one for all that came meanwhile");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_item_by_item() {
+    let rig = Rig::start().await;
+    let mut items: Vec<_> = (1..=3).map(|n| enqueue(n, "a")).collect();
+    items.push(enqueue(4, "unheard-of"));
+    items.push(enqueue(1, "a"));
+    let replies = rig.handle.submit_batch(items).await.unwrap();
+    assert!(replies[..3].iter().all(|reply| matches!(reply, Ok(Reply::Enqueued { deduplicated: false, .. }))));
+    assert!(matches!(replies[3], Err(SubmitError::Refused(Refusal::KindNotFound { .. }))));
+    assert!(matches!(&replies[4], Ok(Reply::Enqueued { job, .. }) if job.id == job_id(1)), "a replay in one turn");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_commit_that_did_not_happen_is_a_reload_and_a_repeated_call_is_stored_once() {
+    let rig = Rig::start().await;
+    let epoch = rig.handle.info().epoch;
+    rig.store.fail_next_commit(Fault::UnknownLost);
+    let reply = rig.handle.submit(enqueue(1, "a")).await;
+    assert!(matches!(reply, Err(SubmitError::StoreUnavailable { .. })), "{reply:?}");
+    assert!(rig.handle.submit(enqueue(1, "a")).await.is_ok());
+    let info = rig.handle.info();
+    assert_eq!((info.epoch, info.reloads, info.leading), (epoch + 1, 1, true));
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_commit_of_unknown_outcome_that_happened_is_found_by_the_repeated_call() {
+    let rig = Rig::start().await;
+    rig.store.fail_next_commit(Fault::UnknownApplied);
+    assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::StoreUnavailable { .. })));
+    let Reply::Enqueued { job, .. } = rig.handle.submit(enqueue(1, "a")).await.unwrap() else { panic!() };
+    assert_eq!(job.id, job_id(1));
+    let stored = rig.handle.reader().payloads(&[job_id(1)]).await.unwrap();
+    assert_eq!(stored[&job_id(1)].data, "1");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_constraint_that_fires_is_told_as_a_fault_and_stops_nobody_else() {
+    let rig = Rig::start().await;
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::Broken)));
+    for n in 2..20 {
+        rig.handle.submit(enqueue(n, "a")).await.unwrap();
+    }
+    assert_eq!(rig.handle.info().reloads, 1);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn after_a_constraint_one_command_is_taken_at_a_time() {
+    let rig = Rig::start().await;
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::Broken)));
+    let before = rig.store.commits();
+    let items = (2..12).map(|n| enqueue(n, "a")).collect();
+    let replies = rig.handle.submit_batch(items).await.unwrap();
+    assert!(replies.iter().all(Result::is_ok));
+    assert!(rig.store.commits() - before >= 10, "each was committed alone");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn while_the_store_is_away_calls_and_questions_are_answered_soon() {
+    let rig = Rig::start().await;
+    rig.store.set_away(true);
+    let mut slowest = Duration::ZERO;
+    for n in 1..4 {
+        let begun = rig.handle.clock().steady();
+        let reply = rig.handle.submit(enqueue(n, "a")).await;
+        assert!(matches!(reply, Err(SubmitError::StoreUnavailable { .. })), "{reply:?}");
+        slowest = slowest.max(rig.handle.clock().steady() - begun);
+    }
+    assert!(slowest < Duration::from_millis(1200), "{slowest:?}");
+    assert!(!rig.handle.info().leading);
+    let asked = rig.handle.query(|state, _| state.epoch()).await;
+    assert!(matches!(asked, Err(SubmitError::StoreUnavailable { .. })));
+    rig.store.set_away(false);
+    rig.leads().await;
+    rig.handle.submit(enqueue(1, "a")).await.unwrap();
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_commit_hangs_is_answered_and_the_commit_goes_on() {
+    let rig = Rig::start().await;
+    rig.store.hold_commits(true);
+    let begun = rig.handle.clock().steady();
+    let reply = rig.handle.submit(enqueue(1, "a")).await;
+    assert!(rig.handle.clock().steady() - begun < Duration::from_secs(4));
+    assert!(matches!(reply, Err(SubmitError::StoreUnavailable { .. })), "{reply:?}");
+    rig.store.hold_commits(false);
+    let Reply::Enqueued { job, .. } = rig.handle.submit(enqueue(1, "a")).await.unwrap() else { panic!() };
+    assert_eq!(job.version, 1, "it was stored by the first call");
+    assert_eq!(rig.handle.info().reloads, 0);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_full_inbox_answers_busy_and_says_when_to_come_back() {
+    let rig = Rig::start().await;
+    rig.store.hold_commits(true);
+    let mut waiting = Vec::new();
+    let mut next = 1;
+    let refused = loop {
+        let items: Vec<_> = (next..next + 1000).map(|n| enqueue(n, "a")).collect();
+        next += 1000;
+        assert!(next < 20_000, "it is never full");
+        let handle = rig.handle.clone();
+        let mut batch = Box::pin(async move { handle.submit_batch(items).await });
+        match futures_util::poll!(&mut batch) {
+            std::task::Poll::Ready(Err(error)) => break error,
+            std::task::Poll::Ready(Ok(_)) => panic!("answered before the commit"),
+            std::task::Poll::Pending => waiting.push(batch),
+        }
+    };
+    assert!(matches!(refused, SubmitError::Busy { retry_after } if !retry_after.is_zero()));
+    rig.store.hold_commits(false);
+    for batch in waiting {
+        assert!(batch.await.unwrap().iter().all(Result::is_ok));
+    }
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn payload_bytes_in_the_inbox_are_bounded_too() {
+    let rig = Rig::start().await;
+    rig.store.hold_commits(true);
+    let big = |n| {
+        let mut submission = enqueue(n, "a");
+        submission.payload = Some(tenure_store::Payload {
+            data: vec![0; 256 * 1024].into(),
+            content_type: String::new(),
+        });
+        submission
+    };
+    let mut waiting = Vec::new();
+    for n in 1..400 {
+        let handle = rig.handle.clone();
+        let mut call = Box::pin(async move { handle.submit(big(n)).await });
+        if let std::task::Poll::Ready(answer) = futures_util::poll!(&mut call) {
+            assert!(matches!(answer, Err(SubmitError::Busy { .. })), "{answer:?}");
+            break;
+        }
+        waiting.push(call);
+    }
+    assert!((256..330).contains(&waiting.len()), "64 MiB, and what the turns have taken: {}", waiting.len());
+    rig.store.hold_commits(false);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_answers_what_is_in_the_inbox() {
+    let rig = Rig::start().await;
+    rig.store.hold_commits(true);
+    let answers: Vec<_> = (1..200).map(|n| rig.submit(enqueue(n, "a"))).collect();
+    rig.store_waits_for(1).await;
+    rig.shutdown.cancel();
+    rig.store.hold_commits(false);
+    for answer in answers {
+        rig.answer(answer).await.unwrap();
+    }
+    assert!(matches!(rig.handle.submit(enqueue(999, "a")).await, Err(SubmitError::ShuttingDown)));
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_deposed_driver_ends_with_an_error() {
+    let rig = Rig::start().await;
+    rig.store.fail_next_commit(Fault::Deposed);
+    assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::StoreUnavailable { .. })));
+    assert!(matches!(rig.ended().await, Err(super::Error::Deposed(_))));
+}
+
+#[tokio::test]
+async fn a_duplicate_brings_no_bytes_and_a_final_job_is_found_in_the_store() {
+    let rig = Rig::start().await;
+    rig.handle.submit(enqueue(1, "a")).await.unwrap();
+    let cancel = Command::Cancel { job: job_id(1), reason: None, prior: None };
+    rig.handle.submit(rig::bare(cancel.clone())).await.unwrap();
+    // The job has left memory: everything about it is looked up.
+    let Reply::Job { job, changed } = rig.handle.submit(rig::bare(cancel)).await.unwrap() else { panic!() };
+    assert!(matches!(job.state, JobState::Cancelled { .. }) && !changed);
+    let Reply::Enqueued { job, .. } = rig.handle.submit(enqueue(1, "a")).await.unwrap() else { panic!() };
+    assert!(job.state.is_final(), "a replay gives the job as it is");
+    let requeue = Command::Requeue { job: job_id(1), force: false, prior: None };
+    let Reply::Job { job, .. } = rig.handle.submit(rig::bare(requeue)).await.unwrap() else { panic!() };
+    assert_eq!(job.round, 2);
+    assert_eq!(rig.handle.info().reloads, 0);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_watch_is_told_of_a_change_and_of_a_reload() {
+    let rig = Rig::start().await;
+    rig.handle.submit(enqueue(1, "a")).await.unwrap();
+    let mut watch = rig.handle.watch_job(job_id(1)).unwrap();
+    let cancel = Command::Cancel { job: job_id(1), reason: None, prior: None };
+    rig.handle.submit(rig::bare(cancel)).await.unwrap();
+    tokio::time::timeout(SOON, watch.changed()).await.unwrap();
+    rig.store.fail_next_commit(Fault::UnknownLost);
+    assert!(rig.handle.submit(enqueue(2, "a")).await.is_err());
+    tokio::time::timeout(SOON, watch.changed()).await.unwrap();
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn figures_are_published_after_a_commit() {
+    let rig = Rig::start().await;
+    rig.handle.submit(enqueue(1, "a")).await.unwrap();
+    rig.until(|| rig.handle.snapshot().snapshot.live_jobs == 1).await;
+    let health = &rig.handle.snapshot().snapshot.health;
+    assert!(health.iter().any(|kind| kind.kind.as_str() == "a" && kind.depth == 1));
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_where_the_last_leader_was() {
+    let store = Memory::new();
+    let rig = Rig::start_on(store.clone()).await;
+    let epoch = rig.handle.info().epoch;
+    rig.handle.submit(enqueue(1, "a")).await.unwrap();
+    rig.end().await;
+    let rig = Rig::start_on(store).await;
+    assert_eq!(rig.handle.info().epoch, epoch + 1);
+    let queued = rig.handle.query(|state, _| state.job(job_id(1)).map(|job| job.state.name())).await.unwrap();
+    assert_eq!(queued, Some("queued"));
+    rig.end().await;
+}

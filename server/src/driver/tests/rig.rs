@@ -1,0 +1,147 @@
+//! A driver over a store in memory, with its handle, in one process.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tenure_scheduler::{
+    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Prior, Producer, Reply, Selector, Tenant,
+};
+use tenure_store::{Payload, memory::Memory};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    super::{Driver, Ends, Error, Options},
+    SOON,
+};
+use crate::{
+    clock::{self, Clock},
+    handle::{Handle, ServerStatus, SubmitError, Submission},
+    metrics::Metrics,
+    outbox::Watchers,
+    sessions::FromNode,
+    snapshot::Publisher,
+};
+
+/// A driver that runs.
+pub(super) struct Rig {
+    pub(super) store: Memory,
+    pub(super) handle: Handle,
+    pub(super) shutdown: CancellationToken,
+    /// Kept open: a driver whose sessions are all gone is another case.
+    _inbox: mpsc::Sender<FromNode>,
+    tasks: JoinSet<Result<(), Error>>,
+}
+
+impl Rig {
+    /// With the kinds `a` and `held` declared, which need nothing and have no node.
+    pub(super) async fn start() -> Self {
+        Self::start_on(Memory::new()).await
+    }
+
+    pub(super) async fn start_on(store: Memory) -> Self {
+        let clock = Clock::new(clock::Options::default());
+        let watchers = Watchers::default();
+        let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
+        let (snapshots, snapshots_read) = watch::channel(Arc::default());
+        let (handle, inboxes) =
+            Handle::new(clock.clone(), store.reader(), watchers.clone(), status_read, snapshots_read);
+        let (inbox, sessions) = mpsc::channel(16);
+        let publisher = Publisher::new(snapshots);
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let ends = Ends { inboxes, sessions, status, publisher, watchers, metrics, clock };
+        let options = Options { limits: Limits::default() };
+        let (driver, leader) = Driver::begin(options, store.journal(), ends).await.unwrap();
+        let shutdown = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(driver.run(leader, shutdown.clone()));
+        let rig = Self { store, handle, shutdown, _inbox: inbox, tasks };
+        let kinds = ["a", "held"].map(|name| (KindName::new(name), KindPolicy::default()));
+        let fleet = Fleet { slots: BTreeMap::new(), kinds: kinds.into() };
+        rig.handle.submit(bare(Command::Apply { fleet: Box::new(fleet), validate_only: false })).await.unwrap();
+        rig
+    }
+
+    /// Submits now, and answers later. The inbox has taken it when this returns.
+    pub(super) fn submit(&self, submission: Submission) -> oneshot::Receiver<Result<Reply, SubmitError>> {
+        self.handle.submit_now(submission).unwrap()
+    }
+
+    pub(super) async fn answer(
+        &self,
+        answer: oneshot::Receiver<Result<Reply, SubmitError>>,
+    ) -> Result<Reply, SubmitError> {
+        timeout(SOON, answer).await.expect("it is answered in time").expect("it is answered")
+    }
+
+    /// Waits until so many commits are held.
+    pub(super) async fn store_waits_for(&self, commits: u64) {
+        self.until(|| self.store.waiting() == commits).await;
+    }
+
+    pub(super) async fn leads(&self) {
+        self.until(|| self.handle.info().leading).await;
+    }
+
+    /// Waits for a level.
+    pub(super) async fn until(&self, level: impl Fn() -> bool) {
+        let wait = async {
+            while !level() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(SOON, wait).await.expect("the level is reached in time");
+    }
+
+    /// How the driver ended by itself.
+    pub(super) async fn ended(mut self) -> Result<(), Error> {
+        timeout(SOON, self.tasks.join_next()).await.unwrap().unwrap().unwrap()
+    }
+
+    /// Ends the driver, which must work.
+    pub(super) async fn end(self) {
+        self.shutdown.cancel();
+        self.ended().await.unwrap();
+    }
+}
+
+pub(super) fn job_id(n: u128) -> JobId {
+    JobId(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + n))
+}
+
+/// The `n`th job, with its number as payload.
+pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
+    let data = n.to_string();
+    let payload_size = data.len() as u64;
+    let mut fingerprint = [0; 32];
+    fingerprint[..16].copy_from_slice(&n.to_be_bytes());
+    let command = Command::Enqueue(Box::new(Enqueue {
+        job: job_id(n),
+        producer: Producer::new("local"),
+        tenant: Tenant::new("default"),
+        kind: KindName::new(kind),
+        fingerprint: Fingerprint(fingerprint),
+        payload_size,
+        dedupe_key: None,
+        priority: None,
+        run_at: None,
+        delay: None,
+        stale_after: None,
+        labels: BTreeMap::new(),
+        selector: Selector::new(),
+        needs: None,
+        hard_time_limit: None,
+        parent: None,
+        traceparent: None,
+        prior: Prior::default(),
+    }));
+    Submission { command, payload: Some(Payload { data: data.into(), content_type: "text/plain".to_owned() }) }
+}
+
+pub(super) fn bare(command: Command) -> Submission {
+    Submission { command, payload: None }
+}

@@ -1,0 +1,186 @@
+use super::*;
+
+const NODE: &str = "n1";
+
+fn good_hello() -> wire::Hello {
+    wire::Hello {
+        node_name: NODE.to_owned(),
+        instance: "i".to_owned(),
+        boot_id: "b".to_owned(),
+        incarnation: 1,
+        stream: 1,
+        protocol: tenure_proto::SESSION_PROTOCOL,
+        ..wire::Hello::default()
+    }
+}
+
+fn job() -> String {
+    uuid::Uuid::from_u128(7).to_string()
+}
+
+fn held(token: u64) -> wire::HeldLease {
+    wire::HeldLease { job_id: job(), token, phase: wire::LeasePhase::Started.into(), elapsed: None }
+}
+
+/// The violations of a message, in one line.
+fn violations<T: std::fmt::Debug>(result: Result<T, No>) -> String {
+    let status = result.unwrap_err().into_status();
+    assert_eq!(status.code(), tonic::Code::InvalidArgument);
+    let details = tonic_types::StatusExt::get_error_details(&status);
+    let fields = details.bad_request().unwrap().field_violations.iter().map(|v| v.field.clone());
+    fields.collect::<Vec<_>>().join(" ")
+}
+
+fn hello_violations(change: impl FnOnce(&mut wire::Hello)) -> String {
+    let mut hello = good_hello();
+    change(&mut hello);
+    violations(super::hello(SessionId(1), 1, hello))
+}
+
+fn body_said(body: wire::node_message::Body) -> Result<Vec<Said>, No> {
+    let node = NodeName::new(NODE);
+    said(From { node: &node, session: SessionId(1), seq: 5, seen: Ordinal(3) }, Some(body), 1000)
+}
+
+fn reports(events: impl IntoIterator<Item = wire::report::Event>) -> wire::node_message::Body {
+    let report = |event| wire::Report { job_id: job(), token: 9, event: Some(event) };
+    wire::node_message::Body::Reports(wire::Reports { reports: events.into_iter().map(report).collect() })
+}
+
+#[test]
+fn a_hello_with_the_least_is_enough_and_gets_the_default_credits() {
+    let hello = super::hello(SessionId(4), 1, good_hello()).unwrap();
+    assert_eq!((hello.node.as_str(), hello.session, hello.seq), (NODE, SessionId(4), 1));
+    assert_eq!((hello.credits, hello.pressure.weight), (DEFAULT_CREDITS, 1));
+}
+
+#[test]
+fn every_mistake_of_a_hello_is_named() {
+    type Change = fn(&mut wire::Hello);
+    let cases: [(&str, Change); 15] = [
+        ("hello.protocol", |h| h.protocol = 2),
+        ("hello.node_name", |h| h.node_name = "Not A Name".to_owned()),
+        ("hello.instance", |h| h.instance.clear()),
+        ("hello.boot_id", |h| h.boot_id = "x".repeat(65)),
+        ("hello.stream", |h| h.stream = 0),
+        ("hello.incarnation", |h| h.incarnation = u64::MAX),
+        ("hello.labels", |h| h.labels = (0..65).map(|n| (format!("l{n}"), String::new())).collect()),
+        ("hello.slots[\"a b\"]", |h| h.slots = [("a b".to_owned(), 1)].into()),
+        ("hello.slots[\"a\"]", |h| h.slots = [("a".to_owned(), MOST_UNITS + 1)].into()),
+        ("hello.kinds[1]", |h| h.kinds = vec!["a".to_owned(), "A".to_owned()]),
+        ("hello.host.os", |h| h.host = Some(wire::HostInfo { os: "a\0".to_owned(), ..Default::default() })),
+        ("hello.held[0].token", |h| h.held = vec![held(0)]),
+        ("hello.held", |h| h.held = vec![held(1), held(1)]),
+        ("hello.held", |h| h.held = (1..=MOST_HELD as u64 + 1).map(held).collect()),
+        ("hello.unstored[0].job_id", |h| {
+            h.unstored = vec![wire::UnstoredReport { job_id: "no".to_owned(), token: 1 }];
+        }),
+    ];
+    for (field, change) in cases {
+        assert_eq!(hello_violations(change), field);
+    }
+    let both = hello_violations(|h| {
+        h.instance.clear();
+        h.stream = 0;
+    });
+    assert_eq!(both, "hello.instance hello.stream", "all at once");
+}
+
+#[test]
+fn pressure_is_checked_in_every_part() {
+    let closed = wire::ClosedGroup { refuse: "*".to_owned(), rule: "r".to_owned(), ..Default::default() };
+    type Change = fn(&mut wire::PressureReading, wire::ClosedGroup);
+    let cases: [(&str, Change); 5] = [
+        ("heartbeat.pressure.weight", |p, _| p.weight = 4),
+        ("heartbeat.pressure.caps[\"A\"]", |p, _| p.caps = [("A".to_owned(), 1)].into()),
+        ("heartbeat.pressure.closed[0].refuse", |p, c| {
+            p.closed = vec![wire::ClosedGroup { refuse: "node:x".to_owned(), ..c }];
+        }),
+        ("heartbeat.pressure.closed[0].observed", |p, c| {
+            p.closed = vec![wire::ClosedGroup { observed: f64::NAN, ..c }];
+        }),
+        ("heartbeat.pressure.closed[0].rule", |p, c| {
+            p.closed = vec![wire::ClosedGroup { rule: String::new(), ..c }];
+        }),
+    ];
+    for (field, change) in cases {
+        let mut reading = wire::PressureReading::default();
+        change(&mut reading, closed.clone());
+        let heartbeat = wire::Heartbeat { held: Vec::new(), pressure: Some(reading) };
+        assert_eq!(violations(body_said(wire::node_message::Body::Heartbeat(heartbeat))), field);
+    }
+}
+
+#[test]
+fn groups_keep_what_they_are_about() {
+    let closed = |refuse: &str| wire::ClosedGroup {
+        refuse: refuse.to_owned(),
+        rule: "r".to_owned(),
+        ..Default::default()
+    };
+    let reading = wire::PressureReading {
+        closed: ["*", "slot:gpu", "kind:a.b"].map(closed).into(),
+        ..wire::PressureReading::default()
+    };
+    let pressure = pressure(&mut Checks::default(), "p", reading);
+    let groups: Vec<_> = pressure.closed.iter().map(|closed| closed.group.to_string()).collect();
+    assert_eq!(groups, ["*", "slot:gpu", "kind:a.b"]);
+}
+
+#[test]
+fn a_second_hello_an_empty_body_and_unknown_values_are_refused() {
+    let again = wire::node_message::Body::Hello(good_hello());
+    assert_eq!(violations(body_said(again)), "hello");
+    let node = NodeName::new(NODE);
+    let from = From { node: &node, session: SessionId(1), seq: 5, seen: Ordinal(3) };
+    assert_eq!(violations(said(from, None, 1000)), "body");
+    let heartbeat = wire::Heartbeat { held: vec![wire::HeldLease { phase: 4, ..held(1) }], pressure: None };
+    let heartbeat = wire::node_message::Body::Heartbeat(heartbeat);
+    assert_eq!(violations(body_said(heartbeat)), "heartbeat.held[0].phase");
+    let finished = wire::report::Event::Finished(wire::Finished { outcome: 99, ..Default::default() });
+    assert_eq!(violations(body_said(reports([finished]))), "reports.reports[0].finished.outcome");
+    let returned = wire::report::Event::Returned(wire::Returned::default());
+    assert_eq!(violations(body_said(reports([returned]))), "reports.reports[0].returned.rule");
+}
+
+#[test]
+fn a_message_is_applied_with_its_last_report() {
+    use wire::report::Event;
+    let said = body_said(reports([Event::Accepted(wire::Accepted {}), Event::Reaped(wire::Reaped {})])).unwrap();
+    let seqs = said.iter().map(|said| match said {
+        Said::Command(Command::Report(report), None) => report.seq,
+        Said::Command(..) | Said::TooLarge(_) => panic!("{said:?}"),
+    });
+    assert_eq!(seqs.collect::<Vec<_>>(), [None, Some(5)]);
+}
+
+#[test]
+fn a_result_over_the_limit_is_answered_and_the_rest_of_the_message_counts() {
+    let finished = |size| {
+        wire::report::Event::Finished(wire::Finished {
+            outcome: wire::FinishedOutcome::Succeeded.into(),
+            result: Some(wire::ResultBytes { data: vec![0; size].into(), content_type: String::new() }),
+            ..Default::default()
+        })
+    };
+    let said = body_said(reports([finished(1000), finished(1001)])).unwrap();
+    let [Said::Command(Command::Report(report), Some(result)), Said::TooLarge(answer)] = &said[..] else {
+        panic!("{said:?}")
+    };
+    assert!(matches!(&report.statement, Statement::Finished(finish) if finish.has_result));
+    assert_eq!((report.seq, result.data.len()), (Some(5), 1000));
+    assert_eq!((answer.token, answer.verdict), (FencingToken(9), Verdict::Broken));
+}
+
+#[test]
+fn a_signal_without_words_is_put_into_words_and_long_waits_are_cut() {
+    let finished = wire::Finished {
+        outcome: wire::FinishedOutcome::Failed.into(),
+        signal: Some(9),
+        retry_after: Some(duration(Duration::from_secs(48 * 3600))),
+        ..Default::default()
+    };
+    let finish = finish(&mut Checks::default(), "f", &finished, false).unwrap();
+    assert_eq!(&*finish.error, "ended by signal 9");
+    assert_eq!(finish.retry_after, Some(LONGEST_RETRY));
+}

@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use tenure_scheduler::{
+    Epoch, FencingToken, KindName, Needs, ReportKind, RevokeReason, Tenant, Verdict,
+};
+use uuid::Uuid;
+
+use super::*;
+
+fn job(n: u64) -> JobId {
+    JobId(Uuid::from_u128(n.into()))
+}
+
+fn grant(n: u64) -> Message {
+    Message::Grant(Box::new(Grant {
+        job: job(n),
+        token: FencingToken(n),
+        kind: KindName::new("a"),
+        tenant: Tenant::new("t"),
+        attempt: 1,
+        lease: Duration::from_secs(10),
+        first_lease: Duration::from_secs(10),
+        start_window: Duration::from_secs(5),
+        hard_time_limit: Duration::from_secs(60),
+        stale_in: None,
+        slots: Needs::default(),
+        idempotency_key: n.to_string(),
+        parent: None,
+        traceparent: None,
+    }))
+}
+
+fn stored(n: u64) -> Stored {
+    Stored { token: FencingToken(n), report: ReportKind::Finished, verdict: Verdict::Stored, job_state: None }
+}
+
+fn renewed() -> Message {
+    Message::Renewed { anchor: 1, leases: Vec::new() }
+}
+
+fn revoke(n: u64) -> Message {
+    Message::Revoke { leases: vec![(FencingToken(n), RevokeReason::Cancelled)] }
+}
+
+fn assembly(messages: impl IntoIterator<Item = (u64, Message, u64)>) -> Assembly {
+    let mut assembly = Assembly::default();
+    for (at, (applied, message, payload_size)) in (1..).zip(messages) {
+        assembly.push(Outgoing::Decided(Decided { ordinal: Ordinal(at), applied, message, payload_size }));
+    }
+    assembly
+}
+
+fn payloads(jobs: impl IntoIterator<Item = (u64, usize)>) -> BTreeMap<JobId, Payload> {
+    let payload = |size| Payload { data: vec![7; size].into(), content_type: String::new() };
+    jobs.into_iter().map(|(n, size)| (job(n), payload(size))).collect()
+}
+
+/// Everything that may leave now: a letter for each frame, with its ordinals.
+fn leaves(assembly: &mut Assembly) -> Vec<(char, Vec<u64>)> {
+    let mut all = Vec::new();
+    while let Next::Send(frame, ordinals) = assembly.next() {
+        let letter = match frame.body {
+            Body::Grants(_) => 'g',
+            Body::Stored(_) => 's',
+            Body::Alone(Message::Welcome { .. }) => 'w',
+            Body::Alone(Message::Renewed { .. }) => 'n',
+            Body::Alone(Message::Revoke { .. }) => 'r',
+            Body::Alone(Message::Drain { .. }) => 'd',
+            Body::Alone(Message::Grant(_) | Message::Stored(_) | Message::Configure { .. }) => '?',
+        };
+        all.push((letter, ordinals.into_iter().map(|ordinal| ordinal.0).collect()));
+    }
+    all
+}
+
+#[test]
+fn answers_pass_grants_that_wait_for_payloads_and_nothing_else_does() {
+    let welcome = Message::Welcome {
+        epoch: Epoch(1),
+        heartbeat_interval: Duration::from_secs(1),
+        anchor: 1,
+        renewed: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let drain = Message::Drain { deadline: Duration::from_secs(1) };
+    let mut assembly = assembly([
+        (1, welcome, 0),
+        (1, grant(2), 10),
+        (1, revoke(2), 0),
+        (2, renewed(), 0),
+        (2, Message::Stored(stored(9)), 0),
+        (2, drain, 0),
+    ]);
+    assert_eq!(leaves(&mut assembly), [('w', vec![1]), ('n', vec![4]), ('s', vec![5])]);
+    let wanted = assembly.wanted();
+    assert_eq!(wanted, [(job(2), 10)]);
+    assert!(assembly.fetched(&wanted, payloads([(2, 10)])).is_empty());
+    assert_eq!(leaves(&mut assembly), [('g', vec![2]), ('r', vec![3]), ('d', vec![6])]);
+}
+
+#[test]
+fn a_grant_without_payload_waits_for_its_turn_only() {
+    let mut assembly = assembly([(1, grant(1), 10), (1, grant(2), 0)]);
+    assert_eq!(leaves(&mut assembly), [], "grants keep their order");
+    let wanted = assembly.wanted();
+    assembly.fetched(&wanted, payloads([(1, 10)]));
+    assert_eq!(leaves(&mut assembly), [('g', vec![1, 2])]);
+}
+
+#[test]
+fn grants_share_a_frame_only_if_one_anchor_fits_both() {
+    let mut assembly = assembly([(1, grant(1), 0), (1, grant(2), 0), (2, grant(3), 0)]);
+    let Next::Send(frame, _) = assembly.next() else { panic!() };
+    assert_eq!(frame.applied, 1);
+    assert!(matches!(frame.body, Body::Grants(grants) if grants.len() == 2));
+    assert_eq!(leaves(&mut assembly), [('g', vec![3])]);
+}
+
+#[test]
+fn no_frame_passes_its_bound() {
+    const SIZE: usize = 256 * 1024;
+    let mut assembly = assembly((1..=9).map(|n| (1, grant(n), SIZE as u64)));
+    let mut frames = Vec::new();
+    loop {
+        let wanted = assembly.wanted();
+        if wanted.is_empty() {
+            break;
+        }
+        assert!(wanted.len() <= 4, "no more is fetched than a frame takes");
+        assembly.fetched(&wanted, payloads(wanted.iter().map(|(_, size)| (0, *size as usize)).enumerate().map(
+            |(at, (_, size))| {
+                let JobId(id) = wanted[at].0;
+                (u64::try_from(id.as_u128()).unwrap(), size)
+            },
+        )));
+        while let Next::Send(Frame { body: Body::Grants(grants), .. }, _) = assembly.next() {
+            let bytes: usize = grants.iter().map(|(_, payload)| payload.data.len()).sum();
+            assert!(bytes < MOST_FRAME);
+            frames.push(grants.len());
+        }
+    }
+    assert_eq!(frames.iter().sum::<usize>(), 9);
+}
+
+#[test]
+fn answers_share_a_frame_with_the_newest_applied_and_with_those_of_the_driver() {
+    let mut assembly = assembly([(1, Message::Stored(stored(1)), 0), (3, Message::Stored(stored(2)), 0)]);
+    assembly.push(Outgoing::Broken(stored(3)));
+    let Next::Send(frame, ordinals) = assembly.next() else { panic!() };
+    assert_eq!((frame.applied, ordinals), (3, vec![Ordinal(1), Ordinal(2)]));
+    assert_eq!(frame.body, Body::Stored(vec![stored(1), stored(2), stored(3)]));
+}
+
+#[test]
+fn a_grant_whose_payload_is_gone_is_dropped_and_the_rest_goes_on() {
+    let mut assembly = assembly([(1, grant(1), 10), (1, grant(2), 10), (1, revoke(1), 0)]);
+    let wanted = assembly.wanted();
+    let dropped = assembly.fetched(&wanted, payloads([(2, 10)]));
+    assert_eq!(dropped, [(Ordinal(1), job(1))]);
+    assert_eq!(leaves(&mut assembly), [('g', vec![2]), ('r', vec![3])]);
+}
