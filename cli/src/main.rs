@@ -1,1 +1,110 @@
-fn main() {}
+//! `tenure`: server, node agent and command line in one binary.
+//!
+//! Responsible for: what a person or a script types, and how it ends. Not responsible for: anything that decides; the
+//! server and the agent are libraries, the commands go through the client like everybody else.
+//! Invariant: `shim` and `exec-stage` branch off before any thread or runtime exists.
+//!
+//! Reading order: `args` (the tree of commands), `exit` and `report` (how they end), `output`, then a file per noun.
+
+mod agent;
+mod apply;
+mod args;
+mod clock;
+mod config;
+mod confirm;
+mod dead;
+mod doctor;
+mod enqueue;
+mod exit;
+mod health;
+mod human;
+mod job;
+mod json;
+mod kind;
+mod node;
+mod output;
+mod part;
+mod ready;
+mod report;
+mod server;
+mod signals;
+mod slot;
+mod telemetry;
+mod up;
+
+use std::process::ExitCode;
+
+use tenure_client::{Client, Options, RetryPolicy};
+use tokio::runtime::{Builder, Runtime};
+
+use args::{Ask, Cli, Command, Global};
+use exit::{Exit, Failure};
+use output::Output;
+use server::{ServerArgs, ServerVerb};
+
+fn main() -> ExitCode {
+    // The processes that hold and become a job: no argument parser, no thread, no runtime before them.
+    match std::env::args_os().nth(1).as_deref().and_then(|word| word.to_str()) {
+        Some("shim") => return tenure_node_agent::shim::main(),
+        Some("exec-stage") => return tenure_node_agent::exec_stage::main(),
+        _ => {}
+    }
+    let Cli { global, command } = Cli::from_environment();
+    let output = Output::new(&global);
+    match run(command, &global, &output) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            report::failure(&failure, &output);
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failure> {
+    match command {
+        Command::Up(args) => staying(up::run(args)),
+        Command::Agent(args) => staying(agent::run(args, global.server.clone())),
+        Command::Server(ServerArgs { verb: Some(ServerVerb::Info), .. }) => {
+            asking(global, async |client| server::info(client, output).await)
+        }
+        Command::Server(args) => staying(server::run(args)),
+        Command::Config(command) => config::run(command, output),
+        Command::Ask(ask) => asking(global, async |client| Box::pin(answer(ask, client, output)).await),
+    }
+}
+
+/// Runs a process that stays: all cores, logs for operators.
+fn staying(run: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    telemetry::daemon()?;
+    runtime(&mut Builder::new_multi_thread())?.block_on(run)
+}
+
+/// Runs a command that asks a server: one thread, and a word on stderr only if something is amiss.
+fn asking(global: &Global, ask: impl AsyncFnOnce(&Client) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    telemetry::command()?;
+    runtime(&mut Builder::new_current_thread())?.block_on(async {
+        let endpoint = global.server.as_deref().unwrap_or(tenure_client::DEFAULT_ENDPOINT);
+        let retry = RetryPolicy { give_up_after: global.retry_for, ..RetryPolicy::default() };
+        let client = Client::connect_with(endpoint, Options { retry })?;
+        ask(&client).await
+    })
+}
+
+fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
+    let built = builder.enable_all().build();
+    built.map_err(|source| Failure::Component { what: "no runtime", source: source.into() })
+}
+
+async fn answer(ask: Ask, client: &Client, output: &Output) -> Result<Exit, Failure> {
+    match ask {
+        Ask::Apply(args) => apply::run(args, client, output).await,
+        Ask::Enqueue(args) => enqueue::run(args, client, output).await,
+        Ask::Job(command) => job::run(command, client, output).await,
+        Ask::Kind(command) => kind::run(command, client, output).await,
+        Ask::Slot(command) => slot::run(command, client, output).await,
+        Ask::Node(command) => node::run(command, client, output).await,
+        Ask::Dead(command) => dead::run(command, client, output).await,
+        Ask::Health(args) => health::run(args, client, output).await,
+        Ask::Doctor => doctor::run(client, output).await,
+    }
+}

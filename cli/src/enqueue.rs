@@ -1,0 +1,163 @@
+//! `tenure enqueue`: one job, its id on stdout.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use tenure_client::proto::{EnqueueResponse, Job};
+use tenure_client::{Client, Enqueued, NewJob};
+
+use crate::args;
+use crate::exit::{Exit, Failure};
+use crate::job;
+use crate::output::{Output, note};
+
+/// Arguments of `enqueue`.
+#[derive(Debug, Args)]
+pub(crate) struct EnqueueArgs {
+    /// What kind of work it is.
+    kind: String,
+    /// `-` reads the payload from stdin.
+    #[arg(value_name = "-", value_parser = ["-"], hide_possible_values = true, conflicts_with_all = ["payload", "file"])]
+    stdin: Option<String>,
+    /// The payload itself.
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    payload: Option<String>,
+    /// A file with the payload; `-` reads stdin.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The media type of the payload. Default: application/octet-stream.
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+    /// The identity of the business work: the first job with it answers for all others.
+    #[arg(long, value_name = "KEY")]
+    dedupe_key: Option<String>,
+    /// The id of the job, a UUID v7; the same id is the same call. Default: a fresh one.
+    #[arg(long, value_name = "UUID")]
+    id: Option<String>,
+    /// −100 to 100, higher first. Default: the kind's.
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
+    pub(crate) priority: Option<i32>,
+    /// Not to be started before this long after now.
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, conflicts_with = "run_at")]
+    delay: Option<Duration>,
+    /// Not to be started before this instant.
+    #[arg(long, value_name = "INSTANT", value_parser = args::instant)]
+    run_at: Option<SystemTime>,
+    /// Expires if not started within this long.
+    #[arg(long, value_name = "DURATION", value_parser = args::duration)]
+    stale_after: Option<Duration>,
+    /// Kills each attempt after this long; may only shorten the kind's.
+    #[arg(long, value_name = "DURATION", value_parser = args::duration)]
+    hard_time_limit: Option<Duration>,
+    /// A label, for people and filters. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = args::pair)]
+    pub(crate) label: Vec<(String, String)>,
+    /// A node label that the node must carry. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = args::pair)]
+    selector: Vec<(String, String)>,
+    /// Units of a slot, instead of what the kind needs. May be given several times.
+    #[arg(long, value_name = "SLOT=UNITS", value_parser = args::need)]
+    pub(crate) need: Vec<(String, u32)>,
+    /// A live job that this one belongs to.
+    #[arg(long, value_name = "JOB")]
+    parent: Option<String>,
+    /// Whose work it is.
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Waits until the job is final; exits 1 if it did not succeed.
+    #[arg(long)]
+    wait: bool,
+    /// Waits no longer than this; exits 124 then.
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, requires = "wait")]
+    timeout: Option<Duration>,
+}
+
+/// Enqueues the job, and waits for it if asked.
+pub(crate) async fn run(args: Box<EnqueueArgs>, client: &Client, output: &Output) -> Result<Exit, Failure> {
+    let (wait, timeout) = (args.wait, args.timeout);
+    let enqueued = client.enqueue(&describe(args)?).await?;
+    if !output.is_json() {
+        output.line(&enqueued.job.id)?;
+        if enqueued.deduplicated {
+            note(format!(
+                "deduplicated: this job was there already and is {}",
+                job::state_word(&enqueued.job)
+            ));
+        }
+    }
+    if !wait {
+        return print(output, enqueued, Exit::Ok);
+    }
+    let waited = client.wait(&enqueued.job.id, timeout).await?;
+    let exit = job::verdict(&waited);
+    if !output.is_json() {
+        note(job::end_sentence(&waited));
+    }
+    print(output, Enqueued { job: waited.job, ..enqueued }, exit)
+}
+
+fn print(output: &Output, enqueued: Enqueued, exit: Exit) -> Result<Exit, Failure> {
+    if output.is_json() {
+        let Enqueued { job, deduplicated } = enqueued;
+        output.message(&EnqueueResponse { job: Some::<Job>(job), deduplicated })?;
+    }
+    Ok(exit)
+}
+
+fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
+    let payload = payload(&args)?;
+    let mut job = NewJob::new(args.kind);
+    if let Some(payload) = payload {
+        job = job.payload(payload);
+    }
+    if let Some(id) = args.id {
+        job = job.with_id(id);
+    }
+    if let Some(content_type) = args.content_type {
+        job = job.content_type(content_type);
+    }
+    if let Some(key) = args.dedupe_key {
+        job = job.dedupe_key(key);
+    }
+    if let Some(priority) = args.priority {
+        job = job.priority(priority);
+    }
+    if let Some(delay) = args.delay {
+        job = job.delay(delay);
+    }
+    if let Some(at) = args.run_at {
+        job = job.run_at(at);
+    }
+    if let Some(after) = args.stale_after {
+        job = job.stale_after(after);
+    }
+    if let Some(limit) = args.hard_time_limit {
+        job = job.hard_time_limit(limit);
+    }
+    if let Some(parent) = args.parent {
+        job = job.parent(parent);
+    }
+    if let Some(tenant) = args.tenant {
+        job = job.tenant(tenant);
+    }
+    job = args.label.into_iter().fold(job, |job, (name, value)| job.label(name, value));
+    job = args.selector.into_iter().fold(job, |job, (name, value)| job.selector(name, value));
+    Ok(args.need.into_iter().fold(job, |job, (slot, amount)| job.need(slot, amount)))
+}
+
+fn payload(args: &EnqueueArgs) -> Result<Option<Vec<u8>>, Failure> {
+    if let Some(text) = &args.payload {
+        return Ok(Some(text.clone().into_bytes()));
+    }
+    let stdin = args.stdin.as_ref().map(PathBuf::from);
+    let Some(path) = stdin.or_else(|| args.file.clone()) else { return Ok(None) };
+    let read = if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(&path)
+    };
+    read.map(Some).map_err(|source| Failure::Read { path, source })
+}

@@ -1,0 +1,413 @@
+//! `tenure job`: single jobs after their enqueue.
+//!
+//! Reading order: the verbs here, `job/show.rs` (tables), `job/explain.rs` (why not yet).
+
+mod explain;
+mod show;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use tenure_client::proto::{
+    DeleteJobResponse, GetJobResponse, GetResultResponse, Job, JobState, ListAttemptsResponse,
+    ListJobsRequest, ListJobsResponse, WaitJobResponse,
+};
+use tenure_client::{Client, Waited};
+
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, note};
+use crate::{args, human, report};
+
+/// Jobs shown by `list` unless the caller asks for more.
+const LIST_LIMIT: usize = 50;
+/// Jobs asked for in one page.
+const PAGE: i32 = 500;
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Jobs, newest first.
+    List(ListArgs),
+    /// One job.
+    Get {
+        /// Its id.
+        job: String,
+    },
+    /// Waits until jobs are final; exits 1 if one did not succeed, 124 if the wait ran out.
+    Wait {
+        /// Their ids.
+        #[arg(required = true)]
+        jobs: Vec<String>,
+        /// For all of them together. Default: as long as it takes.
+        #[arg(long, value_name = "DURATION", value_parser = args::duration)]
+        timeout: Option<Duration>,
+    },
+    /// Why a job does not run yet, and what would have to change.
+    Explain {
+        /// Its id.
+        job: String,
+    },
+    /// Asks for the end of jobs. A running one is told to stop.
+    Cancel {
+        /// Their ids.
+        #[arg(required = true)]
+        jobs: Vec<String>,
+        /// Kept with the job.
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Takes dead or cancelled jobs back to their queue, as a new round.
+    Requeue {
+        /// Their ids.
+        #[arg(required = true)]
+        jobs: Vec<String>,
+        /// Also frees a job whose last processes are not known to be gone.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Changes the priority of a job that is not final.
+    Reprioritize {
+        /// Its id.
+        job: String,
+        /// −100 to 100, higher first.
+        #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
+        priority: i32,
+    },
+    /// The result of a succeeded job, as it is.
+    Result {
+        /// Its id.
+        job: String,
+        /// Writes it to a file instead of stdout.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Every ended execution of a job.
+    Attempts {
+        /// Its id.
+        job: String,
+    },
+    /// Removes final jobs with payload, attempts and result.
+    Delete {
+        /// Their ids.
+        #[arg(required = true)]
+        jobs: Vec<String>,
+        /// Checks only.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// Filters of `list`, and-ed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Only jobs of this kind.
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only jobs in this state. May be given several times.
+    #[arg(long, value_enum)]
+    state: Vec<State>,
+    /// Only jobs of this tenant.
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Only jobs with this dedupe key.
+    #[arg(long, value_name = "KEY")]
+    dedupe_key: Option<String>,
+    /// Only children of this job.
+    #[arg(long, value_name = "JOB")]
+    parent: Option<String>,
+    /// Only jobs whose newest execution is or was on this node.
+    #[arg(long)]
+    node: Option<String>,
+    /// Shows at most this many.
+    #[arg(long, default_value_t = LIST_LIMIT)]
+    limit: usize,
+    /// Shows all of them.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
+/// The states of a job.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum State {
+    Scheduled,
+    Queued,
+    Running,
+    Succeeded,
+    Dead,
+    Cancelled,
+    Expired,
+}
+
+impl From<State> for JobState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Scheduled => Self::Scheduled,
+            State::Queued => Self::Queued,
+            State::Running => Self::Running,
+            State::Succeeded => Self::Succeeded,
+            State::Dead => Self::Dead,
+            State::Cancelled => Self::Cancelled,
+            State::Expired => Self::Expired,
+        }
+    }
+}
+
+/// Runs one verb.
+pub(crate) async fn run(command: JobCommand, client: &Client, output: &Output) -> Result<Exit, Failure> {
+    match command {
+        JobCommand::List(args) => return list(args, client, output).await,
+        JobCommand::Get { job } => {
+            let job = client.get(&job).await?;
+            if output.is_json() {
+                output.message(&GetJobResponse { job: Some(job) })?;
+            } else {
+                output.table(&show::details(&job, output))?;
+            }
+        }
+        JobCommand::Wait { jobs, timeout } => return wait(&jobs, timeout, client, output).await,
+        JobCommand::Explain { job } => {
+            let explanation = client.explain(&job).await?;
+            if output.is_json() {
+                output.message(&explanation)?;
+            } else {
+                explain::print(&explanation, output)?;
+            }
+        }
+        JobCommand::Cancel { jobs, reason } => {
+            return each(&jobs, output, async |id| {
+                let answer = client.cancel(id, &reason).await?;
+                if output.is_json() {
+                    return output.message(&answer);
+                }
+                let job = answer.job.unwrap_or_default();
+                note(match (answer.changed, job.cancel_requested && job.state() == JobState::Running) {
+                    (true, true) => format!("{id}: told to stop"),
+                    (true, false) => format!("{id}: cancelled"),
+                    (false, true) => format!("{id}: was told to stop already"),
+                    (false, false) => format!("{id}: is {} already", state_word(&job)),
+                });
+                Ok(())
+            })
+            .await;
+        }
+        JobCommand::Requeue { jobs, force } => {
+            return each(&jobs, output, async |id| {
+                let answer = client.requeue(id, force).await?;
+                if output.is_json() {
+                    return output.message(&answer);
+                }
+                let job = answer.job.unwrap_or_default();
+                note(if answer.changed {
+                    format!("{id}: {} again, round {}", state_word(&job), job.round)
+                } else {
+                    format!("{id}: is {} already", state_word(&job))
+                });
+                Ok(())
+            })
+            .await;
+        }
+        JobCommand::Reprioritize { job, priority } => {
+            let answer = client.reprioritize(&job, priority).await?;
+            if output.is_json() {
+                output.message(&answer)?;
+            } else {
+                let verb = if answer.changed { "has now" } else { "had already" };
+                note(format!("{job} {verb} priority {priority}"));
+            }
+        }
+        JobCommand::Result { job, out } => return result(&job, out, client, output).await,
+        JobCommand::Attempts { job } => {
+            let attempts = client.attempts(&job).await?;
+            if output.is_json() {
+                output.message(&ListAttemptsResponse { attempts, next_page_token: String::new() })?;
+            } else if attempts.is_empty() {
+                note("no execution of it has ended yet");
+            } else {
+                output.table(&show::attempts(&attempts, output))?;
+            }
+        }
+        JobCommand::Delete { jobs, dry_run } => {
+            return each(&jobs, output, async |id| {
+                let job = client.delete(id, dry_run).await?;
+                if output.is_json() {
+                    return output.message(&DeleteJobResponse { job: Some(job) });
+                }
+                note(format!("{id}: {}", if dry_run { "would be deleted (--dry-run)" } else { "deleted" }));
+                Ok(())
+            })
+            .await;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Does the same to each job; one that fails keeps none of the others from their turn.
+async fn each(
+    ids: &[String],
+    output: &Output,
+    act: impl AsyncFn(&str) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
+    let [id] = ids else {
+        let mut failures = Vec::new();
+        for id in ids {
+            match act(id).await {
+                Ok(()) => {}
+                Err(failure @ Failure::Output(_)) => return Err(failure),
+                Err(failure) => {
+                    if output.is_json() {
+                        report::failure(&failure, output);
+                    } else {
+                        report::one(id, &failure);
+                    }
+                    failures.push(failure.exit());
+                }
+            }
+        }
+        return match failures.first() {
+            Some(first) => Err(Failure::Some { failed: failures.len(), all: ids.len(), exit: *first }),
+            None => Ok(Exit::Ok),
+        };
+    };
+    act(id).await.map(|()| Exit::Ok)
+}
+
+async fn list(args: ListArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
+    let limit = if args.all { usize::MAX } else { args.limit };
+    let filter = ListJobsRequest {
+        kind: args.kind.unwrap_or_default(),
+        states: args.state.into_iter().map(|state| JobState::from(state).into()).collect(),
+        tenant: args.tenant.unwrap_or_default(),
+        dedupe_key: args.dedupe_key.unwrap_or_default(),
+        parent_id: args.parent.unwrap_or_default(),
+        node: args.node.unwrap_or_default(),
+        page_size: i32::try_from(limit).unwrap_or(PAGE).clamp(1, PAGE),
+        page_token: String::new(),
+    };
+    // One more than asked for tells whether there are more.
+    let mut jobs = client.list(filter).take(limit.saturating_add(1)).await?;
+    let more = jobs.len() > limit;
+    jobs.truncate(limit);
+    if output.is_json() {
+        output.message(&ListJobsResponse { jobs, next_page_token: String::new() })?;
+    } else if jobs.is_empty() {
+        note("no such jobs");
+    } else {
+        output.table(&show::list(&jobs, output))?;
+    }
+    if more {
+        note(format!("the first {limit}; --limit or --all shows more"));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn wait(
+    ids: &[String],
+    timeout: Option<Duration>,
+    client: &Client,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let deadline = timeout.map(|timeout| crate::clock::mono() + timeout);
+    let mut worst = Exit::Ok;
+    for id in ids {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(crate::clock::mono()));
+        let waited = client.wait(id, left).await?;
+        let exit = verdict(&waited);
+        if output.is_json() {
+            output.message(&WaitJobResponse { job: Some(waited.job), done: waited.done })?;
+        } else {
+            output.line(&end_sentence(&waited))?;
+        }
+        // A wait that ran out says more than a failure: the caller does not know yet.
+        if worst != Exit::WaitRanOut && exit != Exit::Ok {
+            worst = exit;
+        }
+    }
+    Ok(worst)
+}
+
+async fn result(id: &str, out: Option<PathBuf>, client: &Client, output: &Output) -> Result<Exit, Failure> {
+    let result = client.result(id).await?;
+    if let Some(path) = out {
+        std::fs::write(&path, &result.data)
+            .map_err(|source| Failure::Write { path: path.clone(), source })?;
+        note(format!("{} written to {}", human::bytes(result.data.len() as u64), path.display()));
+    } else if output.is_json() {
+        output.message(&GetResultResponse { result: Some(result) })?;
+    } else if output.is_terminal() && !is_plain_text(&result.data) {
+        return Err(Failure::Usage("the result is no plain text; use --out FILE, or a pipe".to_owned()));
+    } else {
+        output.bytes(&result.data)?;
+        if output.is_terminal() && !result.data.ends_with(b"\n") {
+            note("");
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Text that does a terminal no harm.
+fn is_plain_text(data: &[u8]) -> bool {
+    std::str::from_utf8(data).is_ok_and(|text| {
+        text.lines().all(|line| human::clean(&line.replace('\t', " ")) == line.replace('\t', " "))
+    })
+}
+
+/// The exit code of a wait.
+pub(crate) fn verdict(waited: &Waited) -> Exit {
+    match (waited.done, waited.job.state()) {
+        (false, _) => Exit::WaitRanOut,
+        (true, JobState::Succeeded) => Exit::Ok,
+        (
+            true,
+            JobState::Unspecified
+            | JobState::Scheduled
+            | JobState::Queued
+            | JobState::Running
+            | JobState::Dead
+            | JobState::Cancelled
+            | JobState::Expired,
+        ) => Exit::Failed,
+    }
+}
+
+/// What became of a wait, in a sentence.
+pub(crate) fn end_sentence(waited: &Waited) -> String {
+    let job = &waited.job;
+    let why = job.deferral.as_ref().map_or(job.reason.as_str(), |deferral| deferral.message.as_str());
+    let why = if why.is_empty() { String::new() } else { format!(": {}", human::brief(why, 200)) };
+    if waited.done {
+        format!("{} {} in attempt {}{why}", job.id, state_word(job), job.attempt)
+    } else {
+        format!("{} is still {}{why}", job.id, state_word(job))
+    }
+}
+
+/// The word of the job's state.
+pub(crate) fn state_word(job: &Job) -> String {
+    human::word(job.state().as_str_name(), "JOB_STATE_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waited(state: JobState, done: bool) -> Waited {
+        Waited { job: Job { state: state.into(), ..Job::default() }, done }
+    }
+
+    #[test]
+    fn only_success_is_success() {
+        assert_eq!(verdict(&waited(JobState::Succeeded, true)), Exit::Ok);
+        for state in [JobState::Dead, JobState::Cancelled, JobState::Expired] {
+            assert_eq!(verdict(&waited(state, true)), Exit::Failed);
+        }
+        assert_eq!(verdict(&waited(JobState::Running, false)), Exit::WaitRanOut);
+    }
+
+    #[test]
+    fn a_result_reaches_a_terminal_only_if_it_is_plain() {
+        assert!(is_plain_text("two\tlines\nof täxt\n".as_bytes()));
+        assert!(!is_plain_text(b"\x1b]0;title\x07"));
+        assert!(!is_plain_text(&[0xff, 0xfe]));
+    }
+}

@@ -1,0 +1,186 @@
+//! Jobs and their attempts as tables.
+
+use tenure_client::proto::{Attempt, Job, JobState, Outcome};
+use tenure_client::wire;
+
+use super::state_word;
+use crate::human;
+use crate::output::{Field, Output, Table, Tone};
+
+/// Characters of an error that a table shows; `-o json` has all of it.
+const ERROR_SHOWN: usize = 100;
+
+/// A job per row.
+pub(super) fn list(jobs: &[Job], output: &Output) -> Table {
+    let mut table = Table::new(["JOB", "KIND", "STATE", "ATTEMPT", "PRIORITY", "AGE", "NODE", "WHY"]);
+    for job in jobs {
+        table.row([
+            job.id.as_str().into(),
+            job.kind.as_str().into(),
+            state(job),
+            Field::figure(job.attempt),
+            Field::figure(job.priority),
+            output.age(job.create_time.as_ref()).into(),
+            if job.node.is_empty() { "-".into() } else { job.node.as_str().into() },
+            why(job).into(),
+        ]);
+    }
+    table
+}
+
+/// The state in its tone.
+pub(super) fn state(job: &Job) -> Field {
+    let tone = match job.state() {
+        JobState::Succeeded | JobState::Running => Tone::Good,
+        JobState::Dead => Tone::Bad,
+        JobState::Cancelled | JobState::Expired => Tone::Notice,
+        JobState::Unspecified | JobState::Scheduled | JobState::Queued => Tone::Plain,
+    };
+    Field::toned(state_word(job), tone)
+}
+
+/// Why it stands where it stands: the deferral of one that waits, else its reason.
+fn why(job: &Job) -> String {
+    let text = job.deferral.as_ref().map_or(job.reason.as_str(), |deferral| deferral.message.as_str());
+    if text.is_empty() { "-".to_owned() } else { human::brief(text, ERROR_SHOWN) }
+}
+
+/// One job, a line per fact.
+pub(super) fn details(job: &Job, output: &Output) -> Table {
+    let mut table = Table::default();
+    let mut row = |name: &str, value: Field| table.row([name.into(), value]);
+    row("job", job.id.as_str().into());
+    row("kind", job.kind.as_str().into());
+    row("state", state(job));
+    if !job.reason.is_empty() {
+        row("reason", human::brief(&job.reason, 500).into());
+    }
+    if let Some(deferral) = &job.deferral {
+        row("waits for", deferral.message.as_str().into());
+    }
+    row("attempt", attempt(job).into());
+    if job.round > 0 {
+        row("round", job.round.to_string().into());
+    }
+    row("priority", job.priority.to_string().into());
+    row("needs", human::needs(job.needs.as_ref()).into());
+    if !job.selector.is_empty() {
+        row("selector", human::pairs(&job.selector).into());
+    }
+    if !job.labels.is_empty() {
+        row("labels", human::pairs(&job.labels).into());
+    }
+    row("tenant", format!("{} (producer {})", job.tenant, job.producer).into());
+    if !job.dedupe_key.is_empty() {
+        let held = if job.dedupe_held { "answers for it" } else { "released" };
+        row("dedupe key", format!("{} ({held})", job.dedupe_key).into());
+    }
+    if !job.parent_id.is_empty() {
+        row("parent", job.parent_id.as_str().into());
+    }
+    if !job.node.is_empty() {
+        row("node", job.node.as_str().into());
+    }
+    if job.token > 0 {
+        row("token", job.token.to_string().into());
+    }
+    if job.cancel_requested {
+        row("cancel", "requested".into());
+    }
+    row("created", output.when(job.create_time.as_ref()).into());
+    for (name, at) in [
+        ("run at", &job.run_at),
+        ("stale", &job.stale_at),
+        ("started", &job.start_time),
+        ("finished", &job.finish_time),
+    ] {
+        if at.is_some() {
+            row(name, output.when(at.as_ref()).into());
+        }
+    }
+    row("time limit", human::wire_length(job.hard_time_limit.as_ref()).into());
+    row("payload", human::bytes(job.payload_size).into());
+    table
+}
+
+/// `2, with 1 of 3 failures, 0 of 3 losses, 4 returns`.
+fn attempt(job: &Job) -> String {
+    format!(
+        "{} ({} of {} failures, {} of {} losses, {} returns)",
+        job.attempt, job.failures, job.max_failures, job.losses, job.max_losses, job.returns
+    )
+}
+
+/// An execution per row, oldest first.
+pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
+    let mut table =
+        Table::new(["ATTEMPT", "ROUND", "NODE", "OUTCOME", "CAUSE", "EXIT", "RAN", "ENDED", "ERROR"]);
+    for attempt in attempts {
+        table.row([
+            Field::figure(attempt.attempt),
+            Field::figure(attempt.round),
+            attempt.node.as_str().into(),
+            outcome(attempt),
+            if attempt.cause.is_empty() { "-".into() } else { attempt.cause.as_str().into() },
+            Field::figure(attempt.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string())),
+            ran(attempt).into(),
+            output.when(attempt.end_time.as_ref()).into(),
+            if attempt.error.is_empty() {
+                "-".into()
+            } else {
+                human::brief(&attempt.error, ERROR_SHOWN).into()
+            },
+        ]);
+    }
+    table
+}
+
+fn outcome(attempt: &Attempt) -> Field {
+    let (word, tone) = match attempt.outcome() {
+        Outcome::Succeeded => ("succeeded", Tone::Good),
+        Outcome::FailedRetryable => ("failed", Tone::Bad),
+        Outcome::FailedPermanent => ("failed for good", Tone::Bad),
+        Outcome::TimedOut => ("timed out", Tone::Bad),
+        Outcome::Lost => ("lost", Tone::Bad),
+        Outcome::Returned => ("returned", Tone::Notice),
+        Outcome::Cancelled => ("cancelled", Tone::Notice),
+        Outcome::Unspecified => ("unknown", Tone::Notice),
+    };
+    Field::toned(word, tone)
+}
+
+fn ran(attempt: &Attempt) -> String {
+    let (Some(start), Some(end)) = (&attempt.start_time, &attempt.end_time) else {
+        return if attempt.started { "unknown" } else { "never" }.to_owned();
+    };
+    let ran = wire::system_time(end).duration_since(wire::system_time(start)).unwrap_or_default();
+    human::length(ran)
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_client::proto::Deferral;
+
+    use super::*;
+
+    #[test]
+    fn a_waiting_job_says_why_and_a_dead_one_its_last_error() {
+        let waits = Job {
+            state: JobState::Queued.into(),
+            reason: "old".to_owned(),
+            deferral: Some(Deferral { message: "slot anthropic 6/6".to_owned(), ..Deferral::default() }),
+            ..Job::default()
+        };
+        assert_eq!(why(&waits), "slot anthropic 6/6");
+        let dead = Job { reason: "Traceback\nboom\n".to_owned(), ..Job::default() };
+        assert_eq!(why(&dead), "boom");
+    }
+
+    #[test]
+    fn an_attempt_that_never_started_ran_never() {
+        assert_eq!(ran(&Attempt::default()), "never");
+        assert_eq!(ran(&Attempt { started: true, ..Attempt::default() }), "unknown");
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        assert_eq!(ran(&Attempt { start_time: at(10), end_time: at(55), ..Attempt::default() }), "45s");
+    }
+}

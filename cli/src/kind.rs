@@ -1,0 +1,169 @@
+//! `tenure kind`: types of work and their policy.
+
+use clap::Subcommand;
+use tenure_client::Client;
+use tenure_client::proto::{Kind, ListKindsResponse, PausePolicy, RetryPolicy};
+
+use crate::exit::{Exit, Failure};
+use crate::human;
+use crate::output::{Field, Output, Table, Tone, note};
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KindCommand {
+    /// All kinds.
+    List,
+    /// One kind with its whole policy.
+    Get {
+        /// Its name.
+        kind: String,
+    },
+    /// Starts no more jobs of a kind; what runs, runs on.
+    Pause {
+        /// Its name.
+        kind: String,
+        /// Refuses new jobs too, instead of keeping them for later.
+        #[arg(long)]
+        reject: bool,
+    },
+    /// Ends the pause of a kind.
+    Resume {
+        /// Its name.
+        kind: String,
+    },
+}
+
+/// Runs one verb.
+pub(crate) async fn run(command: KindCommand, client: &Client, output: &Output) -> Result<Exit, Failure> {
+    match command {
+        KindCommand::List => {
+            let kinds = client.kinds().await?;
+            if output.is_json() {
+                output.message(&ListKindsResponse { kinds })?;
+            } else if kinds.is_empty() {
+                note("no kinds; `tenure apply FILE` declares them");
+            } else {
+                output.table(&list(&kinds))?;
+            }
+        }
+        KindCommand::Get { kind: name } => {
+            let kinds = client.kinds().await?;
+            let Some(kind) = kinds.iter().find(|kind| kind.name == name) else {
+                let known = kinds.into_iter().map(|kind| kind.name).collect();
+                return Err(Failure::Unknown { noun: "kind", name, known });
+            };
+            if output.is_json() {
+                output.message(kind)?;
+            } else {
+                output.table(&details(kind))?;
+            }
+        }
+        KindCommand::Pause { kind, reject } => {
+            let policy = if reject { PausePolicy::Reject } else { PausePolicy::Hold };
+            let answer = client.pause_kind(&kind, policy).await?;
+            if output.is_json() {
+                output.message(&answer)?;
+            } else {
+                note(format!("{kind} {}", if answer.changed { "is paused" } else { "was paused already" }));
+            }
+        }
+        KindCommand::Resume { kind } => {
+            let answer = client.resume_kind(&kind).await?;
+            if output.is_json() {
+                output.message(&answer)?;
+            } else {
+                note(format!("{kind} {}", if answer.changed { "is resumed" } else { "was not paused" }));
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn list(kinds: &[Kind]) -> Table {
+    let mut table =
+        Table::new(["KIND", "NEEDS", "LEASE", "TIME LIMIT", "FAILURES", "QUEUE CAP", "PRIORITY", "PAUSED"]);
+    for kind in kinds {
+        table.row([
+            kind.name.as_str().into(),
+            human::needs(kind.needs.as_ref()).into(),
+            human::wire_length(kind.lease.as_ref()).into(),
+            human::wire_length(kind.hard_time_limit.as_ref()).into(),
+            Field::figure(kind.max_failures),
+            Field::figure(kind.queue_cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string())),
+            Field::figure(kind.priority),
+            paused(kind),
+        ]);
+    }
+    table
+}
+
+fn paused(kind: &Kind) -> Field {
+    match (kind.paused, kind.pause_policy()) {
+        (false, _) => "-".into(),
+        (true, PausePolicy::Reject) => Field::toned("yes, refuses", Tone::Notice),
+        (true, PausePolicy::Hold | PausePolicy::Unspecified) => Field::toned("yes", Tone::Notice),
+    }
+}
+
+fn details(kind: &Kind) -> Table {
+    let mut table = Table::default();
+    let mut row = |name: &str, value: Field| table.row([name.into(), value]);
+    row("kind", kind.name.as_str().into());
+    row("needs", human::needs(kind.needs.as_ref()).into());
+    row("selector", human::pairs(&kind.selector).into());
+    row("lease", human::wire_length(kind.lease.as_ref()).into());
+    row("hard time limit", human::wire_length(kind.hard_time_limit.as_ref()).into());
+    row("dead after", format!("{} failures or {} losses", kind.max_failures, kind.max_losses).into());
+    row("retry", retry(kind.retry.as_ref()).into());
+    let codes: Vec<String> = kind.permanent_exit_codes.iter().map(i32::to_string).collect();
+    row("permanent exit codes", codes.join(" ").into());
+    row("queue cap", kind.queue_cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string()).into());
+    row("stale after", human::wire_length(kind.stale_after.as_ref()).into());
+    row("dedupe", human::word(kind.dedupe().as_str_name(), "DEDUPE_POLICY_").into());
+    row("priority", kind.priority.to_string().into());
+    row("results kept", human::wire_length(kind.result_ttl.as_ref()).into());
+    row("final jobs kept", human::wire_length(kind.retention.as_ref()).into());
+    row("paused", paused(kind));
+    table
+}
+
+fn retry(policy: Option<&RetryPolicy>) -> String {
+    let Some(policy) = policy else { return "-".to_owned() };
+    if !policy.intervals.is_empty() {
+        let waits: Vec<String> = policy.intervals.iter().map(|wait| human::wire_length(Some(wait))).collect();
+        return format!("after {}", waits.join(", "));
+    }
+    format!(
+        "after {}, then × {}.{:03} up to {}, ± {} %",
+        human::wire_length(policy.initial.as_ref()),
+        policy.factor_permille / 1_000,
+        policy.factor_permille % 1_000,
+        human::wire_length(policy.max.as_ref()),
+        policy.jitter_permille / 10,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_client::proto::{DedupePolicy, Needs, SlotAmount};
+
+    use super::*;
+
+    #[test]
+    fn the_policy_reads_as_a_sentence() {
+        let policy = RetryPolicy {
+            initial: Some(prost_types::Duration { seconds: 10, nanos: 0 }),
+            factor_permille: 3_000,
+            max: Some(prost_types::Duration { seconds: 3_600, nanos: 0 }),
+            jitter_permille: 200,
+            ..RetryPolicy::default()
+        };
+        assert_eq!(retry(Some(&policy)), "after 10s, then × 3.000 up to 1h, ± 20 %");
+        let kind = Kind {
+            needs: Some(Needs { slots: vec![SlotAmount { slot: "browser".to_owned(), amount: 1 }] }),
+            dedupe: DedupePolicy::Live.into(),
+            ..Kind::default()
+        };
+        assert!(!details(&kind).is_empty());
+    }
+}

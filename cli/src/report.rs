@@ -1,0 +1,259 @@
+//! Telling a person, or a program, why a command failed.
+//!
+//! Invariant: an error names the thing, the reason and the next step.
+
+use std::error::Error as StdError;
+
+use serde_json::{Map, Value, json};
+use tenure_client::Refusal;
+
+use crate::exit::Failure;
+use crate::human;
+use crate::output::{Output, note};
+
+/// Names shown of a longer list.
+const NAMES_SHOWN: usize = 8;
+
+/// Tells why a command failed: sentences on stderr, or one object on stdout under `-o json`.
+pub(crate) fn failure(failure: &Failure, output: &Output) {
+    if matches!(failure, Failure::Output(_)) {
+        if failure.exit() != crate::exit::Exit::Ok {
+            note(format!("error: {}", chain(failure)));
+        }
+        return;
+    }
+    if output.is_json() && output.value(&object(failure)).is_ok() {
+        return;
+    }
+    for line in sentences(failure) {
+        note(line);
+    }
+}
+
+/// One sentence: the failure of one of several calls.
+pub(crate) fn one(subject: &str, failure: &Failure) {
+    note(format!("{subject}: {}", chain(failure)));
+}
+
+fn sentences(failure: &Failure) -> Vec<String> {
+    let mut lines = vec![format!("error: {}", chain(failure))];
+    if let Some(refusal) = refusal(failure) {
+        lines.extend(
+            refusal
+                .field_violations
+                .iter()
+                .map(|v| format!("  {}: {}", human::clean(&v.field), human::clean(&v.description))),
+        );
+        let limits = refusal.quota_violations.iter().map(|v| (&v.subject, &v.description));
+        let conditions = refusal.precondition_violations.iter().map(|v| (&v.subject, &v.description));
+        for (subject, description) in limits.chain(conditions) {
+            // The sentence above often says it already.
+            if !refusal.message.contains(description.as_str()) {
+                lines.push(format!("  {}: {}", human::clean(subject), human::clean(description)));
+            }
+        }
+        if let Some(after) = refusal.retry_after {
+            lines.push(format!("retry_after: {}", human::length(after)));
+        }
+    }
+    let near = nearest(failure);
+    if !near.is_empty() {
+        lines.push(format!("did you mean: {}", near.join(", ")));
+    }
+    if let Some(next) = next_step(failure) {
+        lines.push(format!("next: {next}"));
+    }
+    lines
+}
+
+fn object(failure: &Failure) -> Value {
+    let Some(refusal) = refusal(failure) else {
+        let mut object = Map::new();
+        object.insert("error".to_owned(), json!(chain(failure)));
+        object.insert("exit_code".to_owned(), json!(failure.exit() as u8));
+        let near = nearest(failure);
+        if !near.is_empty() {
+            object.insert("nearest".to_owned(), json!(near));
+        }
+        insert_next(&mut object, failure);
+        return Value::Object(object);
+    };
+    let mut object = Map::new();
+    let reason = if refusal.reason.is_empty() { code_name(refusal) } else { refusal.reason.clone() };
+    object.insert("refused".to_owned(), json!(reason));
+    object.insert("code".to_owned(), json!(code_name(refusal)));
+    object.insert("message".to_owned(), json!(refusal.message));
+    if let Some(after) = refusal.retry_after {
+        object.insert("retry_after_s".to_owned(), seconds(after));
+    }
+    if !refusal.metadata.is_empty() {
+        object.insert("metadata".to_owned(), json!(refusal.metadata));
+    }
+    let violations: Vec<Value> =
+        refusal
+            .field_violations
+            .iter()
+            .map(|v| json!({"field": v.field, "description": v.description}))
+            .chain(refusal.quota_violations.iter().map(|v| {
+                json!({"subject": v.subject, "description": v.description, "quota": v.quota, "limit": v.limit,
+                   "dimensions": v.dimensions})
+            }))
+            .chain(refusal.precondition_violations.iter().map(
+                |v| json!({"subject": v.subject, "description": v.description, "condition": v.condition}),
+            ))
+            .collect();
+    if !violations.is_empty() {
+        object.insert("violations".to_owned(), Value::Array(violations));
+    }
+    insert_next(&mut object, failure);
+    Value::Object(object)
+}
+
+fn insert_next(object: &mut Map<String, Value>, failure: &Failure) {
+    if let Some(next) = next_step(failure) {
+        object.insert("next".to_owned(), json!(next));
+    }
+}
+
+/// Whole seconds as an integer, which most readers expect; parts of one as a fraction.
+fn seconds(length: std::time::Duration) -> Value {
+    if length.subsec_nanos() == 0 { json!(length.as_secs()) } else { json!(length.as_secs_f64()) }
+}
+
+/// The name of a gRPC code as the protocol writes it: `RESOURCE_EXHAUSTED`.
+fn code_name(refusal: &Refusal) -> String {
+    let camel = format!("{:?}", refusal.code);
+    let mut name = String::with_capacity(camel.len() + 4);
+    for (index, character) in camel.char_indices() {
+        if index > 0 && character.is_uppercase() {
+            name.push('_');
+        }
+        name.push(character.to_ascii_uppercase());
+    }
+    name
+}
+
+fn refusal(failure: &Failure) -> Option<&Refusal> {
+    match failure {
+        Failure::Client(tenure_client::Error::Unavailable { last, .. }) => Some(last),
+        Failure::Client(error) => error.refusal(),
+        Failure::Usage(_)
+        | Failure::Unknown { .. }
+        | Failure::Read { .. }
+        | Failure::Write { .. }
+        | Failure::Output(_)
+        | Failure::Json(_)
+        | Failure::Declined
+        | Failure::Config { .. }
+        | Failure::Component { .. }
+        | Failure::Some { .. } => None,
+    }
+}
+
+fn nearest(failure: &Failure) -> Vec<String> {
+    if let Failure::Unknown { known, .. } = failure {
+        let mut names: Vec<String> = known.iter().take(NAMES_SHOWN).map(|name| human::clean(name)).collect();
+        if known.len() > NAMES_SHOWN {
+            names.push(format!("… ({} in all)", known.len()));
+        }
+        return names;
+    }
+    let names = refusal(failure).and_then(|refusal| refusal.metadata.get("nearest"));
+    let names = names.map(String::as_str).unwrap_or_default().split([',', ' ']);
+    names.filter(|name| !name.is_empty()).take(NAMES_SHOWN).map(human::clean).collect()
+}
+
+fn next_step(failure: &Failure) -> Option<&'static str> {
+    if let Failure::Client(tenure_client::Error::Unavailable { last, .. }) = failure
+        && last.reason.is_empty()
+    {
+        return Some("is the server running? `tenure up` starts one here; --server names another");
+    }
+    match refusal(failure)?.reason.as_str() {
+        "KIND_NOT_FOUND" => Some("`tenure kind list` shows the kinds, `tenure apply FILE` declares them"),
+        "JOB_NOT_FOUND" => Some("`tenure job list` shows the jobs; final ones are kept for their retention"),
+        "NODE_NOT_FOUND" => Some("`tenure node list` shows the nodes"),
+        "SLOT_NOT_FOUND" => Some("`tenure slot list` shows the slots, `tenure apply FILE` declares them"),
+        "QUEUE_FULL" => Some("wait for retry_after; `tenure health` shows whether the queue moves"),
+        "KIND_PAUSED" => Some("`tenure kind resume KIND` ends the pause"),
+        "JOB_ID_REUSED" => Some("leave --id out, or use a fresh UUID v7"),
+        "IMPOSSIBLE_NEEDS" => {
+            Some("ask for less; `tenure slot list` and `tenure node list` show what there is")
+        }
+        "PAYLOAD_TOO_LARGE" => Some("store the payload yourself and enqueue a reference to it"),
+        "NODE_HOLDS_LEASES" => Some("drain it; if its host is dead for certain, add --lost"),
+        "STORE_FULL" => Some("let jobs end, or purge what nobody needs"),
+        _ => None,
+    }
+}
+
+/// An error with its causes, the only way one is printed. A list of mistakes keeps its lines.
+pub(crate) fn chain(error: &dyn StdError) -> String {
+    let mut text = clean_lines(&error.to_string());
+    for cause in std::iter::successors(error.source(), |&error| error.source()) {
+        let cause = clean_lines(&cause.to_string());
+        text.push_str(if cause.contains('\n') { ":\n" } else { ": " });
+        text.push_str(&cause);
+    }
+    text
+}
+
+fn clean_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(human::clean).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tonic::{Code, Status};
+    use tonic_types::{ErrorDetails, StatusExt};
+
+    use super::*;
+
+    fn queue_full() -> Failure {
+        let mut details = ErrorDetails::new();
+        details
+            .set_error_info("QUEUE_FULL", "tenure", [("kind".to_owned(), "site.qa".to_owned())])
+            .set_retry_info(Some(Duration::from_secs(600)))
+            .add_quota_failure_violation("site.qa", "20 jobs are queued, the cap is 20");
+        let status =
+            Status::with_error_details(Code::ResourceExhausted, "the queue of site.qa is full", details);
+        Failure::from(tenure_client::Error::from(Box::new(Refusal::from_status(&status))))
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_its_reason_its_figures_and_the_next_step() {
+        expect_test::expect![[r"
+            error: the queue of site.qa is full (QUEUE_FULL)
+              site.qa: 20 jobs are queued, the cap is 20
+            retry_after: 10m
+            next: wait for retry_after; `tenure health` shows whether the queue moves"]]
+        .assert_eq(&sentences(&queue_full()).join("\n"));
+    }
+
+    #[test]
+    fn a_refusal_is_an_object_that_a_program_can_reason_about() {
+        let object = object(&queue_full());
+        assert_eq!(object["refused"], "QUEUE_FULL");
+        assert_eq!(object["retry_after_s"], 600);
+        assert_eq!(object["code"], "RESOURCE_EXHAUSTED");
+        assert_eq!(object["metadata"]["kind"], "site.qa");
+        assert_eq!(object["violations"][0]["subject"], "site.qa");
+    }
+
+    #[test]
+    fn close_names_are_suggested() {
+        let mut details = ErrorDetails::new();
+        details.set_error_info(
+            "KIND_NOT_FOUND",
+            "tenure",
+            [("nearest".to_owned(), "site.qa,site.qb".to_owned())],
+        );
+        let status = Status::with_error_details(Code::NotFound, "kind site.q is not declared", details);
+        let failure = Failure::from(tenure_client::Error::from(Box::new(Refusal::from_status(&status))));
+        let text = sentences(&failure).join("\n");
+        assert!(text.contains("did you mean: site.qa, site.qb"), "{text}");
+    }
+}

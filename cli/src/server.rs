@@ -1,0 +1,121 @@
+//! `tenure server`: runs a server, or tells about one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use tenure_client::Client;
+use tenure_client::proto::GetServerInfoResponse;
+use tenure_server::config::Config;
+use tenure_server::{Addresses, Server};
+
+use crate::config::unusable;
+use crate::exit::{Exit, Failure};
+use crate::human;
+use crate::output::{Field, Output, Table, Tone};
+use crate::part::{Part, Stop, until_signal};
+use crate::ready;
+use crate::signals::Signals;
+
+/// Arguments of `server`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ServerArgs {
+    /// A server file. Flags win over it. Default: no file, everything on loopback.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where everything is kept. Default: tenure in the XDG state directory.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where gRPC is served, on loopback; port 0 takes a free one. Default: 127.0.0.1:7070.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where metrics and health are served, on loopback; port 0 takes a free one. Default: 127.0.0.1:7071.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// A file that appears once the server is ready and names the addresses, for scripts.
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) verb: Option<ServerVerb>,
+}
+
+/// What else `server` does than running one.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerVerb {
+    /// Versions, store, epoch, uptime, sizes.
+    Info,
+}
+
+/// Runs a server until a signal.
+pub(crate) async fn run(args: ServerArgs) -> Result<Exit, Failure> {
+    let config = configure(&args)?;
+    let mut signals = Signals::install()?;
+    let (mut server, addresses) = start(config).await?;
+    let announced = ready::announce(addresses, args.ready_file.as_deref());
+    let outcome = match announced {
+        Ok(()) => until_signal(Some(&mut server), None, &mut signals).await,
+        Err(failure) => Err(failure),
+    };
+    let ended = server.stop(&mut signals).await;
+    outcome.and(ended).map(|()| Exit::Ok)
+}
+
+fn configure(args: &ServerArgs) -> Result<Config, Failure> {
+    let loaded = args.config.as_deref().map_or_else(|| Ok(Config::default()), Config::load);
+    let mut config = loaded.map_err(|source| unusable("server file", source))?;
+    if let Some(data) = &args.data {
+        config.data.clone_from(data);
+    }
+    config.listen = args.listen.unwrap_or(config.listen);
+    config.http = args.http.unwrap_or(config.http);
+    config.validate().map_err(|source| unusable("configuration of the server", source))?;
+    Ok(config)
+}
+
+/// Starts a server in this process.
+pub(crate) async fn start(config: Config) -> Result<(Part, Addresses), Failure> {
+    let stop = Stop::default();
+    let running = Server::start(config, stop.gentle.clone())
+        .await
+        .map_err(|source| Failure::Component { what: "the server did not start", source: source.into() })?;
+    let addresses = running.addresses();
+    let at_once = stop.at_once.clone();
+    let part = Part::run("the server", stop, async move {
+        tokio::select! {
+            ended = running.wait() => ended, // cancel-safe: dropped only to end at once
+            () = at_once.cancelled() => Ok(()), // cancel-safe
+        }
+    });
+    Ok((part, addresses))
+}
+
+/// `tenure server info`.
+pub(crate) async fn info(client: &Client, output: &Output) -> Result<Exit, Failure> {
+    let info = client.server_info().await?;
+    if output.is_json() {
+        output.message(&info)?;
+    } else {
+        output.table(&details(&info, output))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// A server, a line per fact.
+pub(crate) fn details(info: &GetServerInfoResponse, output: &Output) -> Table {
+    let mut table = Table::default();
+    let mut row = |name: &str, value: Field| table.row([name.into(), value]);
+    row("server", info.version.as_str().into());
+    row("store", format!("{}, schema {}", info.store, info.schema_version).into());
+    row("durability", info.durability.as_str().into());
+    let role = if info.leader { "leads" } else { "follows" };
+    row("epoch", format!("{}, {role}", info.epoch).into());
+    let uptime = human::wire_length(info.uptime.as_ref());
+    row("up", format!("{uptime}, since {}", output.when(info.start_time.as_ref())).into());
+    row("live jobs", info.live_jobs.to_string().into());
+    row("leases", info.leases.to_string().into());
+    row("sessions", info.sessions.to_string().into());
+    let tone = if info.reloads > 0 { Tone::Notice } else { Tone::Plain };
+    row("reloads", Field::toned(info.reloads.to_string(), tone));
+    table
+}

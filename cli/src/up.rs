@@ -1,0 +1,154 @@
+//! `tenure up`: a server and a node agent in one process, for one machine.
+//!
+//! Responsible for the order of things: everything that can be wrong is read first, the server starts before the agent,
+//! the agent ends before the server. Not responsible for what either does.
+//! Invariant: after the first SIGINT or SIGTERM nothing that was started here is left running once this returns.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tenure_client::Client;
+use tenure_node_agent::clock::Clock;
+use tenure_node_agent::config::{NodeFile, Overrides};
+use tenure_server::Addresses;
+use tenure_server::clock::Base;
+use tenure_server::config::Config;
+
+use crate::apply::read_text;
+use crate::config::unusable;
+use crate::exit::{Exit, Failure};
+use crate::output::note;
+use crate::part::{Part, until_signal};
+use crate::ready;
+use crate::signals::Signals;
+use crate::{agent, server};
+
+/// The agent usually connects at once; after this long everything else counts as ready without it.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Arguments of `up`.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Where everything is kept. Default: tenure in the XDG state directory.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where gRPC is served, on loopback; port 0 takes a free one. Default: 127.0.0.1:7070.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where metrics and health are served, on loopback; port 0 takes a free one. Default: 127.0.0.1:7071.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// A fleet file, applied before anything runs. Default: the fleet that was applied last.
+    #[arg(long, value_name = "FILE")]
+    fleet: Option<PathBuf>,
+    /// A node file: what this machine offers and runs. Default: no agent.
+    #[arg(long, value_name = "FILE")]
+    node: Option<PathBuf>,
+    /// A file that appears once everything is ready and names the addresses, for scripts.
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+}
+
+/// Runs both until a signal.
+pub(crate) async fn run(args: UpArgs) -> Result<Exit, Failure> {
+    let config = server_config(&args)?;
+    let fleet = args.fleet.as_deref().map(read_text).transpose()?;
+    let node = args.node.as_deref().map(NodeFile::load).transpose();
+    let node = node.map_err(|source| unusable("node file", source))?;
+    if let Some(node) = &node {
+        // The address is not known yet; every other mistake shows before anything runs.
+        agent_config(node, &config, config.listen)?;
+    }
+    let mut signals = Signals::install()?;
+
+    let (mut server, addresses) = server::start(config.clone()).await?;
+    let outcome = beside_server(&args, &mut server, addresses, &config, node, fleet, &mut signals).await;
+    let ended = server.stop(&mut signals).await;
+    outcome.and(ended).map(|()| Exit::Ok)
+}
+
+/// Everything between the start and the end of the server.
+async fn beside_server(
+    args: &UpArgs,
+    server: &mut Part,
+    addresses: Addresses,
+    config: &Config,
+    node: Option<NodeFile>,
+    fleet: Option<String>,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    let client = Client::connect(&ready::endpoint(addresses))?;
+    if let Some(fleet) = fleet {
+        for change in client.apply(&fleet, false).await? {
+            tracing::info!(change, "applied the fleet file");
+        }
+    }
+    let without_kinds = client.kinds().await?.is_empty();
+    let mut agent = None;
+    if let Some(node) = &node {
+        let config = agent_config(node, config, addresses.grpc)?;
+        let (part, handle) = agent::start(config, Clock::Monotonic).await?;
+        agent = Some(part);
+        if tokio::time::timeout(CONNECT_PATIENCE, handle.connected()).await != Ok(true) {
+            tracing::warn!("the agent is not connected yet; it goes on trying");
+        }
+    }
+    let announced = ready::announce(addresses, args.ready_file.as_deref());
+    if without_kinds || node.is_none() {
+        next_commands(addresses, node.is_none());
+    }
+    let outcome = match announced {
+        Ok(()) => until_signal(Some(server), agent.as_mut(), signals).await,
+        Err(failure) => Err(failure),
+    };
+    let ended = match agent {
+        Some(agent) => agent.stop(signals).await,
+        None => Ok(()),
+    };
+    outcome.and(ended)
+}
+
+fn server_config(args: &UpArgs) -> Result<Config, Failure> {
+    // Server and jobs share this host, so both sides count on a clock that stands still while it sleeps.
+    let mut config = Config::default();
+    config.clock.base = Base::Monotonic;
+    if let Some(data) = &args.data {
+        config.data.clone_from(data);
+    }
+    config.listen = args.listen.unwrap_or(config.listen);
+    config.http = args.http.unwrap_or(config.http);
+    config.validate().map_err(|source| unusable("flags", source))?;
+    Ok(config)
+}
+
+/// The node file with what `up` knows better: the address of its own server, and a directory beside the store.
+fn agent_config(
+    node: &NodeFile,
+    config: &Config,
+    server: SocketAddr,
+) -> Result<tenure_node_agent::config::Config, Failure> {
+    let overrides = Overrides {
+        name: None,
+        server: Some(format!("http://{server}")),
+        data: Some(config.data.join("agent")),
+    };
+    node.clone().validate(overrides).map_err(|source| unusable("node file", source))
+}
+
+/// What somebody who started without files does next.
+fn next_commands(addresses: Addresses, without_node: bool) {
+    let server = ready::endpoint(addresses);
+    let flag =
+        if server == tenure_client::DEFAULT_ENDPOINT { String::new() } else { format!(" --server {server}") };
+    note("nothing can run yet. Next:");
+    note(format!("  tenure apply fleet.toml{flag}        # declares kinds and slots"));
+    if without_node {
+        note(
+            "  tenure agent --config node.toml      # offers this machine (or start with: tenure up --node node.toml)",
+        );
+    } else {
+        note(format!("  tenure enqueue KIND{flag}            # enqueues a job"));
+    }
+}

@@ -1,0 +1,286 @@
+//! The real binary against a server that answers by script: exit codes, stdout and stderr.
+
+#[path = "../../client/tests/support/fake.rs"]
+mod fake;
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use fake::{Answer, Fake};
+use tenure_proto::v1::{
+    ApplyRequest, ApplyResponse, CheckInvariantsResponse, DeleteJobRequest, EnqueueRequest, EnqueueResponse,
+    GetJobResponse, GetQueueHealthResponse, GetServerInfoResponse, InvariantViolation, Job, JobState, Kind,
+    KindHealth, ListJobsRequest, ListJobsResponse, ListKindsResponse, RequeueJobRequest, RequeueJobResponse,
+    WaitJobResponse,
+};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// Runs `tenure ARGS` with nothing but a search path in its environment, and `input` on stdin.
+async fn tenure(fake: &Fake, args: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(args)
+        .env_clear()
+        .env("TENURE_SERVER", fake.endpoint())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("stdin is a pipe");
+    // A command that reads no stdin may be gone already.
+    stdin.write_all(input.as_bytes()).await.unwrap_or_default();
+    drop(stdin);
+    tokio::time::timeout(Duration::from_secs(30), child.wait_with_output())
+        .await
+        .expect("it ends in time")
+        .expect("it can be waited for")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("it exits")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn no(code: Code, reason: &str, retry_after: Option<Duration>) -> Answer {
+    let mut details = ErrorDetails::new();
+    details.set_error_info(reason, "tenure", [("nearest".to_owned(), "site.qa".to_owned())]);
+    if retry_after.is_some() {
+        details.set_retry_info(retry_after);
+    }
+    Answer::No(Status::with_error_details(code, "it cannot be done", details))
+}
+
+fn job(id: &str, state: JobState) -> Job {
+    Job { id: id.to_owned(), kind: "site.qa".to_owned(), state: state.into(), attempt: 1, ..Job::default() }
+}
+
+#[tokio::test]
+async fn an_enqueued_job_is_its_id_on_stdout_and_nothing_else() {
+    let answer = EnqueueResponse { job: Some(job("0198", JobState::Queued)), deduplicated: true };
+    let fake = Fake::start([("JobService/Enqueue", vec![Answer::ok(&answer)])]).await;
+    let args = ["enqueue", "site.qa", "-", "--priority", "-7", "--dedupe-key", "a", "--need", "browser=2"];
+    let output = tenure(&fake, &args, "from stdin").await;
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "0198\n"));
+    assert!(stderr(&output).contains("deduplicated"), "{}", stderr(&output));
+    let sent = fake.sent::<EnqueueRequest>("JobService/Enqueue");
+    let spec = sent[0].job.as_ref().unwrap();
+    assert_eq!(spec.payload.as_ref().unwrap().data.as_ref(), b"from stdin");
+    assert_eq!((spec.priority, spec.dedupe_key.as_str(), spec.job_id.len()), (Some(-7), "a", 36));
+    assert_eq!(spec.needs.as_ref().unwrap().slots[0].amount, 2);
+}
+
+#[tokio::test]
+async fn a_full_queue_exits_75_and_tells_programs_when_to_come_back() {
+    let full = no(Code::ResourceExhausted, "QUEUE_FULL", Some(Duration::from_secs(600)));
+    let fake = Fake::start([("JobService/Enqueue", vec![full])]).await;
+    let output = tenure(&fake, &["enqueue", "site.qa", "--json"], "").await;
+    assert_eq!((code(&output), stderr(&output).as_str()), (75, ""));
+    let object: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&object["refused"], &object["retry_after_s"]), (&"QUEUE_FULL".into(), &600.into()));
+
+    let output = tenure(&fake, &["enqueue", "site.qa"], "").await;
+    assert_eq!((code(&output), stdout(&output).as_str()), (75, ""));
+    assert!(stderr(&output).contains("retry_after: 10m"), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn every_kind_of_no_has_its_exit_code() {
+    for (grpc, reason, exit) in [
+        (Code::NotFound, "JOB_NOT_FOUND", 3),
+        (Code::InvalidArgument, "INVALID_FIELD", 64),
+        (Code::PermissionDenied, "PERMISSION_DENIED", 77),
+        (Code::FailedPrecondition, "JOB_FINAL", 1),
+        (Code::Unavailable, "STORE_UNAVAILABLE", 69),
+    ] {
+        let fake = Fake::start([("JobService/GetJob", vec![no(grpc, reason, None)])]).await;
+        let output = tenure(&fake, &["job", "get", "x", "--retry-for", "0s"], "").await;
+        assert_eq!(code(&output), exit, "{reason}");
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+        assert!(stderr(&output).contains("did you mean: site.qa"), "{}", stderr(&output));
+    }
+}
+
+#[tokio::test]
+async fn nobody_listening_is_69_with_the_next_step() {
+    let fake = Fake::start([]).await;
+    // Port 1 of the loopback interface: nothing listens there.
+    let args = ["--server", "127.0.0.1:1", "--retry-for", "300ms", "health"];
+    let output = tenure(&fake, &args, "").await;
+    assert_eq!(code(&output), 69);
+    assert!(stderr(&output).contains("tenure up"), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn a_wait_exits_with_what_became_of_the_job() {
+    for (state, done, exit) in [
+        (JobState::Succeeded, true, 0),
+        (JobState::Dead, true, 1),
+        (JobState::Cancelled, true, 1),
+        (JobState::Running, false, 124),
+    ] {
+        let answer = WaitJobResponse { job: Some(job("0198", state)), done };
+        let fake = Fake::start([("JobService/WaitJob", vec![Answer::ok(&answer)])]).await;
+        let output = tenure(&fake, &["job", "wait", "0198", "--timeout", "10ms"], "").await;
+        assert_eq!(code(&output), exit, "{state:?}");
+    }
+}
+
+#[tokio::test]
+async fn json_is_canonical_and_tables_are_plain_off_a_terminal() {
+    let mut running = job("0198", JobState::Running);
+    running.token = 1 << 40;
+    let fake =
+        Fake::start([("JobService/GetJob", vec![Answer::ok(&GetJobResponse { job: Some(running) })])]).await;
+    let output = tenure(&fake, &["-o", "json", "job", "get", "0198"], "").await;
+    let object: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(object["job"]["state"], "JOB_STATE_RUNNING");
+    assert_eq!(object["job"]["token"], "1099511627776");
+    let output = tenure(&fake, &["job", "get", "0198"], "").await;
+    assert!(!stdout(&output).contains('\u{1b}'));
+    assert!(stdout(&output).contains("running"));
+}
+
+#[tokio::test]
+async fn a_flag_of_the_environment_gives_way_to_the_command_line() {
+    let fake =
+        Fake::start([("FleetService/ListKinds", vec![Answer::ok(&ListKindsResponse::default())])]).await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.env("TENURE_SERVER", fake.endpoint()).env("TENURE_OUTPUT", "json").env("TENURE_JSON", "no");
+    let json = command.args(["kind", "list"]).output().await.unwrap();
+    assert_eq!(stdout(&json).trim(), "{}");
+    let table = command.args(["-o", "table"]).output().await.unwrap();
+    assert_eq!(stdout(&table), "");
+}
+
+#[tokio::test]
+async fn an_unknown_kind_is_3_and_names_those_that_are() {
+    let kinds = ListKindsResponse { kinds: vec![Kind { name: "site.qa".to_owned(), ..Kind::default() }] };
+    let fake = Fake::start([("FleetService/ListKinds", vec![Answer::ok(&kinds)])]).await;
+    let output = tenure(&fake, &["kind", "get", "site.q"], "").await;
+    assert_eq!(code(&output), 3);
+    assert!(stderr(&output).contains("site.qa"), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn a_fleet_file_comes_from_stdin_and_a_missing_one_is_bad_input() {
+    let answer = ApplyResponse { changes: vec!["kind site.qa: added".to_owned()] };
+    let fake = Fake::start([("FleetService/Apply", vec![Answer::ok(&answer)])]).await;
+    let output = tenure(&fake, &["apply", "-", "--dry-run"], "[kinds]").await;
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "kind site.qa: added\n"));
+    let sent = fake.sent::<ApplyRequest>("FleetService/Apply");
+    assert_eq!((sent[0].fleet.as_str(), sent[0].validate_only), ("[kinds]", true));
+    assert_eq!(code(&tenure(&fake, &["apply", "no-such-file.toml"], "").await), 64);
+}
+
+#[tokio::test]
+async fn a_bulk_verb_needs_a_filter_and_an_answer() {
+    let dead = ListJobsResponse {
+        jobs: vec![job("a", JobState::Dead), job("b", JobState::Dead)],
+        next_page_token: String::new(),
+    };
+    let requeued = RequeueJobResponse { job: Some(job("a", JobState::Queued)), changed: true };
+    let fake = Fake::start([
+        ("JobService/ListJobs", vec![Answer::ok(&dead)]),
+        ("JobService/RequeueJob", vec![Answer::ok(&requeued)]),
+    ])
+    .await;
+    let calls = || fake.sent::<RequeueJobRequest>("JobService/RequeueJob").len();
+
+    assert_eq!(code(&tenure(&fake, &["dead", "requeue", "--yes"], "").await), 2, "no filter");
+    assert_eq!(code(&tenure(&fake, &["dead", "requeue", "--all"], "y\n").await), 2, "nobody to ask");
+    let output = tenure(&fake, &["dead", "requeue", "--all", "--dry-run"], "").await;
+    assert_eq!((code(&output), stdout(&output).contains("2 dead letters would be requeued")), (0, true));
+    assert_eq!(calls(), 0);
+
+    let output = tenure(&fake, &["dead", "requeue", "--kind", "site.qa", "--yes"], "").await;
+    assert_eq!((code(&output), calls()), (0, 2));
+    let filter = fake.sent::<ListJobsRequest>("JobService/ListJobs").pop().unwrap();
+    assert_eq!((filter.kind.as_str(), filter.states), ("site.qa", vec![JobState::Dead.into()]));
+}
+
+#[tokio::test]
+async fn a_purge_goes_on_after_a_failure_and_reports_it() {
+    let dead = ListJobsResponse {
+        jobs: vec![job("a", JobState::Dead), job("b", JobState::Dead), job("c", JobState::Dead)],
+        next_page_token: String::new(),
+    };
+    let gone = no(Code::NotFound, "JOB_NOT_FOUND", None);
+    let deleted = tenure_proto::v1::DeleteJobResponse { job: Some(job("a", JobState::Dead)) };
+    let fake = Fake::start([
+        ("JobService/ListJobs", vec![Answer::ok(&dead)]),
+        ("JobService/DeleteJob", vec![gone, Answer::ok(&deleted)]),
+    ])
+    .await;
+    let output = tenure(&fake, &["dead", "purge", "--all", "--yes", "--json"], "").await;
+    assert_eq!(code(&output), 3);
+    assert_eq!(fake.sent::<DeleteJobRequest>("JobService/DeleteJob").len(), 3);
+    let text = stdout(&output);
+    let tally: serde_json::Value =
+        serde_json::Deserializer::from_str(&text).into_iter().next().unwrap().unwrap();
+    assert_eq!((&tally["matched"], &tally["changed"], &tally["failed"]), (&3.into(), &2.into(), &1.into()));
+}
+
+#[tokio::test]
+async fn doctor_fails_on_a_violated_invariant() {
+    let violated = CheckInvariantsResponse {
+        violations: vec![InvariantViolation {
+            invariant: "slots_within_capacity".to_owned(),
+            subject: "browser".to_owned(),
+            detail: "3 of 2".to_owned(),
+        }],
+        checked: vec!["slots_within_capacity".to_owned()],
+    };
+    let health = GetQueueHealthResponse {
+        attention: vec!["kind digest.daily is stuck".to_owned()],
+        ..GetQueueHealthResponse::default()
+    };
+    let sound = CheckInvariantsResponse { violations: Vec::new(), ..violated.clone() };
+    let fake = Fake::start([
+        ("AdminService/GetServerInfo", vec![Answer::ok(&GetServerInfoResponse::default())]),
+        ("AdminService/CheckInvariants", vec![Answer::ok(&violated), Answer::ok(&sound)]),
+        ("HealthService/GetQueueHealth", vec![Answer::ok(&health)]),
+    ])
+    .await;
+    let output = tenure(&fake, &["doctor"], "").await;
+    assert_eq!(code(&output), 1);
+    assert!(stdout(&output).contains("slots_within_capacity: browser: 3 of 2"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("kind digest.daily is stuck"));
+    assert_eq!(code(&tenure(&fake, &["doctor", "-o", "json"], "").await), 0);
+}
+
+#[tokio::test]
+async fn health_shows_the_figures_of_each_kind() {
+    let health = GetQueueHealthResponse {
+        kinds: vec![KindHealth {
+            kind: "site.qa".to_owned(),
+            depth: 3,
+            oldest_age: Some(prost_types::Duration { seconds: 192, nanos: 0 }),
+            running: 2,
+            nodes_able: 1,
+            head_reason: "slot browser 2/2".to_owned(),
+            signal: tenure_proto::v1::QueueSignal::Stuck.into(),
+            ..KindHealth::default()
+        }],
+        nodes_live: 1,
+        ..GetQueueHealthResponse::default()
+    };
+    let fake = Fake::start([("HealthService/GetQueueHealth", vec![Answer::ok(&health)])]).await;
+    let output = tenure(&fake, &["health"], "").await;
+    expect_test::expect![[r"
+        KIND     DEPTH  OLDEST  RUNNING  SCHEDULED  DEAD TODAY  NODES ABLE  SIGNAL  WHY THE HEAD WAITS
+        site.qa      3  3m12s         2          0           0           1  stuck   slot browser 2/2
+        1 node live
+    "]]
+    .assert_eq(&stdout(&output));
+}
