@@ -22,8 +22,11 @@ use tonic::transport::Uri;
 use self::kinds::KindFile;
 use self::lines::Lines;
 use self::units::Rate;
+use crate::clock::Clock;
 use crate::holdings::StartRate;
+use crate::pressure::rules::KindFacts;
 use crate::pressure::settings::Settings;
+use crate::pressure::{self, Pressure};
 
 pub use self::kinds::{Advertised, Kind, ResultSource};
 pub use self::users::{Account, lookup_uid, own as own_account};
@@ -105,7 +108,7 @@ pub struct Violation {
     pub file: PathBuf,
     /// The line of the key, or of the table that lacks it. 0: in no file.
     pub line: usize,
-    /// The key, dotted.
+    /// The key, dotted; empty where the problem names it.
     pub key: String,
     /// What is wrong with it, and what would be right.
     pub problem: String,
@@ -218,21 +221,36 @@ impl NodeFile {
         if !(1..=1_000).contains(&credits) {
             found.add(&["credits"], "must be 1 to 1000");
         }
-        match server {
-            Some(server) if found.violations.is_empty() => Ok(Config {
-                name,
-                server,
-                data,
-                slots: self.slots,
-                labels: self.labels,
-                kinds,
-                starts,
-                pressure: self.pressure,
-                credits,
-                drain_deadline: self.drain_deadline.unwrap_or(DEFAULT_DRAIN),
-            }),
-            Some(_) | None => Err(Error::Invalid(found.violations)),
+        let config = Config {
+            name,
+            server: server.unwrap_or_default(),
+            data,
+            slots: self.slots,
+            labels: self.labels,
+            kinds,
+            starts,
+            pressure: self.pressure,
+            credits,
+            drain_deadline: self.drain_deadline.unwrap_or(DEFAULT_DRAIN),
+        };
+        if let Err(pressure::Error::Settings(reasons)) =
+            Pressure::new(config.watched(Vec::new(), Clock::default()))
+        {
+            reasons.iter().for_each(|reason| found.add_rule(reason));
         }
+        if found.violations.is_empty() { Ok(config) } else { Err(Error::Invalid(found.violations)) }
+    }
+}
+
+impl Config {
+    /// What the sampler has to know. `dirs`: whose file systems must have room.
+    pub fn watched(&self, dirs: Vec<PathBuf>, clock: Clock) -> pressure::Options {
+        let kinds = self.kinds.iter().map(|(name, kind)| {
+            let facts = KindFacts { uid: kind.user.as_ref().map(|user| user.uid), headroom: kind.headroom };
+            (name.clone(), facts)
+        });
+        let (settings, kinds) = (self.pressure.clone(), kinds.collect());
+        pressure::Options { settings, kinds, dirs, clock, users: lookup_uid }
     }
 }
 
@@ -251,6 +269,14 @@ impl Findings<'_> {
             problem: problem.to_owned(),
         });
     }
+
+    /// What is wrong with the rules on pressure, which name themselves.
+    fn add_rule(&mut self, reason: &str) {
+        let rule = reason.split('"').nth(1).unwrap_or_default();
+        let line = self.origin.lines.line(&["pressure", "rule", rule]);
+        let (file, problem) = (self.origin.path.clone(), reason.to_owned());
+        self.violations.push(Violation { file, line, key: String::new(), problem });
+    }
 }
 
 impl fmt::Display for Violation {
@@ -258,7 +284,10 @@ impl fmt::Display for Violation {
         if self.line > 0 {
             write!(f, "{}:{}: ", self.file.display(), self.line)?;
         }
-        write!(f, "{} {}", self.key, self.problem)
+        if !self.key.is_empty() {
+            write!(f, "{} ", self.key)?;
+        }
+        f.write_str(&self.problem)
     }
 }
 
@@ -444,6 +473,14 @@ shell = "1 per 2s"
         for part in expected {
             assert!(lines.iter().any(|line| line.contains(part)), "{part} is not in {error}");
         }
+    }
+
+    #[test]
+    fn wrong_rules_on_pressure_are_named_with_their_line() {
+        let text = "name = \"a\"\nserver = \"http://127.0.0.1:1\"\n[[pressure.rule]]\nid = \"load_high\"\n\
+            enabled = false\n[[pressure.rule]]\nid = \"odd\"\neffect = { refuse = \"*\" }\n";
+        let error = check(text, false).unwrap_err();
+        assert!(error.starts_with("/etc/tenure/node.toml:6: pressure rule \"odd\""), "{error}");
     }
 
     #[test]

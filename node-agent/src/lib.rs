@@ -36,7 +36,6 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::config::{Advertised, Config};
 use crate::holdings::Holdings;
-use crate::pressure::rules::KindFacts;
 use crate::runner::Runner;
 use crate::session::{Session, Status};
 use crate::spool::Spool;
@@ -143,7 +142,7 @@ impl Agent {
         options: Options,
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
-        let exe = options.exe.map_or_else(std::env::current_exe, Ok).map_err(Error::Exe)?;
+        let exe = options.exe.map_or_else(own_executable, Ok).map_err(Error::Exe)?;
         let own = config::own_account().uid;
         let users: Vec<u32> =
             config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
@@ -158,7 +157,10 @@ impl Agent {
         };
         let spool = Arc::new(Spool::open(spool).map_err(Error::Spool)?);
         let advertised = advertise(&config);
-        let (sampler, pressure) = watch_host(&config, options.clock, &state)?;
+        warn_of_unreachable(&config);
+        let dirs = vec![state.root().to_owned(), PathBuf::from(TEMPORARY)];
+        let watched = config.watched(dirs, options.clock);
+        let (sampler, pressure) = pressure::Pressure::new(watched).map_err(Error::Pressure)?;
         let runner = runner::Options {
             shim: shim::Options { exe, state_dir: state.root().to_owned() },
             attempts_dir: state.attempts(),
@@ -275,23 +277,24 @@ fn advertise(config: &Config) -> Advertised {
     advertised
 }
 
-fn watch_host(
-    config: &Config,
-    clock: Clock,
-    state: &StateDir,
-) -> Result<(pressure::Pressure, pressure::Handle), Error> {
-    let kinds = config.kinds.iter().map(|(name, kind)| {
-        let facts = KindFacts { uid: kind.user.as_ref().map(|user| user.uid), headroom: kind.headroom };
-        (name.clone(), facts)
-    });
-    let options = pressure::Options {
-        settings: config.pressure.clone(),
-        kinds: kinds.collect(),
-        dirs: vec![state.root().to_owned(), PathBuf::from(TEMPORARY)],
-        clock,
-        users: config::lookup_uid,
-    };
-    pressure::Pressure::new(options).map_err(Error::Pressure)
+/// Says so if the user of a kind cannot reach its own directories: every start of it would fail.
+fn warn_of_unreachable(config: &Config) {
+    for (kind, account) in config.kinds.iter().filter_map(|(name, kind)| Some((name, kind.user.as_ref()?))) {
+        let closed = config.data.ancestors().skip(1).find(|directory| !account.may_enter(directory));
+        if let Some(directory) = closed {
+            tracing::warn!(
+                job.kind = %kind,
+                user = %account.name,
+                path = %directory.display(),
+                "the user of this kind cannot enter the state directory: give it search permission, or set `data`"
+            );
+        }
+    }
+}
+
+/// The running executable, also if its file was replaced since.
+fn own_executable() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }
 
 /// An error and its causes, in one line: the only way an error is logged.

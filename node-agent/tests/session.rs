@@ -5,6 +5,7 @@
 mod fake;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tenure_node_agent::config::{NodeFile, Overrides};
 use tenure_node_agent::{Agent, Error, Options, Running, Stop, state_dir};
 use tenure_proto::node::v1::{
     Drain, Grant, LeasePhase, ReportKind, Revoke, RevokeReason, RevokedLease, Stored, StoredAnswer,
-    StoredVerdict, server_message::Body,
+    StoredVerdict, report::Event, server_message::Body,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -48,11 +49,24 @@ command = ["sh", "-c", "head -c 300000 /dev/zero > $TENURE_RESULT"]
 command = ["sh", "-c", "read gate; while [ ! -e $gate ]; do sleep 0.05; done; echo through > $TENURE_RESULT"]
 grace = "1s"
 
+[kinds.other]
+command = ["sh", "-c", """umask 077; cd $TENURE_WORKDIR && echo > file && \
+    echo $(id -u) $HOME $(stat -c %a file) > $TENURE_RESULT"""]
+user = "nobody"
+
 [kinds.gone]
 command = ["no-such-program"]
 
 [starts]
 browser = "1 per 2s"
+
+[[pressure.rule]]
+id = "load_high"
+enabled = false
+
+[[pressure.rule]]
+id = "disk_low"
+enabled = false
 "#;
 
 struct Node {
@@ -67,7 +81,11 @@ fn executable() -> PathBuf {
 }
 
 async fn start_in(home: tempfile::TempDir, server: &Fake) -> Node {
-    let file = NodeFile::parse(NODE, Path::new("node.toml")).unwrap();
+    start_with(home, server, NODE).await
+}
+
+async fn start_with(home: tempfile::TempDir, server: &Fake, text: &str) -> Node {
+    let file = NodeFile::parse(text, Path::new("node.toml")).unwrap();
     let overrides = Overrides {
         server: Some(format!("http://{}", server.address)),
         data: Some(home.path().join("state")),
@@ -178,6 +196,23 @@ async fn failures_are_told_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kind_runs_as_its_user_and_in_its_own_directories() {
+    if !rustix::process::geteuid().is_root() {
+        return; // Only root can become another user.
+    }
+    let mut server = Fake::start().await;
+    let home = tempfile::tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o711)).unwrap();
+    let node = start_in(home, &server).await;
+    let (mut stream, _) = server.session().await;
+    stream.grant(grant("job-a", 1, "other")).await;
+    let words = stream.until(token(1), "reaped").await;
+    assert_eq!(words[2], "finished succeeded exit [65534 /nonexistent 600]");
+    node.until_entries("attempts", &[]).await;
+    node.stop(Stop::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_job_is_killed_and_its_slots_are_free_again() {
     let mut server = Fake::start().await;
     let node = start(&server).await;
@@ -256,6 +291,33 @@ async fn starts_that_take_a_limited_slot_are_spaced() {
     // It is accepted and listed so while it waits for the limiter, and then starts.
     stream.until_listed(token(2), LeasePhase::Accepted).await;
     assert_eq!(stream.until(token(2), "reaped").await[0], "started");
+    node.stop(Stop::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_pressure_a_grant_is_given_back_with_what_was_read() {
+    let mut server = Fake::start().await;
+    // No disk has that much room.
+    let rule = r#"
+[[pressure.rule]]
+id = "no_room"
+close = { any = [{ signal = "disk.free", below = "1000000TiB" }] }
+open = { all = [{ signal = "disk.free", above = "2000000TiB" }], for = "10s" }
+effect = { refuse = "kind:echo" }
+"#;
+    let node = start_with(tempfile::tempdir().unwrap(), &server, &format!("{NODE}{rule}")).await;
+    let (mut stream, hello) = server.session().await;
+    let reading = hello.pressure.unwrap();
+    let closed: Vec<_> =
+        reading.closed.iter().map(|closed| (closed.refuse.as_str(), closed.rule.as_str())).collect();
+    assert_eq!(closed, [("kind:echo", "no_room")]);
+    stream.grant(grant("job-a", 1, "echo")).await;
+    let report = stream.reports().await.remove(0);
+    let Some(Event::Returned(returned)) = report.event else { panic!("{report:?}") };
+    assert_eq!((returned.rule.as_str(), returned.generation), ("no_room", reading.generation));
+    assert!(returned.observed > 0.0 && returned.observed < returned.threshold);
+    stream.grant(grant("job-b", 2, "words")).await;
+    assert_eq!(stream.until(token(2), "reaped").await.len(), 4);
     node.stop(Stop::Drain).await;
 }
 

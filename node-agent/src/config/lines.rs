@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// The lines of all keys of a text.
 #[derive(Clone, Debug, Default)]
@@ -34,10 +34,27 @@ impl Lines {
         for (key, value) in table.iter() {
             path.push(key.get_ref().to_string());
             self.by_key.insert(path.clone(), line_of(text, key.span().start));
-            if let DeValue::Table(inner) = value.get_ref() {
-                self.table(text, path, inner);
+            match value.get_ref() {
+                DeValue::Table(inner) => self.table(text, path, inner),
+                DeValue::Array(items) => self.named_items(text, path, items),
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_) => {}
             }
             path.pop();
+        }
+    }
+
+    /// Items of an array of tables are found by their `id`.
+    fn named_items(&mut self, text: &str, path: &[String], items: &DeArray<'_>) {
+        for item in items.iter() {
+            let id = item.get_ref().get("id").and_then(|id| id.get_ref().as_str());
+            if let Some(id) = id {
+                let key = path.iter().cloned().chain([id.to_owned()]).collect();
+                self.by_key.insert(key, line_of(text, item.span().start));
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Responsible for `/etc/passwd` and `/etc/group`, read as files: the safe way without a C library's look-up, so users
 //! of a directory service are found by number only. Not responsible for becoming a user (`exec_stage.rs`).
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// A user to run a kind as.
@@ -18,6 +19,22 @@ pub struct Account {
     pub groups: Vec<u32>,
     /// Its home directory; `/` where it has none.
     pub home: PathBuf,
+}
+
+impl Account {
+    /// Whether the permissions of a directory let this user search it. Root always may; a directory that cannot be
+    /// looked at counts as open.
+    pub(crate) fn may_enter(&self, directory: &Path) -> bool {
+        let Ok(facts) = std::fs::metadata(directory) else { return true };
+        let bit = if facts.uid() == self.uid {
+            0o100
+        } else if facts.gid() == self.gid || self.groups.contains(&facts.gid()) {
+            0o010
+        } else {
+            0o001
+        };
+        self.uid == 0 || facts.mode() & bit != 0
+    }
 }
 
 /// The number of a user given by name or number.

@@ -182,6 +182,7 @@ impl Local {
     }
 
     fn happened(&mut self, now: Mono, event: Event) {
+        tracing::debug!(?event, "an attempt has moved on");
         match event {
             Event::Prepared { token } => self.holdings.prepared(token),
             Event::NeverStarted { token, rule } => {
