@@ -139,7 +139,7 @@ impl Leftovers {
         let change = self.changes.recv().await;
         while let Some(end) = self.tasks.try_join_next() {
             if let Err(error) = end {
-                tracing::error!(%error, "the ending of a leftover ended early; its slots stay taken");
+                tracing::error!(error = %crate::Chain(&error), "the ending of a leftover ended early; its slots stay taken");
             }
         }
         change

@@ -75,13 +75,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Its standard error is a file in the attempt directory.
-            let mut text = format!("tenure shim: {error}");
-            let mut source = std::error::Error::source(&error);
-            while let Some(cause) = source {
-                text = format!("{text}: {cause}");
-                source = cause.source();
-            }
-            writeln!(std::io::stderr(), "{text}").ok();
+            writeln!(std::io::stderr(), "tenure shim: {}", crate::Chain(&error)).ok();
             ExitCode::FAILURE
         }
     }

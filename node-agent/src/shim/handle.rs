@@ -200,21 +200,19 @@ impl Shim {
     fn decide(&mut self, input: Input) {
         match input {
             Input::Readable => self.hear(),
-            Input::Late => match self.phase {
-                // It has told the tree's end with the same words for too long: it is stopped, or stuck.
-                Phase::Waiting(_) => self.clear(),
-                _ => self.help(),
-            },
+            // The tree is dead and it does not say so: it is stopped, or stuck.
+            Input::Late if matches!(self.phase, Phase::Waiting(_)) => self.clear(),
+            Input::Late => self.help(),
             Input::Killed(Word::Unkillable) => {
                 if !self.unkillable {
                     self.unkillable = true;
                     self.events.push_back(Event::Unkillable);
                 }
             }
-            Input::Killed(Word::Gone) => match self.phase {
-                Phase::Helping(_) => self.phase = Phase::Waiting(self.spec.clock.now() + LATE),
-                _ => self.end_without_shim(),
-            },
+            Input::Killed(Word::Gone) if matches!(self.phase, Phase::Helping(_)) => {
+                self.phase = Phase::Waiting(self.spec.clock.now() + LATE);
+            }
+            Input::Killed(Word::Gone) => self.end_without_shim(),
             Input::Left => {
                 self.events.push_back(Event::Reaped);
                 self.phase = Phase::Over;
