@@ -53,11 +53,15 @@ fn figures(health: &GetQueueHealthResponse) -> Table {
             Field::figure(kind.running),
             Field::figure(kind.scheduled),
             if kind.dead_today > 0 {
-                Field::toned(kind.dead_today.to_string(), Tone::Bad)
+                Field::toned_figure(kind.dead_today, Tone::Bad)
             } else {
                 Field::figure(0)
             },
-            if kind.nodes_able == 0 { Field::toned("0", Tone::Bad) } else { Field::figure(kind.nodes_able) },
+            if kind.nodes_able == 0 {
+                Field::toned_figure(0, Tone::Bad)
+            } else {
+                Field::figure(kind.nodes_able)
+            },
             signal(kind),
             if kind.head_reason.is_empty() { "-".into() } else { kind.head_reason.as_str().into() },
         ]);

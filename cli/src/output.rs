@@ -40,6 +40,8 @@ pub(crate) struct Table {
 pub(crate) struct Field {
     text: String,
     tone: Tone,
+    /// Aligned to the right.
+    figure: bool,
 }
 
 /// What a field says at a glance.
@@ -47,8 +49,6 @@ pub(crate) struct Field {
 pub(crate) enum Tone {
     /// Nothing in particular.
     Plain,
-    /// A figure; aligned to the right.
-    Figure,
     /// As it should be.
     Good,
     /// Worth a look.
@@ -60,12 +60,17 @@ pub(crate) enum Tone {
 impl Field {
     /// A text in a tone. Control characters are escaped.
     pub(crate) fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { text: human::clean(text.as_ref()), tone }
+        Self { text: human::clean(text.as_ref()), tone, figure: false }
     }
 
     /// A number.
     pub(crate) fn figure(number: impl ToString) -> Self {
-        Self { text: number.to_string(), tone: Tone::Figure }
+        Self::toned_figure(number, Tone::Plain)
+    }
+
+    /// A number in a tone.
+    pub(crate) fn toned_figure(number: impl ToString, tone: Tone) -> Self {
+        Self { text: number.to_string(), tone, figure: true }
     }
 }
 
@@ -120,9 +125,9 @@ impl Table {
 
 fn cell(field: &Field) -> Cell {
     let cell = Cell::new(&field.text);
+    let cell = if field.figure { cell.set_alignment(CellAlignment::Right) } else { cell };
     match field.tone {
         Tone::Plain => cell,
-        Tone::Figure => cell.set_alignment(CellAlignment::Right),
         Tone::Good => cell.fg(Color::Green),
         Tone::Notice => cell.fg(Color::Yellow),
         Tone::Bad => cell.fg(Color::Red),
@@ -181,6 +186,11 @@ impl Output {
     /// The age of an instant, or the instant itself under `--absolute`; `-` if it is absent.
     pub(crate) fn age(&self, at: Option<&prost_types::Timestamp>) -> String {
         self.instant(at, human::age)
+    }
+
+    /// Since when something holds: `for 3m12s`, or `since` the instant itself under `--absolute`.
+    pub(crate) fn since(&self, at: Option<&prost_types::Timestamp>) -> String {
+        format!("{} {}", if self.absolute { "since" } else { "for" }, self.age(at))
     }
 
     /// An instant that may lie ahead; `-` if it is absent.

@@ -2,9 +2,11 @@
 //!
 //! Invariant: an error names the thing, the reason and the next step.
 
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 use tenure_client::Refusal;
 
 use crate::exit::Failure;
@@ -22,8 +24,14 @@ pub(crate) fn failure(failure: &Failure, output: &Output) {
         }
         return;
     }
-    if output.is_json() && output.value(&object(failure)).is_ok() {
-        return;
+    if output.is_json() {
+        let printed = match refusal(failure) {
+            Some(refusal) => output.value(&refused(refusal, failure)),
+            None => output.value(&failed(failure)),
+        };
+        if printed.is_ok() {
+            return;
+        }
     }
     for line in sentences(failure) {
         note(line);
@@ -38,17 +46,13 @@ pub(crate) fn one(subject: &str, failure: &Failure) {
 fn sentences(failure: &Failure) -> Vec<String> {
     let mut lines = vec![format!("error: {}", chain(failure))];
     if let Some(refusal) = refusal(failure) {
-        lines.extend(
-            refusal
-                .field_violations
-                .iter()
-                .map(|v| format!("  {}: {}", human::clean(&v.field), human::clean(&v.description))),
-        );
+        let fields = refusal.field_violations.iter().map(|v| (&v.field, &v.description));
         let limits = refusal.quota_violations.iter().map(|v| (&v.subject, &v.description));
         let conditions = refusal.precondition_violations.iter().map(|v| (&v.subject, &v.description));
-        for (subject, description) in limits.chain(conditions) {
-            // The sentence above often says it already.
-            if !refusal.message.contains(description.as_str()) {
+        let violations: Vec<_> = fields.chain(limits).chain(conditions).collect();
+        for (subject, description) in &violations {
+            // A single one is often what the sentence above says already.
+            if violations.len() > 1 || !refusal.message.contains(description.as_str()) {
                 lines.push(format!("  {}: {}", human::clean(subject), human::clean(description)));
             }
         }
@@ -66,52 +70,61 @@ fn sentences(failure: &Failure) -> Vec<String> {
     lines
 }
 
-fn object(failure: &Failure) -> Value {
-    let Some(refusal) = refusal(failure) else {
-        let mut object = Map::new();
-        object.insert("error".to_owned(), json!(chain(failure)));
-        object.insert("exit_code".to_owned(), json!(failure.exit() as u8));
-        let near = nearest(failure);
-        if !near.is_empty() {
-            object.insert("nearest".to_owned(), json!(near));
-        }
-        insert_next(&mut object, failure);
-        return Value::Object(object);
-    };
-    let mut object = Map::new();
-    let reason = if refusal.reason.is_empty() { code_name(refusal) } else { refusal.reason.clone() };
-    object.insert("refused".to_owned(), json!(reason));
-    object.insert("code".to_owned(), json!(code_name(refusal)));
-    object.insert("message".to_owned(), json!(refusal.message));
-    if let Some(after) = refusal.retry_after {
-        object.insert("retry_after_s".to_owned(), seconds(after));
-    }
-    if !refusal.metadata.is_empty() {
-        object.insert("metadata".to_owned(), json!(refusal.metadata));
-    }
-    let violations: Vec<Value> =
-        refusal
-            .field_violations
-            .iter()
-            .map(|v| json!({"field": v.field, "description": v.description}))
-            .chain(refusal.quota_violations.iter().map(|v| {
-                json!({"subject": v.subject, "description": v.description, "quota": v.quota, "limit": v.limit,
-                   "dimensions": v.dimensions})
-            }))
-            .chain(refusal.precondition_violations.iter().map(
-                |v| json!({"subject": v.subject, "description": v.description, "condition": v.condition}),
-            ))
-            .collect();
-    if !violations.is_empty() {
-        object.insert("violations".to_owned(), Value::Array(violations));
-    }
-    insert_next(&mut object, failure);
-    Value::Object(object)
+/// A refusal for programs. The order of the fields is that of their weight.
+#[derive(Serialize)]
+struct Refused<'a> {
+    refused: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_s: Option<Value>,
+    message: &'a str,
+    code: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    violations: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'static str>,
 }
 
-fn insert_next(object: &mut Map<String, Value>, failure: &Failure) {
-    if let Some(next) = next_step(failure) {
-        object.insert("next".to_owned(), json!(next));
+/// Any other failure for programs.
+#[derive(Serialize)]
+struct Failed {
+    error: String,
+    exit_code: u8,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nearest: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'static str>,
+}
+
+fn refused<'a>(refusal: &'a Refusal, failure: &Failure) -> Refused<'a> {
+    let fields = refusal.field_violations.iter();
+    let fields = fields.map(|v| json!({"field": v.field, "description": v.description}));
+    let limits = refusal.quota_violations.iter().map(|v| {
+        json!({"subject": v.subject, "description": v.description, "quota": v.quota, "limit": v.limit,
+               "dimensions": v.dimensions})
+    });
+    let conditions = refusal.precondition_violations.iter();
+    let conditions = conditions
+        .map(|v| json!({"subject": v.subject, "description": v.description, "condition": v.condition}));
+    let code = code_name(refusal);
+    Refused {
+        refused: if refusal.reason.is_empty() { code.clone() } else { refusal.reason.clone() },
+        retry_after_s: refusal.retry_after.map(seconds),
+        message: &refusal.message,
+        code,
+        metadata: &refusal.metadata,
+        violations: fields.chain(limits).chain(conditions).collect(),
+        next: next_step(failure),
+    }
+}
+
+fn failed(failure: &Failure) -> Failed {
+    Failed {
+        error: chain(failure),
+        exit_code: failure.exit() as u8,
+        nearest: nearest(failure),
+        next: next_step(failure),
     }
 }
 
@@ -235,7 +248,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_object_that_a_program_can_reason_about() {
-        let object = object(&queue_full());
+        let failure = queue_full();
+        let object = serde_json::to_value(refused(refusal(&failure).unwrap(), &failure)).unwrap();
         assert_eq!(object["refused"], "QUEUE_FULL");
         assert_eq!(object["retry_after_s"], 600);
         assert_eq!(object["code"], "RESOURCE_EXHAUSTED");

@@ -86,7 +86,7 @@ fn list(slots: &[Slot], output: &Output) -> Table {
         let paused = match (slot.paused, &slot.paused_until) {
             (false, _) => "-".into(),
             (true, None) => Field::toned("yes", Tone::Notice),
-            (true, until) => Field::toned(format!("until {}", output.when(until.as_ref())), Tone::Notice),
+            (true, until) => Field::toned(format!("ends {}", output.when(until.as_ref())), Tone::Notice),
         };
         table.row([
             slot.name.as_str().into(),
@@ -94,7 +94,7 @@ fn list(slots: &[Slot], output: &Output) -> Table {
             Field::figure(slot.used),
             Field::figure(slot.capacity),
             if full && slot.waiting > 0 {
-                Field::toned(slot.waiting.to_string(), Tone::Notice)
+                Field::toned_figure(slot.waiting, Tone::Notice)
             } else {
                 Field::figure(slot.waiting)
             },

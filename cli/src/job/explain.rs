@@ -44,7 +44,7 @@ fn headline(job: &Job, output: &Output) -> Vec<String> {
     if let Some(deferral) = &job.deferral {
         let mut why = format!("why: {}", human::clean(&deferral.message));
         if deferral.since.is_some() {
-            why.push_str(&format!(", since {}", output.when(deferral.since.as_ref())));
+            why.push_str(&format!(", {}", output.since(deferral.since.as_ref())));
         }
         if deferral.count > 0 {
             why.push_str(&format!("; deferred {} times in all", deferral.count));
