@@ -133,6 +133,15 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// The database refused a statement, or a value in it. A bug of ours. Nothing was written.
+    #[error("the database refused {statement}")]
+    Refused {
+        /// The statement.
+        statement: &'static str,
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
     /// Rows affected differ from rows sent. A bug of ours. Nothing was written.
     #[error("{statement} changed {affected} rows of {sent}")]
     RowsMismatch {
@@ -176,6 +185,7 @@ impl Error {
     pub fn is_ours(&self) -> bool {
         match self {
             Self::Constraint { .. }
+            | Self::Refused { .. }
             | Self::RowsMismatch { .. }
             | Self::NothingBeside { .. }
             | Self::Unreadable(_) => true,

@@ -13,11 +13,11 @@
 //! Reading order: `journal` → `reader` → `rows` → `sqlite` and `sqlite/*` → `memory`.
 
 pub mod journal;
+pub mod memory;
 pub mod reader;
+pub mod rows;
+pub mod sqlite;
+mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
 pub use reader::{JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation};
-
-pub mod memory;
-pub mod rows;
-mod turn;

@@ -11,12 +11,14 @@ use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, N
 
 use crate::{
     journal::{Cause, Payload},
-    memory, rows,
+    memory, rows, sqlite,
 };
 
 /// A cheap handle to the committed rows of a store. Clones share their connections.
 #[derive(Debug, Clone)]
 pub enum Reader {
+    /// Of a SQLite file.
+    Sqlite(sqlite::SqliteReader),
     /// Of a store in memory.
     Memory(memory::MemoryReader),
 }
@@ -25,6 +27,7 @@ pub enum Reader {
 macro_rules! each {
     ($self:ident, $reader:ident => $call:expr) => {
         match $self {
+            Self::Sqlite($reader) => $call,
             Self::Memory($reader) => $call,
         }
     };
@@ -134,6 +137,7 @@ impl Reader {
     #[must_use]
     pub fn store_name(&self) -> &'static str {
         match self {
+            Self::Sqlite(_) => "sqlite",
             Self::Memory(_) => "memory",
         }
     }
@@ -249,4 +253,10 @@ pub enum Error {
     /// The store is away, or all its connections are taken.
     #[error("the store is unavailable")]
     Unavailable(#[source] Cause),
+}
+
+impl From<rows::Error> for Error {
+    fn from(error: rows::Error) -> Self {
+        Self::Unreadable(error)
+    }
 }

@@ -1,7 +1,6 @@
 //! One turn in the order in which it is written: deletes, then updates, then inserts. Shared by all stores.
 //!
-//! Unique indexes are checked row by row, so within a statement the rows that free something stand before those that
-//! may take it.
+//! Unique indexes are checked row by row, so the rows that free something are written before those that may take it.
 
 use tenure_scheduler::{Changes, FencingToken, Job, JobChange, JobId, Lease, ResultPut};
 
@@ -13,8 +12,11 @@ pub(crate) struct Turn<'a> {
     pub(crate) changes: &'a Changes,
     /// Jobs to remove.
     pub(crate) deleted: Vec<JobId>,
-    /// Changed jobs with the token that their row has; those without a dedupe key first.
-    pub(crate) updated: Vec<(FencingToken, &'a Job)>,
+    /// Changed jobs that hold no dedupe key afterwards, with the token that their row has. Written in a statement of
+    /// their own, before the others: a database may take the rows of an update in any order.
+    pub(crate) updated_free: Vec<(FencingToken, &'a Job)>,
+    /// Changed jobs that hold a dedupe key afterwards, with the token that their row has.
+    pub(crate) updated_held: Vec<(FencingToken, &'a Job)>,
     /// New jobs.
     pub(crate) inserted: Vec<&'a Job>,
     /// Of the new jobs.
@@ -31,15 +33,18 @@ impl<'a> Turn<'a> {
     /// # Errors
     /// If bytes that it asks for do not travel beside.
     pub(crate) fn new(changes: &'a Changes, beside: &'a Beside) -> Result<Self, Error> {
-        let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut deleted, mut inserted) = (Vec::new(), Vec::new());
+        let (mut updated_free, mut updated_held) = (Vec::new(), Vec::new());
         for change in &changes.jobs {
             match change {
                 JobChange::Insert(job) => inserted.push(&**job),
-                JobChange::Update { previous, job } => updated.push((*previous, &**job)),
+                JobChange::Update { previous, job } if job.dedupe_held => {
+                    updated_held.push((*previous, &**job))
+                }
+                JobChange::Update { previous, job } => updated_free.push((*previous, &**job)),
                 JobChange::Delete(id) => deleted.push(*id),
             }
         }
-        updated.sort_by_key(|(_, job)| job.dedupe_held);
         let mut leases: Vec<&Lease> = changes.leases_put.iter().collect();
         leases.sort_by_key(|lease| lease.stage.is_live());
 
@@ -53,7 +58,7 @@ impl<'a> Turn<'a> {
             let missing = Error::NothingBeside { what: "result", job: put.job };
             results.push((put, beside.results.get(&(put.job, put.token)).ok_or(missing)?));
         }
-        Ok(Self { changes, deleted, updated, inserted, payloads, leases, results })
+        Ok(Self { changes, deleted, updated_free, updated_held, inserted, payloads, leases, results })
     }
 }
 

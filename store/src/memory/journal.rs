@@ -132,11 +132,13 @@ fn load(tables: &Tables) -> Durable {
 /// Deletes, then updates, then inserts: what one row frees, another may take.
 fn write(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     delete(tables, turn)?;
-    let mut affected = 0;
-    for (previous, job) in &turn.updated {
-        affected += tables.update_job(*previous, job)?;
+    for updated in [&turn.updated_free, &turn.updated_held] {
+        let mut affected = 0;
+        for (previous, job) in updated {
+            affected += tables.update_job(*previous, job)?;
+        }
+        turn::expect("JOB_UPDATE", turn::count(updated), affected)?;
     }
-    turn::expect("JOB_UPDATE", turn::count(&turn.updated), affected)?;
     put_fleet(tables, turn.changes);
     insert(tables, turn)
 }

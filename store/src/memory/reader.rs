@@ -106,7 +106,7 @@ impl MemoryReader {
     }
 
     pub(crate) async fn schema_version(&self) -> Result<u64, Error> {
-        self.read(|_| 1)
+        self.read(|_| crate::sqlite::schema::newest())
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Error> {

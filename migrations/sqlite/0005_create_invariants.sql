@@ -1,0 +1,114 @@
+-- Why: what must never be true, as views that must return no row. Locks: nothing. Contracted by: nothing; a later
+-- migration may drop and create them anew.
+--
+-- Each has the columns invariant (its name), subject (job, lease, slot or node) and detail (for people).
+
+-- I4: a running job has one live lease, and a lease whose outcome is open a running job.
+create view inv_one_live_lease (invariant, subject, detail) as
+select 'inv_one_live_lease', leases.job_id, count(*) || ' live leases'
+from leases
+where leases.phase <> 'unreaped'
+group by leases.job_id
+having count(*) > 1
+union all
+select 'inv_one_live_lease', jobs.id, 'runs without a lease under its token'
+from jobs
+where jobs.state = 'running'
+  and jobs.finished_at is null
+  and not exists (
+    select 1 from leases
+    where leases.token = jobs.token and leases.job_id = jobs.id and leases.phase = 'granted')
+union all
+select 'inv_one_live_lease', leases.job_id, 'lease ' || leases.token || ' is granted, its job does not run under it'
+from leases
+where leases.phase = 'granted'
+  and not exists (
+    select 1 from jobs
+    where jobs.id = leases.job_id and jobs.state = 'running' and jobs.token = leases.token);
+
+-- I7: no slot is over its capacity, but by grants older than its capacity.
+create view inv_slots_within_capacity (invariant, subject, detail) as
+with held (node, slot, amount, token) as (
+  select null, taken.key, taken.value, leases.token
+  from leases, json_each(leases.reservation, '$.fleet') as taken
+  where leases.phase <> 'unreaped'
+  union all
+  select leases.node, taken.key, taken.value, leases.token
+  from leases, json_each(leases.reservation, '$.node') as taken
+),
+used (node, slot, amount, newest) as (
+  select held.node, held.slot, sum(held.amount), max(held.token)
+  from held
+  group by held.node, held.slot
+)
+select 'inv_slots_within_capacity', used.slot,
+  used.amount || ' of ' || slots.capacity || ' taken, by a grant after the capacity changed'
+from used
+join slots on slots.name = used.slot
+where used.node is null and used.amount > slots.capacity and used.newest > slots.capacity_since
+union all
+select 'inv_slots_within_capacity', used.node || '/' || used.slot,
+  used.amount || ' of ' || (offered.value ->> 'units') || ' taken, by a grant after the capacity changed'
+from used
+join nodes on nodes.name = used.node
+join json_each(nodes.slots) as offered on offered.key = used.slot
+where used.amount > (offered.value ->> 'units') and used.newest > (offered.value ->> 'since');
+
+-- I8: every reservation belongs to a lease of a known node, under a token that its job had.
+create view inv_leases_have_owners (invariant, subject, detail) as
+select 'inv_leases_have_owners', cast(leases.token as text), 'its node ' || leases.node || ' is not known'
+from leases
+where not exists (select 1 from nodes where nodes.name = leases.node)
+union all
+select 'inv_leases_have_owners', cast(leases.token as text), 'its job never had this token'
+from leases
+join jobs on jobs.id = leases.job_id
+where jobs.token < leases.token;
+
+-- I9: a lease has all of its job's needs. Jobs without needs of their own take their kind's, which may have changed.
+create view inv_all_or_nothing (invariant, subject, detail) as
+select 'inv_all_or_nothing', cast(leases.token as text),
+  'job ' || jobs.id || ' needs ' || needed.value || ' of ' || needed.key
+from leases
+join jobs on jobs.id = leases.job_id and jobs.token = leases.token
+join json_each(jobs.needs) as needed
+where leases.phase = 'granted'
+  and jobs.needs is not null
+  and needed.value <> coalesce(
+    (select taken.value from json_each(leases.reservation, '$.node') as taken where taken.key = needed.key), 0)
+    + coalesce(
+    (select taken.value from json_each(leases.reservation, '$.fleet') as taken where taken.key = needed.key), 0);
+
+-- I11: a success is final, and nothing else is a success.
+create view inv_final_is_settled (invariant, subject, detail) as
+select 'inv_final_is_settled', jobs.id,
+  'is ' || jobs.state || ', its newest outcome is ' || coalesce(jobs.last_outcome, 'open')
+from jobs
+where (jobs.state = 'succeeded') <> (jobs.last_outcome is 'succeeded');
+
+-- I12: every result belongs to an execution of its job.
+create view inv_results_have_executions (invariant, subject, detail) as
+select 'inv_results_have_executions', results.job_id, 'result of token ' || results.token || ' without an execution'
+from results
+join jobs on jobs.id = results.job_id
+where results.token <> jobs.token
+  and not exists (
+    select 1 from attempts
+    where attempts.job_id = results.job_id and attempts.token = results.token);
+
+-- I13: failures and losses of the present round are those of its attempts.
+create view inv_attempts_are_counted (invariant, subject, detail) as
+with counted (id, failures, losses) as (
+  select jobs.id,
+    coalesce(sum(attempts.outcome in ('failed_retryable', 'failed_permanent', 'timed_out', 'stalled')), 0),
+    coalesce(sum(attempts.outcome = 'lost'), 0)
+  from jobs
+  left join attempts on attempts.job_id = jobs.id and attempts.round = jobs.round
+  group by jobs.id
+)
+select 'inv_attempts_are_counted', jobs.id,
+  'counts ' || jobs.failures || ' failures and ' || jobs.losses || ' losses, its attempts '
+  || counted.failures || ' and ' || counted.losses
+from jobs
+join counted on counted.id = jobs.id
+where jobs.failures <> counted.failures or jobs.losses <> counted.losses;

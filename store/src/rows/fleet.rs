@@ -1,0 +1,213 @@
+//! Kinds, slots, nodes, and the timelines of classes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tenure_scheduler::{
+    Capacity, ClassEntry, ClassRow, Host, Kind, KindName, KindPolicy, Node, NodeName, Pause, PausePolicy,
+    Scope, Slot, SlotName,
+};
+
+use super::{
+    Error, Fields, int,
+    json::{CapacityJson, ClassEntryJson, HostJson, PolicyJson},
+    json_text, length_us,
+};
+
+/// The columns of a kind, to be written.
+#[derive(Serialize)]
+pub(crate) struct KindRow<'a> {
+    name: &'a str,
+    policy: String,
+    paused: Option<&'static str>,
+    dead_by_day: String,
+}
+
+impl<'a> From<&'a Kind> for KindRow<'a> {
+    fn from(kind: &'a Kind) -> Self {
+        let days: BTreeMap<i64, i64> =
+            kind.dead_by_day.iter().map(|(day, dead)| (*day, int(*dead))).collect();
+        Self {
+            name: kind.name.as_str(),
+            policy: json_text(&PolicyJson::from(&kind.policy)),
+            paused: kind.paused.map(pause_name),
+            dead_by_day: json_text(&days),
+        }
+    }
+}
+
+/// Reads a kind from name, policy, paused, dead_by_day.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_kind(row: &mut Fields<'_>) -> Result<Kind, Error> {
+    let name = row.name("name", KindName::new)?;
+    row.set_key(&name);
+    Ok(Kind {
+        name,
+        policy: KindPolicy::from(row.json::<PolicyJson>("policy")?),
+        paused: {
+            let known = |name: &str| PAUSES.into_iter().find(|policy| pause_name(*policy) == name);
+            match row.opt_text("paused", known)? {
+                Some(None) => return Err(row.wrong("paused", &"is none that this version knows")),
+                Some(policy) => policy,
+                None => None,
+            }
+        },
+        dead_by_day: row.json("dead_by_day")?,
+    })
+}
+
+const PAUSES: [PausePolicy; 2] = [PausePolicy::Hold, PausePolicy::Reject];
+
+fn pause_name(policy: PausePolicy) -> &'static str {
+    match policy {
+        PausePolicy::Hold => "hold",
+        PausePolicy::Reject => "reject",
+    }
+}
+
+/// The columns of a slot, to be written.
+#[derive(Serialize)]
+pub(crate) struct SlotRow<'a> {
+    name: &'a str,
+    scope: &'static str,
+    capacity: Option<u32>,
+    capacity_since: i64,
+    paused: bool,
+    paused_until: Option<i64>,
+}
+
+impl<'a> From<&'a Slot> for SlotRow<'a> {
+    fn from(slot: &'a Slot) -> Self {
+        let (scope, capacity) = match slot.scope {
+            Scope::Node => ("node", None),
+            Scope::Fleet { capacity } => ("fleet", Some(capacity)),
+        };
+        Self {
+            name: slot.name.as_str(),
+            scope,
+            capacity,
+            capacity_since: int(slot.capacity_since.0),
+            paused: slot.paused.is_some(),
+            paused_until: slot.paused.and_then(|pause| pause.until).map(|at| at.0),
+        }
+    }
+}
+
+/// Reads a slot from name, scope, capacity, capacity_since, paused, paused_until.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_slot(row: &mut Fields<'_>) -> Result<Slot, Error> {
+    let name = row.name("name", SlotName::new)?;
+    row.set_key(&name);
+    let scope = row.name("scope", |scope| scope)?;
+    let capacity = row.opt_int("capacity")?;
+    let scope = match &*scope {
+        "node" => Scope::Node,
+        "fleet" => Scope::Fleet { capacity: row.some("capacity", capacity)? },
+        _ => return Err(row.wrong("scope", &"is none that this version knows")),
+    };
+    let capacity_since = row.token("capacity_since")?;
+    let paused = row.flag("paused")?;
+    let until = row.opt_wall("paused_until")?;
+    Ok(Slot { name, scope, paused: paused.then_some(Pause { until }), capacity_since })
+}
+
+/// The columns of a node, to be written.
+#[derive(Serialize)]
+pub(crate) struct NodeRow<'a> {
+    name: &'a str,
+    instance: &'a str,
+    boot_id: &'a str,
+    incarnation: i64,
+    stream: i64,
+    labels: String,
+    slots: String,
+    kinds: String,
+    host: String,
+    agent_version: &'a str,
+    cordoned: bool,
+    draining_us: Option<i64>,
+    last_seen_at: i64,
+}
+
+impl<'a> From<&'a Node> for NodeRow<'a> {
+    fn from(node: &'a Node) -> Self {
+        let slots: BTreeMap<&str, CapacityJson> =
+            node.slots.iter().map(|(slot, capacity)| (slot.as_str(), (*capacity).into())).collect();
+        let kinds: Vec<&str> = node.kinds.iter().map(KindName::as_str).collect();
+        Self {
+            name: node.name.as_str(),
+            instance: &node.instance,
+            boot_id: &node.boot_id,
+            incarnation: int(node.incarnation),
+            stream: int(node.stream),
+            labels: json_text(&node.labels),
+            slots: json_text(&slots),
+            kinds: json_text(&kinds),
+            host: json_text(&HostJson::from(&node.host)),
+            agent_version: &node.agent_version,
+            cordoned: node.cordoned,
+            draining_us: node.draining.map(length_us),
+            last_seen_at: node.last_seen.0,
+        }
+    }
+}
+
+/// Reads a node from name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version,
+/// cordoned, draining_us, last_seen_at.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_node(row: &mut Fields<'_>) -> Result<Node, Error> {
+    let name = row.name("name", NodeName::new)?;
+    row.set_key(&name);
+    Ok(Node {
+        name,
+        instance: row.text("instance", |text| text.into())?,
+        boot_id: row.text("boot_id", |text| text.into())?,
+        incarnation: row.int("incarnation")?,
+        stream: row.int("stream")?,
+        labels: row.json("labels")?,
+        slots: {
+            let slots = row.json::<BTreeMap<String, CapacityJson>>("slots")?;
+            slots
+                .into_iter()
+                .map(|(slot, capacity)| (SlotName::new(slot), Capacity::from(capacity)))
+                .collect()
+        },
+        kinds: row.json::<Vec<String>>("kinds")?.into_iter().map(KindName::new).collect(),
+        host: Host::from(row.json::<HostJson<'_>>("host")?),
+        agent_version: row.text("agent_version", |text| text.into())?,
+        cordoned: row.flag("cordoned")?,
+        draining: row.opt_length("draining_us")?,
+        last_seen: row.wall("last_seen_at")?,
+    })
+}
+
+/// The columns of a class, to be written.
+#[derive(Serialize)]
+pub(crate) struct TimelineRow<'a> {
+    class: &'a str,
+    timeline: String,
+}
+
+impl<'a> From<&'a ClassRow> for TimelineRow<'a> {
+    fn from(row: &'a ClassRow) -> Self {
+        let entries: Vec<ClassEntryJson<'_>> = row.timeline.iter().map(ClassEntryJson::from).collect();
+        Self { class: &row.class, timeline: json_text(&entries) }
+    }
+}
+
+/// Reads a class from class, timeline.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_class(row: &mut Fields<'_>) -> Result<ClassRow, Error> {
+    let class: String = row.text("class", |text| text.into())?;
+    row.set_key(&class);
+    let entries = row.json::<Vec<ClassEntryJson<'_>>>("timeline")?;
+    Ok(ClassRow { class, timeline: entries.into_iter().map(ClassEntry::from).collect() })
+}

@@ -1,0 +1,337 @@
+//! Jobs and attempts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tenure_scheduler::{
+    Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, Outcome,
+    Producer, ScheduledCause, Sequence, Tenant, Wait, Wall,
+};
+
+use super::{
+    Error, Fields, as_opt_text, as_text, int,
+    json::{NeedsJson, WaitJson},
+    json_text, length_us,
+};
+use crate::{HeldKey, KindCutoff};
+
+/// The columns of a job, to be written.
+#[derive(Serialize)]
+pub(crate) struct JobRow<'a> {
+    #[serde(serialize_with = "as_text")]
+    id: JobId,
+    /// The token that the row has; of an insert, none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<i64>,
+    sequence: i64,
+    tenant: &'a str,
+    producer: &'a str,
+    kind: &'a str,
+    state: &'static str,
+    version: i64,
+    priority: i8,
+    needs: Option<String>,
+    selector: String,
+    labels: String,
+    dedupe_key: Option<&'a str>,
+    dedupe_held: bool,
+    fingerprint: String,
+    hard_time_limit_us: Option<i64>,
+    #[serde(serialize_with = "as_opt_text")]
+    parent_id: Option<JobId>,
+    #[serde(serialize_with = "as_text")]
+    root_id: JobId,
+    depth: u8,
+    children: u32,
+    traceparent: Option<&'a str>,
+    payload_size: i64,
+    round: u32,
+    failures: u32,
+    losses: u32,
+    returns: u32,
+    returns_in_row: u32,
+    token: i64,
+    last_outcome: Option<&'static str>,
+    last_node: Option<&'a str>,
+    granted_at: Option<i64>,
+    started_at: Option<i64>,
+    cancel_requested: bool,
+    created_at: i64,
+    stale_at: Option<i64>,
+    reason: Option<&'a str>,
+    waits: String,
+    run_at: Option<i64>,
+    scheduled_cause: Option<&'static str>,
+    queued_at: Option<i64>,
+    finished_at: Option<i64>,
+}
+
+impl<'a> JobRow<'a> {
+    pub(crate) fn insert(job: &'a Job) -> Self {
+        Self::new(None, job)
+    }
+
+    pub(crate) fn update(previous: FencingToken, job: &'a Job) -> Self {
+        Self::new(Some(int(previous.0)), job)
+    }
+
+    fn new(previous: Option<i64>, job: &'a Job) -> Self {
+        let (run_at, scheduled_cause) = match job.state {
+            JobState::Scheduled { until, cause } => (Some(until.0), Some(cause_name(cause))),
+            JobState::Queued { .. }
+            | JobState::Running
+            | JobState::Succeeded { .. }
+            | JobState::Dead { .. }
+            | JobState::Cancelled { .. }
+            | JobState::Expired { .. } => (None, None),
+        };
+        let queued_at = if let JobState::Queued { since } = job.state { Some(since.0) } else { None };
+        Self {
+            id: job.id,
+            previous,
+            sequence: int(job.sequence.0),
+            tenant: job.tenant.as_str(),
+            producer: job.producer.as_str(),
+            kind: job.kind.as_str(),
+            state: job.state.name(),
+            version: int(job.version),
+            priority: job.priority,
+            needs: job.needs.as_ref().map(|needs| json_text(&NeedsJson::from(needs))),
+            selector: json_text(&job.selector),
+            labels: json_text(&job.labels),
+            dedupe_key: job.dedupe_key.as_ref().map(DedupeKey::as_str),
+            dedupe_held: job.dedupe_held,
+            fingerprint: hex(&job.fingerprint.0),
+            hard_time_limit_us: job.hard_time_limit.map(length_us),
+            parent_id: job.parent,
+            root_id: job.root,
+            depth: job.depth,
+            children: job.children,
+            traceparent: job.traceparent.as_deref(),
+            payload_size: int(job.payload_size),
+            round: job.round,
+            failures: job.failures,
+            losses: job.losses,
+            returns: job.returns,
+            returns_in_row: job.returns_in_row,
+            token: int(job.token.0),
+            last_outcome: job.last_outcome.map(Outcome::name),
+            last_node: job.last_node.as_ref().map(NodeName::as_str),
+            granted_at: job.granted_at.map(|at| at.0),
+            started_at: job.started_at.map(|at| at.0),
+            cancel_requested: job.cancel_requested,
+            created_at: job.created_at.0,
+            stale_at: job.stale_at.map(|at| at.0),
+            reason: job.reason.as_deref(),
+            waits: json_text(&job.waits.iter().map(WaitJson::from).collect::<Vec<_>>()),
+            run_at,
+            scheduled_cause,
+            queued_at,
+            finished_at: job.state.finished_at().map(|at| at.0),
+        }
+    }
+}
+
+/// The columns of a job, in the order of [`read_job`]. A macro, so that statements can be constants.
+macro_rules! job_columns {
+    () => {
+        "id, sequence, tenant, producer, kind, state, version, priority, needs, selector, labels, dedupe_key, \
+         dedupe_held, fingerprint, hard_time_limit_us, parent_id, root_id, depth, children, traceparent, \
+         payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
+         started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
+         finished_at"
+    };
+}
+pub(crate) use job_columns;
+
+/// Reads a job from `job_columns`.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
+    let id = row.id("id")?;
+    row.set_key(&id);
+    let sequence = Sequence(row.int("sequence")?);
+    let tenant = row.name("tenant", Tenant::new)?;
+    let producer = row.name("producer", Producer::new)?;
+    let kind = row.name("kind", KindName::new)?;
+    let state_name = row.name("state", |name| name)?;
+    Ok(Job {
+        id,
+        sequence,
+        tenant,
+        producer,
+        kind,
+        version: row.int("version")?,
+        priority: row.int("priority")?,
+        needs: row.opt_json::<NeedsJson>("needs")?.map(Needs::from),
+        selector: row.json("selector")?,
+        labels: row.json::<BTreeMap<String, String>>("labels")?,
+        dedupe_key: row.opt_text("dedupe_key", |key| DedupeKey::new(key))?,
+        dedupe_held: row.flag("dedupe_held")?,
+        fingerprint: Fingerprint(row.bytes("fingerprint")?),
+        hard_time_limit: row.opt_length("hard_time_limit_us")?,
+        parent: row.opt_id("parent_id")?,
+        root: row.id("root_id")?,
+        depth: row.int("depth")?,
+        children: row.int("children")?,
+        traceparent: row.opt_text("traceparent", |text| text.into())?,
+        payload_size: row.int("payload_size")?,
+        round: row.int("round")?,
+        failures: row.int("failures")?,
+        losses: row.int("losses")?,
+        returns: row.int("returns")?,
+        returns_in_row: row.int("returns_in_row")?,
+        token: row.token("token")?,
+        last_outcome: read_opt_outcome(row, "last_outcome")?,
+        last_node: row.opt_name("last_node", NodeName::new)?,
+        granted_at: row.opt_wall("granted_at")?,
+        started_at: row.opt_wall("started_at")?,
+        cancel_requested: row.flag("cancel_requested")?,
+        created_at: row.wall("created_at")?,
+        stale_at: row.opt_wall("stale_at")?,
+        reason: row.opt_text("reason", |text| text.into())?,
+        waits: row.json::<Vec<WaitJson<'_>>>("waits")?.into_iter().map(Wait::from).collect(),
+        state: read_state(row, &state_name)?,
+    })
+}
+
+/// The last columns: what belongs to the state.
+fn read_state(row: &mut Fields<'_>, name: &str) -> Result<JobState, Error> {
+    let run_at = row.opt_wall("run_at")?;
+    let cause = row.opt_text("scheduled_cause", cause_of)?;
+    let queued_at = row.opt_wall("queued_at")?;
+    let finished_at = row.opt_wall("finished_at")?;
+    let at = |row: &Fields<'_>, at: Option<Wall>| row.some("the time of the state", at);
+    Ok(match name {
+        "scheduled" => {
+            let cause = row.some("scheduled_cause", cause.flatten())?;
+            JobState::Scheduled { until: at(row, run_at)?, cause }
+        }
+        "queued" => JobState::Queued { since: at(row, queued_at)? },
+        "running" => JobState::Running,
+        "succeeded" => JobState::Succeeded { at: at(row, finished_at)? },
+        "dead" => JobState::Dead { at: at(row, finished_at)? },
+        "cancelled" => JobState::Cancelled { at: at(row, finished_at)? },
+        "expired" => JobState::Expired { at: at(row, finished_at)? },
+        _ => return Err(row.wrong("state", &"is none that this version knows")),
+    })
+}
+
+/// The columns of an attempt, to be written.
+#[derive(Serialize)]
+pub(crate) struct AttemptRow<'a> {
+    #[serde(serialize_with = "as_text")]
+    job_id: JobId,
+    token: i64,
+    attempt: u32,
+    round: u32,
+    node: &'a str,
+    outcome: &'static str,
+    cause: &'a str,
+    error: &'a str,
+    exit_code: Option<i32>,
+    granted_at: i64,
+    started_at: Option<i64>,
+    ended_at: i64,
+}
+
+impl<'a> From<&'a Attempt> for AttemptRow<'a> {
+    fn from(attempt: &'a Attempt) -> Self {
+        Self {
+            job_id: attempt.job,
+            token: int(attempt.token.0),
+            attempt: attempt.attempt,
+            round: attempt.round,
+            node: attempt.node.as_str(),
+            outcome: attempt.outcome.name(),
+            cause: &attempt.cause,
+            error: &attempt.error,
+            exit_code: attempt.exit_code,
+            granted_at: attempt.granted_at.0,
+            started_at: attempt.started_at.map(|at| at.0),
+            ended_at: attempt.ended_at.0,
+        }
+    }
+}
+
+/// Reads an attempt from job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at,
+/// started_at, ended_at.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_attempt(row: &mut Fields<'_>) -> Result<Attempt, Error> {
+    let job = row.id("job_id")?;
+    row.set_key(&job);
+    let token = row.token("token")?;
+    row.set_key(&format_args!("{job} {token}"));
+    Ok(Attempt {
+        job,
+        token,
+        attempt: row.int("attempt")?,
+        round: row.int("round")?,
+        node: row.name("node", NodeName::new)?,
+        outcome: {
+            let outcome = read_opt_outcome(row, "outcome")?;
+            row.some("outcome", outcome)?
+        },
+        cause: row.name("cause", |cause| cause)?,
+        error: row.text("error", |text| text.into())?,
+        exit_code: row.opt_int("exit_code")?,
+        granted_at: row.wall("granted_at")?,
+        started_at: row.opt_wall("started_at")?,
+        ended_at: row.wall("ended_at")?,
+    })
+}
+
+/// A dedupe key with what it is unique in, to be asked for.
+#[derive(Serialize)]
+pub(crate) struct KeyRow<'a> {
+    tenant: &'a str,
+    kind: &'a str,
+    dedupe_key: &'a str,
+}
+
+impl<'a> From<&'a HeldKey> for KeyRow<'a> {
+    fn from(held: &'a HeldKey) -> Self {
+        Self { tenant: held.tenant.as_str(), kind: held.kind.as_str(), dedupe_key: held.key.as_str() }
+    }
+}
+
+/// When final jobs of a kind are due, to be asked for.
+#[derive(Serialize)]
+pub(crate) struct CutoffRow<'a> {
+    kind: &'a str,
+    finished_until: i64,
+}
+
+impl<'a> From<&'a KindCutoff> for CutoffRow<'a> {
+    fn from(cutoff: &'a KindCutoff) -> Self {
+        Self { kind: cutoff.kind.as_str(), finished_until: cutoff.finished_until.0 }
+    }
+}
+
+fn read_opt_outcome(row: &mut Fields<'_>, column: &'static str) -> Result<Option<Outcome>, Error> {
+    let known = |name: &str| Outcome::ALL.into_iter().find(|outcome| outcome.name() == name);
+    match row.opt_text(column, known)? {
+        Some(None) => Err(row.wrong(column, &"is none that this version knows")),
+        Some(outcome) => Ok(outcome),
+        None => Ok(None),
+    }
+}
+
+fn cause_name(cause: ScheduledCause) -> &'static str {
+    match cause {
+        ScheduledCause::RunAt => "run_at",
+        ScheduledCause::Backoff => "backoff",
+    }
+}
+
+fn cause_of(name: &str) -> Option<ScheduledCause> {
+    [ScheduledCause::RunAt, ScheduledCause::Backoff].into_iter().find(|cause| cause_name(*cause) == name)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    nibbles.filter_map(|nibble| char::from_digit(u32::from(nibble), 16)).collect()
+}

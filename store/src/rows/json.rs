@@ -1,0 +1,301 @@
+//! What is a map or a list inside a row, as JSON. Fields that an older version did not write have defaults.
+
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use tenure_scheduler::{
+    Capacity, ClassEntry, DedupePolicy, FencingToken, Host, KindPolicy, Needs, Reservation, RetryPolicy,
+    SlotName, Wait, Wall,
+};
+
+use super::{int, length_us};
+
+/// Slot → units.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(transparent)]
+pub(super) struct NeedsJson(BTreeMap<String, u32>);
+
+impl From<&Needs> for NeedsJson {
+    fn from(needs: &Needs) -> Self {
+        Self(needs.iter().map(|(slot, amount)| (slot.to_string(), amount)).collect())
+    }
+}
+
+impl From<NeedsJson> for Needs {
+    fn from(json: NeedsJson) -> Self {
+        Self::new(json.0.into_iter().map(|(slot, amount)| (SlotName::new(slot), amount)))
+    }
+}
+
+/// What a lease takes.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct ReservationJson {
+    node: NeedsJson,
+    fleet: NeedsJson,
+}
+
+impl From<&Reservation> for ReservationJson {
+    fn from(Reservation { node, fleet }: &Reservation) -> Self {
+        Self { node: node.into(), fleet: fleet.into() }
+    }
+}
+
+impl From<ReservationJson> for Reservation {
+    fn from(json: ReservationJson) -> Self {
+        Self { node: json.node.into(), fleet: json.fleet.into() }
+    }
+}
+
+/// What one reason cost a job.
+#[derive(Serialize, Deserialize)]
+pub(super) struct WaitJson<'a> {
+    reason: Cow<'a, str>,
+    message: Cow<'a, str>,
+    count: i64,
+    duration_us: i64,
+}
+
+impl<'a> From<&'a Wait> for WaitJson<'a> {
+    fn from(wait: &'a Wait) -> Self {
+        Self {
+            reason: Cow::Borrowed(&wait.reason),
+            message: Cow::Borrowed(&wait.message),
+            count: int(wait.count),
+            duration_us: length_us(wait.duration),
+        }
+    }
+}
+
+impl From<WaitJson<'_>> for Wait {
+    fn from(json: WaitJson<'_>) -> Self {
+        Self {
+            reason: json.reason.into(),
+            message: json.message.into(),
+            count: unsigned(json.count),
+            duration: length(json.duration_us),
+        }
+    }
+}
+
+/// One stretch of a class timeline.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ClassEntryJson<'a> {
+    since: i64,
+    reason: Cow<'a, str>,
+    message: Cow<'a, str>,
+    tries: i64,
+    duration_us: i64,
+}
+
+impl<'a> From<&'a ClassEntry> for ClassEntryJson<'a> {
+    fn from(entry: &'a ClassEntry) -> Self {
+        Self {
+            since: entry.since.0,
+            reason: Cow::Borrowed(&entry.reason),
+            message: Cow::Borrowed(&entry.message),
+            tries: int(entry.tries),
+            duration_us: length_us(entry.duration),
+        }
+    }
+}
+
+impl From<ClassEntryJson<'_>> for ClassEntry {
+    fn from(json: ClassEntryJson<'_>) -> Self {
+        Self {
+            since: Wall(json.since),
+            reason: json.reason.into(),
+            message: json.message.into(),
+            tries: unsigned(json.tries),
+            duration: length(json.duration_us),
+        }
+    }
+}
+
+/// What a node offers of one slot.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CapacityJson {
+    units: u32,
+    since: i64,
+}
+
+impl From<Capacity> for CapacityJson {
+    fn from(capacity: Capacity) -> Self {
+        Self { units: capacity.units, since: int(capacity.since.0) }
+    }
+}
+
+impl From<CapacityJson> for Capacity {
+    fn from(json: CapacityJson) -> Self {
+        Self { units: json.units, since: FencingToken(unsigned(json.since)) }
+    }
+}
+
+/// What a host offers.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct HostJson<'a> {
+    cpus: u32,
+    memory_bytes: i64,
+    disk_free_bytes: i64,
+    os: Cow<'a, str>,
+    arch: Cow<'a, str>,
+    containment: Cow<'a, str>,
+}
+
+impl<'a> From<&'a Host> for HostJson<'a> {
+    fn from(host: &'a Host) -> Self {
+        Self {
+            cpus: host.cpus,
+            memory_bytes: int(host.memory_bytes),
+            disk_free_bytes: int(host.disk_free_bytes),
+            os: Cow::Borrowed(&host.os),
+            arch: Cow::Borrowed(&host.arch),
+            containment: Cow::Borrowed(&host.containment),
+        }
+    }
+}
+
+impl From<HostJson<'_>> for Host {
+    fn from(json: HostJson<'_>) -> Self {
+        Self {
+            cpus: json.cpus,
+            memory_bytes: unsigned(json.memory_bytes),
+            disk_free_bytes: unsigned(json.disk_free_bytes),
+            os: json.os.into(),
+            arch: json.arch.into(),
+            containment: json.containment.into(),
+        }
+    }
+}
+
+/// What the fleet file says of a kind.
+#[derive(Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct PolicyJson {
+    needs: NeedsJson,
+    selector: BTreeMap<String, String>,
+    lease_us: i64,
+    max_failures: u32,
+    max_losses: u32,
+    retry: RetryJson,
+    permanent_exit_codes: Vec<i32>,
+    hard_time_limit_us: i64,
+    queue_cap: Option<u32>,
+    stale_after_us: Option<i64>,
+    dedupe: DedupeJson,
+    priority: i8,
+    result_ttl_us: i64,
+    retention_us: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RetryJson {
+    IntervalsUs(Vec<i64>),
+    Exponential { initial_us: i64, factor_permille: u32, max_us: i64, jitter_permille: u32 },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DedupeJson {
+    Retained,
+    Live,
+}
+
+impl Default for PolicyJson {
+    fn default() -> Self {
+        Self::from(&KindPolicy::default())
+    }
+}
+
+impl From<&KindPolicy> for PolicyJson {
+    fn from(policy: &KindPolicy) -> Self {
+        Self {
+            needs: (&policy.needs).into(),
+            selector: policy.selector.clone(),
+            lease_us: length_us(policy.lease),
+            max_failures: policy.max_failures,
+            max_losses: policy.max_losses,
+            retry: (&policy.retry).into(),
+            permanent_exit_codes: policy.permanent_exit_codes.clone(),
+            hard_time_limit_us: length_us(policy.hard_time_limit),
+            queue_cap: policy.queue_cap,
+            stale_after_us: policy.stale_after.map(length_us),
+            dedupe: match policy.dedupe {
+                DedupePolicy::Retained => DedupeJson::Retained,
+                DedupePolicy::Live => DedupeJson::Live,
+            },
+            priority: policy.priority,
+            result_ttl_us: length_us(policy.result_ttl),
+            retention_us: length_us(policy.retention),
+        }
+    }
+}
+
+impl From<PolicyJson> for KindPolicy {
+    fn from(json: PolicyJson) -> Self {
+        Self {
+            needs: json.needs.into(),
+            selector: json.selector,
+            lease: length(json.lease_us),
+            max_failures: json.max_failures,
+            max_losses: json.max_losses,
+            retry: json.retry.into(),
+            permanent_exit_codes: json.permanent_exit_codes,
+            hard_time_limit: length(json.hard_time_limit_us),
+            queue_cap: json.queue_cap,
+            stale_after: json.stale_after_us.map(length),
+            dedupe: match json.dedupe {
+                DedupeJson::Retained => DedupePolicy::Retained,
+                DedupeJson::Live => DedupePolicy::Live,
+            },
+            priority: json.priority,
+            result_ttl: length(json.result_ttl_us),
+            retention: length(json.retention_us),
+        }
+    }
+}
+
+impl From<&RetryPolicy> for RetryJson {
+    fn from(retry: &RetryPolicy) -> Self {
+        match retry {
+            RetryPolicy::Intervals(waits) => {
+                Self::IntervalsUs(waits.iter().copied().map(length_us).collect())
+            }
+            RetryPolicy::Exponential { initial, factor_permille, max, jitter_permille } => {
+                Self::Exponential {
+                    initial_us: length_us(*initial),
+                    factor_permille: *factor_permille,
+                    max_us: length_us(*max),
+                    jitter_permille: *jitter_permille,
+                }
+            }
+        }
+    }
+}
+
+impl From<RetryJson> for RetryPolicy {
+    fn from(json: RetryJson) -> Self {
+        match json {
+            RetryJson::IntervalsUs(waits) => Self::Intervals(waits.into_iter().map(length).collect()),
+            RetryJson::Exponential { initial_us, factor_permille, max_us, jitter_permille } => {
+                Self::Exponential {
+                    initial: length(initial_us),
+                    factor_permille,
+                    max: length(max_us),
+                    jitter_permille,
+                }
+            }
+        }
+    }
+}
+
+/// A count or size; never negative, since it was written by [`int`].
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn length(us: i64) -> Duration {
+    Duration::from_micros(unsigned(us))
+}

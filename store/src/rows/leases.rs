@@ -1,0 +1,65 @@
+//! Leases.
+
+use serde::Serialize;
+use tenure_scheduler::{JobId, KindName, Lease, NodeName, Reservation, Stage};
+
+use super::{Error, Fields, as_text, int, json::ReservationJson, json_text, length_us};
+
+/// The columns of a lease, to be written.
+#[derive(Serialize)]
+pub(crate) struct LeaseRow<'a> {
+    token: i64,
+    #[serde(serialize_with = "as_text")]
+    job_id: JobId,
+    kind: &'a str,
+    node: &'a str,
+    length_us: i64,
+    reservation: String,
+    attempt: u32,
+    round: u32,
+    granted_at: i64,
+    phase: &'static str,
+}
+
+impl<'a> From<&'a Lease> for LeaseRow<'a> {
+    fn from(lease: &'a Lease) -> Self {
+        Self {
+            token: int(lease.token.0),
+            job_id: lease.job,
+            kind: lease.kind.as_str(),
+            node: lease.node.as_str(),
+            length_us: length_us(lease.length),
+            reservation: json_text(&ReservationJson::from(&lease.reservation)),
+            attempt: lease.attempt,
+            round: lease.round,
+            granted_at: lease.granted_at.0,
+            phase: lease.stage.name(),
+        }
+    }
+}
+
+/// Reads a lease from token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_lease(row: &mut Fields<'_>) -> Result<Lease, Error> {
+    let token = row.token("token")?;
+    row.set_key(&token);
+    Ok(Lease {
+        token,
+        job: row.id("job_id")?,
+        kind: row.name("kind", KindName::new)?,
+        node: row.name("node", NodeName::new)?,
+        length: row.length("length_us")?,
+        reservation: Reservation::from(row.json::<ReservationJson>("reservation")?),
+        attempt: row.int("attempt")?,
+        round: row.int("round")?,
+        granted_at: row.wall("granted_at")?,
+        stage: {
+            let known = |name: &str| STAGES.into_iter().find(|stage| stage.name() == name);
+            row.text("phase", known)?.ok_or_else(|| row.wrong("phase", &"is none that this version knows"))?
+        },
+    })
+}
+
+const STAGES: [Stage; 3] = [Stage::Granted, Stage::Finished, Stage::Unreaped];

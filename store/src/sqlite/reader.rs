@@ -1,0 +1,400 @@
+//! The readers: a pool of connections that may only read, each read bounded in time.
+//!
+//! A read that is too slow, or whose caller went away, is interrupted on its connection's thread: a long reader stops
+//! checkpoints, and the log grows.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use sqlx::{
+    Row, Sqlite, SqliteConnection, SqlitePool,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqlitePoolOptions, SqliteRow},
+};
+use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Tenant, Wall};
+
+use super::{Options, columns::read_all, schema::SCHEMA_VERSION};
+use crate::{
+    JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation,
+    reader::Error,
+    rows::{self, CutoffRow, batch, int, job_columns},
+};
+
+/// A reader of a SQLite file. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct SqliteReader {
+    pool: SqlitePool,
+    pub(super) limit: Duration,
+}
+
+/// For the test that prepares each.
+#[cfg(test)]
+pub(super) const ALL: [&str; 18] = [
+    JOB_GET,
+    JOB_LIST,
+    JOB_LIST_OF_KIND,
+    JOB_LIST_DEAD,
+    JOB_LIST_OF_PARENT,
+    JOB_LIST_OF_KEY,
+    ATTEMPT_LIST,
+    PAYLOAD_GET,
+    RESULT_NEWEST,
+    JOB_DUE,
+    RESULT_DUE,
+    VIOLATION_LIST_LEASES,
+    VIOLATION_LIST_SLOTS,
+    VIOLATION_LIST_OWNERS,
+    VIOLATION_LIST_NEEDS,
+    VIOLATION_LIST_FINAL,
+    VIOLATION_LIST_RESULTS,
+    VIOLATION_LIST_ATTEMPTS,
+];
+
+pub(super) const JOB_GET: &str = concat!(
+    "select ",
+    job_columns!(),
+    "
+from jobs
+where id = $1"
+);
+
+/// The filters of a list. Those that have an index of their own are said twice: once so that the planner sees them.
+macro_rules! job_list {
+    ($by:literal) => {
+        concat!(
+            "select ",
+            job_columns!(),
+            "
+from jobs
+where ",
+            $by,
+            "
+  and ($1 is null or kind = $1)
+  and ($2 is null or state in (select value from json_each($2)))
+  and ($3 is null or tenant = $3)
+  and ($4 is null or dedupe_key = $4)
+  and ($5 is null or parent_id = $5)
+  and ($6 is null or last_node = $6)
+  and (created_at, id) < ($7, $8)
+order by created_at desc, id desc
+limit $9"
+        )
+    };
+}
+
+pub(super) const JOB_LIST: &str = job_list!("true");
+
+pub(super) const JOB_LIST_OF_KIND: &str = job_list!("kind = $1");
+
+pub(super) const JOB_LIST_DEAD: &str = job_list!("state = 'dead'");
+
+pub(super) const JOB_LIST_OF_PARENT: &str = job_list!("parent_id = $5");
+
+pub(super) const JOB_LIST_OF_KEY: &str = job_list!("dedupe_key = $4");
+
+/// The statement whose index narrows a list most.
+fn list_of(filter: &JobFilter) -> &'static str {
+    if filter.dedupe_key.is_some() {
+        JOB_LIST_OF_KEY
+    } else if filter.parent.is_some() {
+        JOB_LIST_OF_PARENT
+    } else if filter.states == ["dead"] {
+        JOB_LIST_DEAD
+    } else if filter.kind.is_some() {
+        JOB_LIST_OF_KIND
+    } else {
+        JOB_LIST
+    }
+}
+
+pub(super) const ATTEMPT_LIST: &str = "
+select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
+from attempts
+where job_id = $1 and token > $2
+order by token
+limit $3";
+
+pub(super) const PAYLOAD_GET: &str = "
+select job_id, data, content_type
+from payloads
+where job_id in (select value from json_each($1))";
+
+pub(super) const RESULT_NEWEST: &str = "
+select token, data, content_type, created_at, expires_at
+from results
+where job_id = $1
+order by token desc
+limit 1";
+
+// The kinds that final jobs have are found by jumps along the index, one per kind.
+pub(super) const JOB_DUE: &str = concat!(
+    "
+with recursive ended (kind) as (
+  select min(kind) from jobs where finished_at is not null
+  union all
+  select (select min(jobs.kind) from jobs where jobs.finished_at is not null and jobs.kind > ended.kind)
+  from ended
+  where ended.kind is not null
+),
+due (kind, finished_until) as (
+  select ended.kind, coalesce(
+    (select value ->> 'finished_until' from json_each($1) where value ->> 'kind' = ended.kind), $2)
+  from ended
+  where ended.kind is not null
+)
+select ",
+    job_columns!(),
+    "
+from jobs
+where rowid in (
+  select jobs.rowid
+  from due
+  cross join jobs on jobs.kind = due.kind
+    and jobs.finished_at is not null
+    and jobs.finished_at <= due.finished_until
+  where jobs.id not in (select job_id from leases)
+  limit $3)"
+);
+
+pub(super) const RESULT_DUE: &str = "
+select job_id, token
+from results
+where expires_at <= $1
+order by expires_at, job_id, token
+limit $2";
+
+pub(super) const VIOLATION_LIST_LEASES: &str =
+    "select invariant, subject, detail from inv_one_live_lease limit 100";
+
+pub(super) const VIOLATION_LIST_SLOTS: &str =
+    "select invariant, subject, detail from inv_slots_within_capacity limit 100";
+
+pub(super) const VIOLATION_LIST_OWNERS: &str =
+    "select invariant, subject, detail from inv_leases_have_owners limit 100";
+
+pub(super) const VIOLATION_LIST_NEEDS: &str =
+    "select invariant, subject, detail from inv_all_or_nothing limit 100";
+
+pub(super) const VIOLATION_LIST_FINAL: &str =
+    "select invariant, subject, detail from inv_final_is_settled limit 100";
+
+pub(super) const VIOLATION_LIST_RESULTS: &str =
+    "select invariant, subject, detail from inv_results_have_executions limit 100";
+
+pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
+    "select invariant, subject, detail from inv_attempts_are_counted limit 100";
+
+/// In the order of [`crate::reader::INVARIANTS`].
+const VIOLATION_LISTS: [&str; 7] = [
+    VIOLATION_LIST_LEASES,
+    VIOLATION_LIST_SLOTS,
+    VIOLATION_LIST_OWNERS,
+    VIOLATION_LIST_NEEDS,
+    VIOLATION_LIST_FINAL,
+    VIOLATION_LIST_RESULTS,
+    VIOLATION_LIST_ATTEMPTS,
+];
+
+impl SqliteReader {
+    pub(super) fn new(connect: SqliteConnectOptions, options: &Options) -> Self {
+        let pool = SqlitePoolOptions::new()
+            .max_connections(options.readers.max(1))
+            .acquire_timeout(Duration::from_secs(1))
+            .test_before_acquire(false)
+            .connect_lazy_with(connect);
+        Self { pool, limit: options.read_limit }
+    }
+
+    pub(crate) async fn get_job(&self, id: JobId) -> Result<Option<Job>, Error> {
+        let rows = self.rows(sqlx::query(JOB_GET).bind(id.to_string())).await?;
+        Ok(read_all("jobs", &rows, rows::read_job)?.pop())
+    }
+
+    pub(crate) async fn list_jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        let states = (!filter.states.is_empty()).then(|| batch("jobs", &filter.states)).transpose()?;
+        let (created_at, id) = match after {
+            Some(after) => (after.created_at.0, after.id.to_string()),
+            None => (i64::MAX, String::new()),
+        };
+        let query = sqlx::query(list_of(filter))
+            .bind(filter.kind.as_ref().map(KindName::as_str))
+            .bind(states.map(|states| states.text))
+            .bind(filter.tenant.as_ref().map(Tenant::as_str))
+            .bind(filter.dedupe_key.as_ref().map(DedupeKey::as_str))
+            .bind(filter.parent.map(|parent| parent.to_string()))
+            .bind(filter.node.as_ref().map(NodeName::as_str))
+            .bind(created_at)
+            .bind(id)
+            .bind(limit);
+        Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
+    }
+
+    pub(crate) async fn attempts(
+        &self,
+        job: JobId,
+        after: Option<FencingToken>,
+        limit: u32,
+    ) -> Result<Vec<Attempt>, Error> {
+        let after = int(after.unwrap_or(FencingToken::NONE).0);
+        let query = sqlx::query(ATTEMPT_LIST).bind(job.to_string()).bind(after).bind(limit);
+        Ok(read_all("attempts", &self.rows(query).await?, rows::read_attempt)?)
+    }
+
+    pub(crate) async fn payloads(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Payload>, Error> {
+        if jobs.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let ids = batch("payloads", jobs.iter().map(ToString::to_string))?;
+        let rows = self.rows(sqlx::query(PAYLOAD_GET).bind(ids.text)).await?;
+        let read = |row: &SqliteRow| -> Result<(JobId, Payload), sqlx::Error> {
+            let job: &str = row.try_get(0)?;
+            let job = job.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+            let data = Bytes::from(row.try_get::<Vec<u8>, _>(1)?);
+            Ok((job, Payload { data, content_type: row.try_get(2)? }))
+        };
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("payloads", &error))
+    }
+
+    pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
+        let rows = self.rows(sqlx::query(RESULT_NEWEST).bind(job.to_string())).await?;
+        let read = |row: &SqliteRow| -> Result<StoredResult, sqlx::Error> {
+            Ok(StoredResult {
+                job,
+                token: token(row, 0)?,
+                data: Bytes::from(row.try_get::<Vec<u8>, _>(1)?),
+                content_type: row.try_get(2)?,
+                created_at: Wall(row.try_get(3)?),
+                expires_at: Wall(row.try_get(4)?),
+            })
+        };
+        rows.first().map(read).transpose().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn due_jobs(
+        &self,
+        cutoffs: &[KindCutoff],
+        others: Wall,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        let cutoffs = batch("jobs", cutoffs.iter().map(CutoffRow::from))?;
+        let query = sqlx::query(JOB_DUE).bind(cutoffs.text).bind(others.0).bind(limit);
+        Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
+    }
+
+    pub(crate) async fn due_results(
+        &self,
+        now: Wall,
+        limit: u32,
+    ) -> Result<Vec<(JobId, FencingToken)>, Error> {
+        let rows = self.rows(sqlx::query(RESULT_DUE).bind(now.0).bind(limit)).await?;
+        let read = |row: &SqliteRow| -> Result<(JobId, FencingToken), sqlx::Error> {
+            let job: &str = row.try_get(0)?;
+            let job = job.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+            Ok((job, token(row, 1)?))
+        };
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn violations(&self) -> Result<Vec<Violation>, Error> {
+        let read = |row: &SqliteRow| -> Result<Violation, sqlx::Error> {
+            let (invariant, subject, detail) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            Ok(Violation { invariant, subject, detail })
+        };
+        let mut all = Vec::new();
+        for list in VIOLATION_LISTS {
+            for row in self.rows(sqlx::query(list)).await? {
+                all.push(read(&row).map_err(|error| unreadable("inv_*", &error))?);
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) async fn schema_version(&self) -> Result<u64, Error> {
+        let rows = self.rows(sqlx::query(SCHEMA_VERSION)).await?;
+        let version = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>(0));
+        let version = version.map_err(|error| unreadable("_sqlx_migrations", &error))?;
+        Ok(u64::try_from(version).unwrap_or(0))
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), Error> {
+        self.schema_version().await.map(drop)
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Runs one bounded read.
+    pub(super) async fn rows(
+        &self,
+        query: Query<'_, Sqlite, SqliteArguments>,
+    ) -> Result<Vec<SqliteRow>, Error> {
+        let read = async {
+            let mut connection = self.pool.acquire().await?;
+            let running = Running::on(&mut connection).await?;
+            let rows = query.fetch_all(&mut *connection).await;
+            running.ended();
+            rows
+        };
+        match tokio::time::timeout(self.limit, read).await {
+            Ok(rows) => rows.map_err(|error| Error::Unavailable(error.into())),
+            Err(_elapsed) => {
+                let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+                Err(Error::TooSlow { limit_ms })
+            }
+        }
+    }
+}
+
+/// A statement on a reading connection. Dropped before it has ended, it interrupts the statement.
+struct Running {
+    /// None once it has ended.
+    wanted: Option<Arc<AtomicBool>>,
+}
+
+/// How many steps of SQLite's virtual machine pass between two looks at whether the reader is still there: less than
+/// a millisecond.
+const STEPS: i32 = 10_000;
+
+impl Running {
+    async fn on(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        let wanted = Arc::new(AtomicBool::new(true));
+        let look = Arc::clone(&wanted);
+        // It replaces the one of the read before, and with it what that may have left behind.
+        connection.lock_handle().await?.set_progress_handler(STEPS, move || look.load(Ordering::Relaxed));
+        Ok(Self { wanted: Some(wanted) })
+    }
+
+    fn ended(mut self) {
+        self.wanted = None;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(wanted) = &self.wanted {
+            wanted.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+fn token(row: &SqliteRow, index: usize) -> Result<FencingToken, sqlx::Error> {
+    let token: i64 = row.try_get(index)?;
+    u64::try_from(token).map(FencingToken).map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+fn unreadable(table: &'static str, error: &sqlx::Error) -> Error {
+    Error::Unreadable(rows::Error { table, key: "(a row)".into(), problem: error.to_string() })
+}

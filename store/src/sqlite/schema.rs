@@ -1,0 +1,58 @@
+//! Migrations: which there are, and bringing a database up to date. Forward only; see `migrations/README.md`.
+
+use sqlx::{
+    Row, SqlSafeStr, SqliteConnection,
+    migrate::{Migration, MigrationType, Migrator},
+};
+
+use super::Error;
+
+/// Number, name and text of every migration, in order.
+const MIGRATIONS: [(u32, &str, &str); 5] = [
+    (1, "create_jobs", include_str!("../../../migrations/sqlite/0001_create_jobs.sql")),
+    (2, "create_leases", include_str!("../../../migrations/sqlite/0002_create_leases.sql")),
+    (3, "create_fleet", include_str!("../../../migrations/sqlite/0003_create_fleet.sql")),
+    (4, "create_leader_fence", include_str!("../../../migrations/sqlite/0004_create_leader_fence.sql")),
+    (5, "create_invariants", include_str!("../../../migrations/sqlite/0005_create_invariants.sql")),
+];
+
+/// For the test that prepares each.
+#[cfg(test)]
+pub(super) const ALL: [&str; 2] = [MIGRATIONS_EXIST, SCHEMA_VERSION];
+
+const MIGRATIONS_EXIST: &str =
+    "select count(*) from sqlite_schema where type = 'table' and name = '_sqlx_migrations'";
+
+pub(super) const SCHEMA_VERSION: &str =
+    "select coalesce(max(version), 0) from _sqlx_migrations where success";
+
+/// The newest migration that this version knows.
+pub(crate) fn newest() -> u64 {
+    MIGRATIONS.last().map_or(0, |(number, ..)| u64::from(*number))
+}
+
+/// Applies what is missing, each migration in one transaction.
+///
+/// # Errors
+/// If the database is newer than this version, or a migration fails or was changed after it had been applied.
+pub(super) async fn bring_up_to_date(connection: &mut SqliteConnection) -> Result<(), Error> {
+    let found = found(connection).await.map_err(|source| Error::Migrate(source.into()))?;
+    if found > newest() {
+        return Err(Error::Newer { found, known: newest() });
+    }
+    let migration = |(number, name, sql): (u32, &'static str, &'static str)| {
+        Migration::new(i64::from(number), name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    let migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
+    migrator.run_direct(None, connection, false).await.map_err(|source| Error::Migrate(source.into()))
+}
+
+/// The newest migration of a database; 0 for a new one.
+async fn found(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let exist: i64 = sqlx::query(MIGRATIONS_EXIST).fetch_one(&mut *connection).await?.try_get(0)?;
+    if exist == 0 {
+        return Ok(0);
+    }
+    let version: i64 = sqlx::query(SCHEMA_VERSION).fetch_one(connection).await?.try_get(0)?;
+    Ok(u64::try_from(version).unwrap_or(0))
+}

@@ -1,0 +1,45 @@
+//! One exam for all stores: every case runs over each of them. A new store adds one line at the end.
+
+mod cases;
+mod lists;
+mod model;
+mod refusals;
+
+/// One module per store, with every case as a test of its own.
+macro_rules! exam {
+    ($($module:ident: $store:ty),+ $(,)?) => {
+        $(mod $module {
+            use super::{cases, lists, model, refusals};
+
+            exam!(@tests $store;
+                cases: a_new_store_is_empty, rows_come_back_as_they_were, rows_change, rows_go,
+                    every_takeover_raises_the_epoch, final_jobs_leave_the_load_and_stay_readable,
+                    a_requeued_job_is_loaded_again, prior_finds_ids_and_held_keys,
+                    a_key_freed_in_a_turn_is_taken_in_it, a_lease_freed_in_a_turn_is_taken_in_it,
+                    a_deleted_job_takes_its_bytes_and_attempts_along, payloads_travel_beside,
+                    the_newest_result_is_read, an_outcome_that_came_late_replaces_a_loss,
+                    deleting_a_result_twice_is_no_error, an_empty_turn_commits;
+                lists: pages_stay_stable_while_jobs_come_and_go, filters_are_anded, final_jobs_are_due_by_kind,
+                    results_are_due_the_oldest_first, attempts_come_in_pages;
+                refusals: a_deposed_writer_writes_nothing, a_fresh_journal_wants_a_takeover,
+                    after_an_error_only_a_takeover_helps, an_update_needs_the_token_of_its_row,
+                    deleting_what_is_not_there_is_a_mismatch, a_missing_payload_is_refused,
+                    every_second_wall_has_a_name, a_refused_turn_leaves_no_trace;
+                model: random_turns_equal_the_model;
+            );
+        })+
+    };
+    (@tests $store:ty; $($area:ident: $($case:ident),+;)+) => {
+        $($(
+            #[tokio::test]
+            async fn $case() {
+                $area::$case::<$store>().await;
+            }
+        )+)+
+    };
+}
+
+exam! {
+    memory: crate::stores::MemoryStore,
+    sqlite: crate::stores::SqliteStore,
+}

@@ -1,0 +1,330 @@
+//! What a store keeps and gives back.
+
+use bytes::Bytes;
+use tenure_scheduler::{
+    Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState, KindName, Outcome, ResultPut,
+    Stage, Tenant, Wall,
+};
+use tenure_store::{Beside, HeldKey, Journal};
+
+use crate::{
+    samples::{
+        attempt, bare_node, class, ended, id, job, keyed, kinds, lease, node, rich_job, rich_lease, running,
+        slots, token,
+    },
+    stores::{Led, TestStore, bytes_for, payload_of},
+};
+
+fn insert(job: &Job) -> JobChange {
+    JobChange::Insert(Box::new(job.clone()))
+}
+
+fn update(previous: FencingToken, job: &Job) -> JobChange {
+    JobChange::Update { previous, job: Box::new(job.clone()) }
+}
+
+fn jobs(jobs: Vec<JobChange>) -> Changes {
+    Changes { jobs, ..Changes::default() }
+}
+
+pub(crate) async fn a_new_store_is_empty<S: TestStore>() {
+    let mut store = S::new().await;
+    let taken = store.journal().takeover(Epoch(0)).await.unwrap();
+    assert_eq!((taken.epoch, taken.durable), (Epoch(1), Durable::default()));
+    assert!(store.reader().schema_version().await.unwrap() > 0);
+    store.reader().ping().await.unwrap();
+}
+
+pub(crate) async fn an_empty_turn_commits<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.commit(&Changes::default()).await;
+}
+
+pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let all = [job(1), rich_job(10)];
+    let leases = [
+        rich_lease(20, token(9)),
+        lease(21, token(10), Stage::Finished),
+        lease(22, token(11), Stage::Unreaped),
+    ];
+    led.commit(&Changes {
+        jobs: all.iter().map(insert).collect(),
+        leases_put: leases.to_vec(),
+        kinds_put: kinds().to_vec(),
+        slots_put: slots().to_vec(),
+        nodes_put: vec![node(), bare_node("mini-2")],
+        classes_put: vec![class()],
+        ..Changes::default()
+    })
+    .await;
+    let expected = Durable {
+        kinds: kinds().into_iter().map(|kind| (kind.name.clone(), kind)).collect(),
+        slots: slots().into_iter().map(|slot| (slot.name.clone(), slot)).collect(),
+        nodes: [node(), bare_node("mini-2")].into_iter().map(|node| (node.name.clone(), node)).collect(),
+        jobs: all.iter().map(|job| (job.id, job.clone())).collect(),
+        leases: leases.iter().map(|lease| (lease.token, lease.clone())).collect(),
+        classes: [(class().class, class())].into(),
+    };
+    assert_eq!(led.reload().await, expected);
+    for job in &all {
+        assert_eq!(led.read(job.id).await.as_ref(), Some(job));
+    }
+}
+
+pub(crate) async fn rows_change<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.commit(&Changes {
+        jobs: vec![insert(&job(1))],
+        leases_put: vec![rich_lease(1, token(1))],
+        kinds_put: kinds().to_vec(),
+        slots_put: slots().to_vec(),
+        nodes_put: vec![node()],
+        classes_put: vec![class()],
+        ..Changes::default()
+    })
+    .await;
+
+    let changed_job =
+        Job { labels: rich_job(1).labels, waits: rich_job(1).waits, ..running(&job(1), token(1)) };
+    let mut changed_lease = lease(1, token(1), Stage::Unreaped);
+    changed_lease.length = rich_lease(1, token(1)).length;
+    changed_lease.attempt = 3;
+    changed_lease.round = 2;
+    let [mut plain, rich] = kinds();
+    plain.policy = rich.policy.clone();
+    let [mut slot, fleet, _] = slots();
+    slot.scope = fleet.scope;
+    let changed_class = tenure_scheduler::ClassRow { timeline: Vec::new(), ..class() };
+    led.commit(&Changes {
+        jobs: vec![update(FencingToken::NONE, &changed_job)],
+        leases_put: vec![changed_lease.clone()],
+        kinds_put: vec![plain.clone()],
+        slots_put: vec![slot.clone()],
+        nodes_put: vec![bare_node("mini-1")],
+        classes_put: vec![changed_class.clone()],
+        ..Changes::default()
+    })
+    .await;
+
+    let loaded = led.reload().await;
+    assert_eq!(loaded.jobs.get(&id(1)), Some(&changed_job));
+    assert_eq!(loaded.leases.get(&token(1)), Some(&changed_lease));
+    assert_eq!(loaded.kinds.get(&plain.name), Some(&plain));
+    assert_eq!(loaded.kinds.get(&rich.name), Some(&rich));
+    assert_eq!(loaded.slots.get(&slot.name), Some(&slot));
+    assert_eq!(loaded.nodes.get(&node().name), Some(&bare_node("mini-1")));
+    assert_eq!(loaded.classes.get(&class().class), Some(&changed_class));
+}
+
+pub(crate) async fn rows_go<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.commit(&Changes {
+        jobs: vec![insert(&job(1))],
+        leases_put: vec![lease(1, token(1), Stage::Finished)],
+        kinds_put: kinds().to_vec(),
+        slots_put: slots().to_vec(),
+        nodes_put: vec![node()],
+        classes_put: vec![class()],
+        ..Changes::default()
+    })
+    .await;
+    led.commit(&Changes {
+        jobs: vec![JobChange::Delete(id(1))],
+        leases_deleted: vec![token(1)],
+        kinds_deleted: kinds().into_iter().map(|kind| kind.name).collect(),
+        slots_deleted: slots().into_iter().map(|slot| slot.name).collect(),
+        nodes_deleted: vec![node().name],
+        classes_deleted: vec![class().class, "never saved".into()],
+        ..Changes::default()
+    })
+    .await;
+    assert_eq!(led.reload().await, Durable::default());
+}
+
+pub(crate) async fn every_takeover_raises_the_epoch<S: TestStore>() {
+    let mut store = S::new().await;
+    for (at_least, epoch) in [(0, 1), (0, 2), (7, 8), (3, 9), (9, 10)] {
+        let taken = store.journal().takeover(Epoch(at_least)).await.unwrap();
+        assert_eq!(taken.epoch, Epoch(epoch), "at least {at_least}");
+    }
+}
+
+pub(crate) async fn final_jobs_leave_the_load_and_stay_readable<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&job(1), &job(2)]).await;
+    let running = running(&job(1), token(1));
+    let succeeded = ended(&running, JobState::Succeeded { at: Wall(9) }, Outcome::Succeeded);
+    led.commit(&jobs(vec![update(FencingToken::NONE, &running)])).await;
+    led.commit(&jobs(vec![update(token(1), &succeeded)])).await;
+    let loaded = led.reload().await;
+    assert_eq!(loaded.jobs.keys().collect::<Vec<_>>(), [&id(2)]);
+    assert_eq!(led.read(id(1)).await, Some(succeeded));
+    led.assert_sound().await;
+}
+
+pub(crate) async fn a_requeued_job_is_loaded_again<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let cancelled = Job { state: JobState::Cancelled { at: Wall(9) }, ..job(1) };
+    led.insert(&[&cancelled]).await;
+    let requeued = Job { round: 2, version: 2, ..job(1) };
+    led.commit(&jobs(vec![update(FencingToken::NONE, &requeued)])).await;
+    assert_eq!(led.reload().await.jobs.get(&id(1)), Some(&requeued));
+}
+
+pub(crate) async fn prior_finds_ids_and_held_keys<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let held = keyed(1, "a");
+    let released = Job { dedupe_held: false, state: JobState::Dead { at: Wall(9) }, ..keyed(2, "b") };
+    let elsewhere = Job { tenant: Tenant::new("other"), ..keyed(3, "a") };
+    let dead = Job { state: JobState::Dead { at: Wall(9) }, ..rich_job(4) };
+    led.insert(&[&held, &released, &elsewhere, &dead]).await;
+
+    let key = |tenant: &Tenant, key: &str| HeldKey {
+        tenant: tenant.clone(),
+        kind: KindName::new("site.qa"),
+        key: DedupeKey::new(key),
+    };
+    let keys = [
+        key(&held.tenant, "a"),
+        key(&released.tenant, "b"),
+        key(&held.tenant, "never"),
+        key(&dead.tenant, dead.dedupe_key.as_ref().unwrap().as_str()),
+    ];
+    // Each once, though both its id and its key are asked for.
+    let found = led.store.journal().prior(&[id(1), id(2), id(99)], &keys).await.unwrap();
+    assert_eq!(found, [held, released, dead]);
+    assert_eq!(led.store.journal().prior(&[], &[]).await.unwrap(), []);
+    // Reading does not end the leader's term.
+    led.insert(&[&job(5)]).await;
+}
+
+pub(crate) async fn a_key_freed_in_a_turn_is_taken_in_it<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let first = Job { state: JobState::Dead { at: Wall(9) }, ..keyed(1, "a") };
+    led.insert(&[&first]).await;
+    // Freed by a deletion.
+    led.commit(&jobs(vec![insert(&keyed(2, "a")), JobChange::Delete(id(1))])).await;
+    // Freed by a release.
+    let released =
+        Job { dedupe_held: false, state: JobState::Cancelled { at: Wall(9) }, version: 2, ..keyed(2, "a") };
+    led.commit(&jobs(vec![insert(&keyed(3, "a")), update(FencingToken::NONE, &released)])).await;
+    // Freed by a release, and taken by a requeue.
+    let released =
+        Job { dedupe_held: false, state: JobState::Expired { at: Wall(9) }, version: 2, ..keyed(3, "a") };
+    let requeued = Job { round: 2, version: 3, ..keyed(2, "a") };
+    led.commit(&jobs(vec![update(FencingToken::NONE, &requeued), update(FencingToken::NONE, &released)]))
+        .await;
+    let held =
+        HeldKey { tenant: requeued.tenant.clone(), kind: requeued.kind.clone(), key: DedupeKey::new("a") };
+    assert_eq!(led.store.journal().prior(&[], &[held]).await.unwrap(), [requeued]);
+}
+
+pub(crate) async fn a_lease_freed_in_a_turn_is_taken_in_it<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&running(&job(1), token(1))]).await;
+    led.commit(&Changes { leases_put: vec![lease(1, token(1), Stage::Granted)], ..Changes::default() }).await;
+    // The new lease stands before the one that makes room for it.
+    led.commit(&Changes {
+        jobs: vec![update(token(1), &running(&job(1), token(2)))],
+        leases_put: vec![lease(1, token(2), Stage::Granted), lease(1, token(1), Stage::Unreaped)],
+        ..Changes::default()
+    })
+    .await;
+    led.commit(&Changes {
+        jobs: vec![update(token(2), &running(&job(1), token(3)))],
+        leases_put: vec![lease(1, token(3), Stage::Granted)],
+        leases_deleted: vec![token(1), token(2)],
+        ..Changes::default()
+    })
+    .await;
+    assert_eq!(
+        led.reload().await.leases.into_values().collect::<Vec<_>>(),
+        [lease(1, token(3), Stage::Granted)]
+    );
+}
+
+pub(crate) async fn a_deleted_job_takes_its_bytes_and_attempts_along<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let dead = Job { payload_size: 5, state: JobState::Dead { at: Wall(9) }, ..job(1) };
+    let put = ResultPut { job: id(1), token: token(1), created_at: Wall(5), expires_at: Wall(6) };
+    led.commit(&Changes {
+        jobs: vec![insert(&dead), insert(&Job { payload_size: 5, ..job(2) })],
+        attempts_put: vec![attempt(1, token(1), Outcome::Failed), attempt(2, token(2), Outcome::Failed)],
+        results_put: vec![put],
+        leases_put: vec![lease(1, token(1), Stage::Unreaped)],
+        ..Changes::default()
+    })
+    .await;
+    led.commit(&jobs(vec![JobChange::Delete(id(1))])).await;
+    let reader = led.store.reader();
+    assert_eq!(reader.get_job(id(1)).await.unwrap(), None);
+    assert_eq!(reader.payloads(&[id(1), id(2)]).await.unwrap().into_keys().collect::<Vec<_>>(), [id(2)]);
+    assert_eq!(reader.result(id(1)).await.unwrap(), None);
+    assert_eq!(reader.attempts(id(1), None, 10).await.unwrap(), []);
+    assert_eq!(reader.attempts(id(2), None, 10).await.unwrap().len(), 1);
+    // Its lease lives on.
+    assert_eq!(led.reload().await.leases.len(), 1);
+}
+
+pub(crate) async fn payloads_travel_beside<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let all: Vec<Job> = [0, 1, 256 * 1024]
+        .into_iter()
+        .zip(1..)
+        .map(|(size, n)| Job { payload_size: size, ..job(n) })
+        .collect();
+    let mut changes = jobs(all.iter().map(insert).collect());
+    let mut beside = bytes_for(&changes);
+    // Of a deduplicated enqueue: no job asks for it.
+    beside.payloads.insert(id(77), payload_of(&Job { payload_size: 3, ..job(77) }));
+    led.store.journal().commit(led.epoch, &changes, &beside).await.unwrap();
+
+    let read = led.store.reader().payloads(&[id(1), id(2), id(3), id(77)]).await.unwrap();
+    let expected =
+        all.iter().filter(|job| job.payload_size > 0).map(|job| (job.id, payload_of(job))).collect();
+    assert_eq!(read, expected);
+    assert!(led.store.reader().payloads(&[]).await.unwrap().is_empty());
+
+    // An update leaves it alone.
+    changes.jobs = vec![update(FencingToken::NONE, &running(all.last().unwrap(), token(1)))];
+    led.store.journal().commit(led.epoch, &changes, &Beside::default()).await.unwrap();
+    assert_eq!(led.store.reader().payloads(&[id(3)]).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn the_newest_result_is_read<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&job(1)]).await;
+    for n in [2, 1] {
+        let put = ResultPut { job: id(1), token: token(n), created_at: Wall(5), expires_at: Wall(60) };
+        led.commit(&Changes { results_put: vec![put], ..Changes::default() }).await;
+    }
+    let result = led.store.reader().result(id(1)).await.unwrap().unwrap();
+    assert_eq!((result.job, result.token), (id(1), token(2)));
+    assert_eq!((result.created_at, result.expires_at), (Wall(5), Wall(60)));
+    assert_eq!(result.data, Bytes::from(format!("result of {} {}", id(1), token(2))));
+    assert_eq!(result.content_type, "text/plain");
+    assert!(!format!("{result:?}").contains("result of"), "results are not for logs");
+}
+
+pub(crate) async fn an_outcome_that_came_late_replaces_a_loss<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&job(1)]).await;
+    for outcome in [Outcome::Lost, Outcome::TimedOut] {
+        let attempts_put = vec![attempt(1, token(1), outcome)];
+        led.commit(&Changes { attempts_put, ..Changes::default() }).await;
+    }
+    let attempts = led.store.reader().attempts(id(1), None, 10).await.unwrap();
+    assert_eq!(attempts, [attempt(1, token(1), Outcome::TimedOut)]);
+}
+
+pub(crate) async fn deleting_a_result_twice_is_no_error<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&job(1)]).await;
+    let put = ResultPut { job: id(1), token: token(1), created_at: Wall(5), expires_at: Wall(60) };
+    led.commit(&Changes { results_put: vec![put], ..Changes::default() }).await;
+    for _ in 0..2 {
+        led.commit(&Changes { results_deleted: vec![(id(1), token(1))], ..Changes::default() }).await;
+    }
+    assert_eq!(led.store.reader().result(id(1)).await.unwrap(), None);
+}

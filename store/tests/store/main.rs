@@ -1,0 +1,9 @@
+//! Tests of the store over real files and processes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod conformance;
+mod random;
+mod samples;
+mod sqlite;
+mod stores;

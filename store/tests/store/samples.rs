@@ -1,0 +1,275 @@
+//! Rows with every column filled, and rows with the least that a row has.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tenure_scheduler::{
+    Attempt, Capacity, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Epoch, FencingToken, Fingerprint, Host,
+    Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs, Node, NodeName, Outcome, Pause,
+    PausePolicy, Producer, Reservation, RetryPolicy, ScheduledCause, Scope, Sequence, Slot, SlotName, Stage,
+    Tenant, Wait, Wall,
+};
+
+pub(crate) fn id(n: u64) -> JobId {
+    // Version and variant of a UUID v7, so that it is a valid one.
+    JobId(uuid::Uuid::from_u64_pair(0x0190_0000_0000_7000 | n >> 48, 0x8000_0000_0000_0000 | n))
+}
+
+pub(crate) fn token(n: u64) -> FencingToken {
+    FencingToken::mint(Epoch(1), n)
+}
+
+/// A queued job with the least that a job has.
+pub(crate) fn job(n: u64) -> Job {
+    Job {
+        id: id(n),
+        sequence: Sequence::mint(Epoch(1), n),
+        tenant: Tenant::new("default"),
+        producer: Producer::new("local"),
+        kind: KindName::new("site.qa"),
+        state: JobState::Queued { since: Wall(1_000) },
+        version: 1,
+        priority: 0,
+        needs: None,
+        selector: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        dedupe_key: None,
+        dedupe_held: false,
+        fingerprint: Fingerprint([7; 32]),
+        hard_time_limit: None,
+        parent: None,
+        root: id(n),
+        depth: 0,
+        children: 0,
+        traceparent: None,
+        payload_size: 0,
+        round: 1,
+        failures: 0,
+        losses: 0,
+        returns: 0,
+        returns_in_row: 0,
+        token: FencingToken::NONE,
+        last_outcome: None,
+        last_node: None,
+        granted_at: None,
+        started_at: None,
+        cancel_requested: false,
+        created_at: Wall(1_000),
+        stale_at: None,
+        reason: None,
+        waits: Vec::new(),
+    }
+}
+
+pub(crate) fn keyed(n: u64, key: &str) -> Job {
+    Job { dedupe_key: Some(DedupeKey::new(key)), dedupe_held: true, ..job(n) }
+}
+
+/// The job as it runs under a token.
+pub(crate) fn running(job: &Job, token: FencingToken) -> Job {
+    Job {
+        state: JobState::Running,
+        version: job.version + 1,
+        token,
+        last_outcome: None,
+        last_node: Some(NodeName::new("mini-1")),
+        granted_at: Some(Wall(2_000)),
+        ..job.clone()
+    }
+}
+
+/// The job as it ended under its token.
+pub(crate) fn ended(job: &Job, state: JobState, outcome: Outcome) -> Job {
+    Job { state, version: job.version + 1, last_outcome: Some(outcome), ..job.clone() }
+}
+
+/// A job with every column filled, and texts that break naive quoting.
+pub(crate) fn rich_job(n: u64) -> Job {
+    Job {
+        tenant: Tenant::new("büro \"x\" 'y'"),
+        state: JobState::Scheduled { until: Wall(i64::MAX), cause: ScheduledCause::Backoff },
+        version: u64::try_from(i64::MAX).unwrap(),
+        priority: -100,
+        needs: Some(needs(&[("anthropic", 2), ("browser", u32::MAX)])),
+        selector: texts(&[("os", "linux"), ("zone", "a\"b\\c")]),
+        labels: texts(&[("sätze", "line\nbreak\u{1}\u{2028}"), ("empty", "")]),
+        dedupe_key: Some(DedupeKey::new("digest.daily:2026-09-30 'ä' null {}")),
+        dedupe_held: true,
+        fingerprint: Fingerprint(std::array::from_fn(|i| u8::try_from(i * 8).unwrap())),
+        hard_time_limit: Some(Duration::from_micros(1_500_001)),
+        parent: Some(id(n + 1)),
+        root: id(n + 2),
+        depth: 16,
+        children: 1_000,
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+        payload_size: 300,
+        round: 3,
+        failures: 2,
+        losses: 1,
+        returns: 40,
+        returns_in_row: 5,
+        token: FencingToken::mint(Epoch(8_388_607), (1 << 40) - 1),
+        last_outcome: Some(Outcome::FailedPermanent),
+        last_node: Some(NodeName::new("mini-1")),
+        granted_at: Some(Wall(-5)),
+        started_at: Some(Wall(0)),
+        cancel_requested: true,
+        created_at: Wall(1_780_000_000_000_001),
+        stale_at: Some(Wall(1_790_000_000_000_002)),
+        reason: Some("exit 7: \"boom\"".into()),
+        waits: vec![Wait {
+            reason: "slot_busy".into(),
+            message: "slot anthropic 6/6".into(),
+            count: 38,
+            duration: Duration::from_micros(25 * 60 * 1_000_000 + 1),
+        }],
+        ..job(n)
+    }
+}
+
+pub(crate) fn lease(n: u64, token: FencingToken, stage: Stage) -> Lease {
+    Lease {
+        token,
+        job: id(n),
+        kind: KindName::new("site.qa"),
+        node: NodeName::new("mini-1"),
+        length: Duration::from_secs(600),
+        reservation: Reservation::default(),
+        attempt: 1,
+        round: 1,
+        granted_at: Wall(2_000),
+        stage,
+    }
+}
+
+pub(crate) fn rich_lease(n: u64, token: FencingToken) -> Lease {
+    Lease {
+        length: Duration::from_micros(10_000_001),
+        reservation: Reservation {
+            node: needs(&[("browser", 1)]),
+            fleet: needs(&[("anthropic", 1), ("gpu", 3)]),
+        },
+        attempt: 3,
+        round: 2,
+        ..lease(n, token, Stage::Granted)
+    }
+}
+
+pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt {
+    Attempt {
+        job: id(n),
+        token,
+        attempt: 2,
+        round: 1,
+        node: NodeName::new("mini-1"),
+        outcome,
+        cause: "exit".into(),
+        error: "exit code 7: \"boom\"\n".into(),
+        exit_code: Some(-7),
+        granted_at: Wall(2_000),
+        started_at: Some(Wall(2_001)),
+        ended_at: Wall(2_002),
+    }
+}
+
+/// A kind without policies of its own, and one with all of them.
+pub(crate) fn kinds() -> [Kind; 2] {
+    let plain = Kind {
+        name: KindName::new("site.qa"),
+        policy: KindPolicy::default(),
+        paused: None,
+        dead_by_day: BTreeMap::new(),
+    };
+    let rich = Kind {
+        name: KindName::new("digest.daily"),
+        policy: KindPolicy {
+            needs: needs(&[("anthropic", 1)]),
+            selector: texts(&[("os", "linux")]),
+            lease: Duration::from_micros(10_000_001),
+            max_failures: 7,
+            max_losses: 8,
+            retry: RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_micros(1)]),
+            permanent_exit_codes: vec![-1, 64],
+            hard_time_limit: Duration::from_secs(9),
+            queue_cap: Some(20),
+            stale_after: Some(Duration::from_secs(4 * 3600)),
+            dedupe: DedupePolicy::Live,
+            priority: -3,
+            result_ttl: Duration::ZERO,
+            retention: Duration::from_secs(1),
+        },
+        paused: Some(PausePolicy::Reject),
+        dead_by_day: BTreeMap::from([(-1, 2), (20_000, 3)]),
+    };
+    [plain, rich]
+}
+
+/// A node slot, a fleet slot, and both kinds of pause.
+pub(crate) fn slots() -> [Slot; 3] {
+    let slot =
+        |name, scope, paused| Slot { name: SlotName::new(name), scope, paused, capacity_since: token(3) };
+    [
+        slot("browser", Scope::Node, None),
+        slot("anthropic", Scope::Fleet { capacity: 6 }, Some(Pause { until: None })),
+        slot("gpu", Scope::Fleet { capacity: 0 }, Some(Pause { until: Some(Wall(9)) })),
+    ]
+}
+
+pub(crate) fn node() -> Node {
+    Node {
+        name: NodeName::new("mini-1"),
+        instance: "5b0e".into(),
+        boot_id: "b".into(),
+        incarnation: 4,
+        stream: 2,
+        labels: texts(&[("os", "linux")]),
+        slots: BTreeMap::from([(SlotName::new("browser"), Capacity { units: 2, since: token(5) })]),
+        kinds: vec![KindName::new("site.qa"), KindName::new("digest.daily")],
+        host: Host {
+            cpus: 8,
+            memory_bytes: 1 << 40,
+            disk_free_bytes: 12,
+            os: "linux".into(),
+            arch: "x86_64".into(),
+            containment: "weak".into(),
+        },
+        agent_version: "0.1.0".into(),
+        cordoned: true,
+        draining: Some(Duration::from_secs(60)),
+        last_seen: Wall(3_000),
+    }
+}
+
+/// A node with the least that a node has.
+pub(crate) fn bare_node(name: &str) -> Node {
+    Node {
+        name: NodeName::new(name),
+        slots: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        kinds: Vec::new(),
+        host: Host::default(),
+        cordoned: false,
+        draining: None,
+        ..node()
+    }
+}
+
+pub(crate) fn class() -> ClassRow {
+    ClassRow {
+        class: "site.qa|anthropic:1|os=linux|default".into(),
+        timeline: vec![ClassEntry {
+            since: Wall(5),
+            reason: "slot_busy".into(),
+            message: "slot anthropic 6/6".into(),
+            tries: 3,
+            duration: Duration::from_micros(7),
+        }],
+    }
+}
+
+pub(crate) fn needs(amounts: &[(&'static str, u32)]) -> Needs {
+    Needs::new(amounts.iter().map(|&(slot, amount)| (SlotName::new(slot), amount)))
+}
+
+pub(crate) fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|&(key, value)| (key.into(), value.into())).collect()
+}
