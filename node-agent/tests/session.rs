@@ -3,6 +3,8 @@
 
 #[path = "session/fake.rs"]
 mod fake;
+#[path = "session/storm.rs"]
+mod storm;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -382,6 +384,23 @@ async fn an_agent_stopped_at_once_returns_what_ran() {
         1,
         "only `broken` is left"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_a_server_stops_and_keeps_its_reports() {
+    let mut server = Fake::start().await;
+    let node = start(&server).await;
+    let (mut stream, _) = server.session().await;
+    stream.store = false;
+    stream.grant(node.gated(1)).await;
+    stream.until(token(1), "started").await;
+    drop(stream);
+    drop(server);
+    node.open_gate();
+    node.until_entries("spool", &["1099511627777.report", "broken"]).await;
+    node.running.handle().stop(Stop::Drain);
+    within(node.running.stopped()).await.unwrap();
+    assert_eq!(fs::read_dir(node.home.path().join("state/spool")).unwrap().count(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

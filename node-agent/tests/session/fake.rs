@@ -202,7 +202,8 @@ impl Stream {
         words
     }
 
-    async fn handle(&mut self, message: NodeMessage) -> Option<Vec<Report>> {
+    /// Answers a message, if it needs it; its reports.
+    pub(crate) async fn handle(&mut self, message: NodeMessage) -> Option<Vec<Report>> {
         match message.body {
             Some(node_message::Body::Heartbeat(beat)) if !self.renew.is_zero() => {
                 let lease = span(self.renew);
