@@ -1,1 +1,25 @@
-//! tenure-tests.
+//! The harness of the end-to-end tests: real servers, real agents, real jobs, on free ports of the loopback interface.
+//!
+//! Responsible for starting a fleet of processes from a plan, for letting a scenario kill, stop and restart them, and for
+//! what must hold at the end of every scenario: the server's own invariants, the oracle over what the jobs wrote, and
+//! no process left running. Not responsible for what a scenario shows (`tests/`).
+//! Invariant: nothing is ever ended that the scenario did not start, and everything that it started is ended.
+//!
+//! Reading order: [`plan`], [`script`], [`fleet`], [`wait`], [`intervals`], [`idle`]; below them [`process`], [`tag`],
+//! [`proxy`], [`binary`], [`clock`].
+
+pub mod binary;
+pub mod clock;
+pub mod fleet;
+pub mod idle;
+pub mod intervals;
+pub mod plan;
+pub mod process;
+pub mod proxy;
+pub mod script;
+pub mod tag;
+pub mod wait;
+
+pub use fleet::{Fleet, Ran, scenario};
+pub use plan::{KindPlan, NodePlan, Plan};
+pub use script::{Script, Step};

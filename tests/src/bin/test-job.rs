@@ -1,0 +1,275 @@
+//! The job of every scenario: does what its payload says, and writes down when it did.
+//!
+//! Responsible for one line in the shared log at its start and at its end, and for the locks that prove, by the kernel
+//! and not by clocks, that nothing of its job and no more than the capacity of its slots runs beside it. Its children
+//! inherit the locks, so they are free only when the last process of the tree is gone.
+//! Invariant: a line is one write of one O_APPEND file, so lines of many processes never mix.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Signal, getpid, kill_process, setsid};
+use tenure_tests::clock::Moment;
+use tenure_tests::intervals::{Need, Stamp};
+use tenure_tests::script::{Script, Step};
+
+/// No test takes this long; a gate that nobody opens must not hold a process for ever.
+const LONGEST: Duration = Duration::from_secs(180);
+/// How often a job looks for units of a slot before it says that the slot is over its capacity.
+const PASSES: u32 = 10;
+/// Between two looks at a gate.
+const LOOK: Duration = Duration::from_millis(10);
+/// The exit code of a job whose gate nobody opened, or that could not even begin.
+const BROKEN: u8 = 99;
+
+fn main() -> ExitCode {
+    let outcome = match env::args().nth(1).as_deref() {
+        None => job(),
+        Some("daemon") => daemon(),
+        Some("child") => child(),
+        Some(other) => Err(io::Error::other(format!("unknown role {other}"))),
+    };
+    outcome.unwrap_or_else(|error| {
+        complain(&error.to_string());
+        ExitCode::from(BROKEN)
+    })
+}
+
+/// The command itself.
+fn job() -> io::Result<ExitCode> {
+    let bench = Bench::from_environment()?;
+    let (locks, problems) = bench.take_locks()?;
+    bench.write("start", &format!("slots={} problems={}", list(&locks.units), list(&problems)))?;
+    let mut payload = String::new();
+    io::stdin().read_to_string(&mut payload)?;
+    let script = Script::parse(&payload).map_err(io::Error::other)?;
+    let code = carry_out(&script, &bench)?;
+    bench.write("end", &format!("exit={code}"))?;
+    drop(locks);
+    Ok(ExitCode::from(code))
+}
+
+/// Takes a session of its own, starts a child there and ends: nobody's child but the subreaper's.
+fn daemon() -> io::Result<ExitCode> {
+    setsid()?;
+    another("child")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Stays until it is killed.
+fn child() -> io::Result<ExitCode> {
+    Bench::from_environment()?.write("child", "")?;
+    std::thread::sleep(LONGEST);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
+    for step in &script.steps {
+        match step {
+            Step::Wait(gate) => {
+                if !bench.wait(gate) {
+                    complain(&format!("nobody opened the gate {gate}"));
+                    return Ok(BROKEN);
+                }
+            }
+            Step::Open(gate) => drop(File::create(bench.gate(gate))?),
+            Step::Sleep(millis) => std::thread::sleep(Duration::from_millis(*millis)),
+            Step::Exit(code) => return Ok(*code),
+            Step::FailFirst(attempts) => {
+                let attempt: u32 = variable("TENURE_ATTEMPT")?.parse().map_err(io::Error::other)?;
+                if attempt <= *attempts {
+                    complain(&format!("attempt {attempt} fails as it was told to"));
+                    return Ok(1);
+                }
+            }
+            Step::IgnoreTerm => {
+                signal_hook::flag::register(Signal::TERM.as_raw(), Arc::new(AtomicBool::new(false)))?;
+            }
+            Step::Daemon => {
+                let mut started = another("daemon")?;
+                started.wait()?;
+            }
+            Step::Spawn(children) => {
+                for _ in 0..*children {
+                    another("child")?;
+                }
+            }
+            Step::Flood(bytes) => flood(*bytes)?,
+            Step::Result(text) => fs::write(variable("TENURE_RESULT")?, text)?,
+            Step::Print(text) => complain(text),
+            Step::Signal(number) => {
+                let signal =
+                    Signal::from_named_raw(*number).ok_or_else(|| io::Error::other("no such signal"))?;
+                kill_process(getpid(), signal)?;
+                std::thread::sleep(LONGEST);
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Everything that a job is told by its environment.
+struct Bench {
+    directory: PathBuf,
+    node: String,
+    job: String,
+    token: u64,
+    attempt: u32,
+    kind: String,
+    needs: Vec<Need>,
+}
+
+/// Held for as long as the last process of the tree lives.
+struct Locks {
+    #[expect(dead_code, reason = "held, not looked at")]
+    files: Vec<File>,
+    /// `slot#unit`.
+    units: Vec<String>,
+}
+
+impl Bench {
+    fn from_environment() -> io::Result<Self> {
+        Ok(Self {
+            directory: PathBuf::from(variable("TEST_DIR")?),
+            node: variable("TEST_NODE")?,
+            job: variable("TENURE_JOB_ID")?,
+            token: variable("TENURE_FENCE")?.parse().map_err(io::Error::other)?,
+            attempt: variable("TENURE_ATTEMPT")?.parse().map_err(io::Error::other)?,
+            kind: variable("TENURE_KIND")?,
+            needs: Need::parse_all(&variable("TEST_NEEDS")?).map_err(io::Error::other)?,
+        })
+    }
+
+    /// The job's own lock, and as many units of each slot as it needs. What it cannot have is a problem: two executions
+    /// of one job at once, or a slot over its capacity.
+    fn take_locks(&self) -> io::Result<(Locks, Vec<String>)> {
+        let mut files = Vec::new();
+        let mut problems = Vec::new();
+        let mut units = Vec::new();
+        match self.lock(&format!("job-{}", self.job))? {
+            Some(file) => files.push(file),
+            None => problems.push("overlap".to_owned()),
+        }
+        for need in &self.needs {
+            let taken = self.take_units(need)?;
+            if taken.len() < need.amount as usize {
+                problems.push(format!("over:{}", need.slot));
+            }
+            for (name, file) in taken {
+                units.push(name);
+                files.push(file);
+            }
+        }
+        Ok((Locks { files, units }, problems))
+    }
+
+    /// As many units as the job needs, or as many as there are. Looks several times: while this looked at the last unit,
+    /// the first may have become free for it.
+    fn take_units(&self, need: &Need) -> io::Result<Vec<(String, File)>> {
+        let mut taken: Vec<(String, File)> = Vec::new();
+        for pass in 0..PASSES {
+            if pass > 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            for name in (0..need.capacity).map(|unit| format!("{}#{unit}", need.slot)) {
+                if taken.len() >= need.amount as usize {
+                    return Ok(taken);
+                }
+                if taken.iter().all(|(other, _)| *other != name)
+                    && let Some(file) = self.lock(&name)?
+                {
+                    taken.push((name, file));
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Option<File>> {
+        let path = self.directory.join("locks").join(name);
+        let file = match OpenOptions::new().create(true).truncate(false).write(true).open(&path) {
+            // Another user's job made it; reading is enough for a lock.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
+            opened => opened?,
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        // Children keep it: the lock belongs to the whole tree.
+        fcntl_setfd(&file, FdFlags::empty())?;
+        Ok(Some(file))
+    }
+
+    fn write(&self, what: &str, more: &str) -> io::Result<()> {
+        let stamp = Stamp {
+            job: self.job.clone(),
+            token: self.token,
+            attempt: self.attempt,
+            pid: u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or(0),
+            at: Moment::now(),
+            kind: self.kind.clone(),
+            node: self.node.clone(),
+        };
+        let line = format!("{what} {stamp} {more}\n");
+        let mut log = OpenOptions::new().append(true).open(self.directory.join("intervals.log"))?;
+        log.write_all(line.as_bytes())
+    }
+
+    fn gate(&self, name: &str) -> PathBuf {
+        self.directory.join("gates").join(name)
+    }
+
+    fn wait(&self, gate: &str) -> bool {
+        let path = self.gate(gate);
+        let begun = Moment::now();
+        while !path.exists() {
+            if begun.elapsed() > LONGEST {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+}
+
+/// This program again, in another role, with the environment and the locks of this process.
+fn another(role: &str) -> io::Result<std::process::Child> {
+    Command::new(Path::new("/proc/self/exe")).arg(role).spawn()
+}
+
+fn flood(bytes: u64) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let line = [b'x'; 1023];
+    let mut left = bytes;
+    while left > 0 {
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(line.len());
+        out.write_all(line.get(..length).unwrap_or_default())?;
+        out.write_all(b"\n")?;
+        left = left.saturating_sub(1024);
+    }
+    out.flush()
+}
+
+fn variable(name: &str) -> io::Result<String> {
+    env::var(name).map_err(|_| io::Error::other(format!("{name} is not set")))
+}
+
+fn list(items: &[String]) -> String {
+    if items.is_empty() { "-".to_owned() } else { items.join(",") }
+}
+
+/// To stderr; a closed one is no reason to end.
+fn complain(text: &str) {
+    if writeln!(io::stderr(), "{text}").is_err() {
+        // Nobody listens.
+    }
+}

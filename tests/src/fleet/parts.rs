@@ -1,0 +1,176 @@
+//! What a scenario does to the processes of a fleet.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::chown;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use rustix::process::Signal;
+use tenure_client::proto::NodeState;
+
+use super::Fleet;
+use crate::binary;
+use crate::process::Process;
+use crate::proxy::Proxy;
+use crate::wait::{PATIENCE, until};
+
+impl Fleet {
+    /// Starts the server: the first time on free ports, later on the same ones and over what it stored.
+    ///
+    /// # Errors
+    /// If it is not ready in time.
+    pub async fn start_server(&mut self) -> anyhow::Result<()> {
+        ensure!(self.server.is_none(), "the server runs");
+        let ready = self.path("ready");
+        if ready.exists() {
+            fs::remove_file(&ready)?;
+        }
+        let (config, data) = (text(&self.path("server.toml"))?, text(&self.path("data"))?);
+        let (grpc, http) = (self.grpc.to_string(), self.http.to_string());
+        let ready_file = text(&ready)?;
+        let args = [
+            "server",
+            "--config",
+            &config,
+            "--data",
+            &data,
+            "--listen",
+            &grpc,
+            "--http",
+            &http,
+            "--ready-file",
+            &ready_file,
+        ];
+        let mut server = Process::tenure("the server", &args, &self.path("logs/server"), &self.mark)?;
+        let announced = until("the server is ready", PATIENCE, async || {
+            server.alive().map_err(|error| error.to_string())?;
+            fs::read_to_string(&ready).map_err(|error| error.to_string())
+        })
+        .await;
+        let announced = announced.with_context(|| server.tail())?;
+        self.server = Some(server);
+        self.grpc = address(&announced, "TENURE_SERVER")?;
+        self.http = address(&announced, "TENURE_HTTP")?;
+        Ok(())
+    }
+
+    /// SIGKILL to the server.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub async fn kill_server(&mut self) -> anyhow::Result<()> {
+        self.server.take().context("the server does not run")?.kill().await
+    }
+
+    /// SIGTERM to the server, and waits for its end.
+    ///
+    /// # Errors
+    /// If it does not end well in time.
+    pub async fn stop_server(&mut self) -> anyhow::Result<()> {
+        let mut server = self.server.take().context("the server does not run")?;
+        server.signal(Signal::TERM)?;
+        let status = server.ended(PATIENCE).await?;
+        ensure!(status.success(), "the server ended with {status}\n{}", server.tail());
+        Ok(())
+    }
+
+    /// The server's process.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn server(&self) -> anyhow::Result<&Process> {
+        self.server.as_ref().context("the server does not run")
+    }
+
+    /// Starts the agent of a node of the plan, on its own state directory.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start_agent(&mut self, node: &str) -> anyhow::Result<()> {
+        let plan =
+            self.plan.nodes.iter().find(|plan| plan.name == node).context("no such node in the plan")?;
+        let file = self.path(&format!("nodes/{node}.toml"));
+        let data = self.path(&format!("nodes/{node}"));
+        fs::create_dir_all(&data)?;
+        let mut job = binary::test_job()?;
+        if let Some(uid) = plan.uid {
+            chown(&data, Some(uid), Some(uid))?;
+            job = self.path("test-job");
+        }
+        fs::write(&file, self.plan.node_file(plan, &job, self.directory(), &self.mark))?;
+        let server = self.proxies.get(node).map_or(self.grpc, Proxy::address);
+        let (server, file, data) = (format!("http://{server}"), text(&file)?, text(&data)?);
+        let args = ["agent", "--config", &file, "--data", &data, "--server", &server];
+        let log = self.path(&format!("logs/{node}"));
+        let program = match plan.uid {
+            Some(_) => self.path("tenure"),
+            None => binary::tenure()?.to_owned(),
+        };
+        let agent = Process::start(node, &program, &args, &log, &self.mark, plan.uid)?;
+        ensure!(self.agents.insert(node.to_owned(), agent).is_none(), "the agent of {node} runs");
+        Ok(())
+    }
+
+    /// Waits until the server hears a node.
+    ///
+    /// # Errors
+    /// If it does not in time.
+    pub async fn node_live(&mut self, node: &str) -> anyhow::Result<()> {
+        let client = self.client.clone();
+        let agent = self.agents.get_mut(node).context("no such agent")?;
+        until(&format!("{node} is live"), PATIENCE, async || {
+            agent.alive().map_err(|error| error.to_string())?;
+            match client.node(node).await {
+                Ok(found) if found.state() == NodeState::Live => Ok(()),
+                Ok(found) => Err(format!("it is {:?}\n{}", found.state(), agent.tail())),
+                Err(error) => Err(format!("{error}\n{}", agent.tail())),
+            }
+        })
+        .await
+    }
+
+    /// SIGKILL to an agent; its shims and jobs are left to themselves.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub async fn kill_agent(&mut self, node: &str) -> anyhow::Result<()> {
+        self.agents.remove(node).context("no such agent")?.kill().await
+    }
+
+    /// The process of an agent.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn agent(&self, node: &str) -> anyhow::Result<&Process> {
+        self.agents.get(node).context("no such agent")
+    }
+
+    /// Takes an agent's process out of the fleet: the scenario ends it.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn take_agent(&mut self, node: &str) -> anyhow::Result<Process> {
+        self.agents.remove(node).context("no such agent")
+    }
+
+    /// The proxy in front of a node's session.
+    ///
+    /// # Errors
+    /// If the plan gives it none.
+    pub fn proxy(&self, node: &str) -> anyhow::Result<&Proxy> {
+        self.proxies.get(node).context("no proxy for this node")
+    }
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    Ok(path.to_str().context("a path that is no UTF-8")?.to_owned())
+}
+
+/// The address behind `NAME=http://` in a ready file.
+fn address(announced: &str, name: &str) -> anyhow::Result<SocketAddr> {
+    let line = announced.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("=http://"));
+    line.with_context(|| format!("no {name} in {announced:?}"))?
+        .parse()
+        .context("no address in the ready file")
+}

@@ -1,0 +1,176 @@
+//! What a test job is told to do: a few words in its payload, one step a line.
+//!
+//! Responsible for the words and for reading them back. Not responsible for carrying them out (`bin/test-job.rs`).
+//! Invariant: `Script::parse(&script.to_string())` is the script again.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Steps, carried out in order. After the last one the job exits with 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Waits until the test opens the gate of this name. Gives up after a minute, with exit code 99.
+    Wait(String),
+    /// Opens a gate itself.
+    Open(String),
+    /// Sleeps for this many milliseconds.
+    Sleep(u64),
+    /// Exits with this code.
+    Exit(u8),
+    /// Exits with 1 while the number of the attempt is at most this.
+    FailFirst(u32),
+    /// From here on SIGTERM changes nothing.
+    IgnoreTerm,
+    /// Leaves a process behind that has a session of its own and no living parent.
+    Daemon,
+    /// Starts this many children that sleep until they are killed.
+    Spawn(u32),
+    /// Writes this many bytes to stdout.
+    Flood(u64),
+    /// Writes this text as the result.
+    Result(String),
+    /// Writes this text to stderr.
+    Print(String),
+    /// Ends itself by this signal.
+    Signal(i32),
+}
+
+impl Script {
+    /// No steps: exits with 0 at once.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits until the test opens the gate.
+    #[must_use]
+    pub fn wait(self, gate: &str) -> Self {
+        self.then(Step::Wait(gate.to_owned()))
+    }
+
+    /// Opens a gate.
+    #[must_use]
+    pub fn open(self, gate: &str) -> Self {
+        self.then(Step::Open(gate.to_owned()))
+    }
+
+    /// Sleeps.
+    #[must_use]
+    pub fn sleep(self, length: Duration) -> Self {
+        self.then(Step::Sleep(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// Exits with a code.
+    #[must_use]
+    pub fn exit(self, code: u8) -> Self {
+        self.then(Step::Exit(code))
+    }
+
+    /// Fails the first attempts.
+    #[must_use]
+    pub fn fail_first(self, attempts: u32) -> Self {
+        self.then(Step::FailFirst(attempts))
+    }
+
+    /// Appends a step.
+    #[must_use]
+    pub fn then(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// The first line that is no step.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let steps = text.lines().filter(|line| !line.trim().is_empty()).map(Step::parse);
+        Ok(Self { steps: steps.collect::<Result<_, _>>()? })
+    }
+}
+
+impl Step {
+    fn parse(line: &str) -> Result<Self, String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        fn number<T: FromStr>(rest: &str, line: &str) -> Result<T, String> {
+            rest.parse().map_err(|_| format!("no number in step {line:?}"))
+        }
+        Ok(match word {
+            "wait" => Self::Wait(rest.to_owned()),
+            "open" => Self::Open(rest.to_owned()),
+            "sleep" => Self::Sleep(number(rest, line)?),
+            "exit" => Self::Exit(number(rest, line)?),
+            "fail-first" => Self::FailFirst(number(rest, line)?),
+            "ignore-term" => Self::IgnoreTerm,
+            "daemon" => Self::Daemon,
+            "spawn" => Self::Spawn(number(rest, line)?),
+            "flood" => Self::Flood(number(rest, line)?),
+            "result" => Self::Result(rest.to_owned()),
+            "print" => Self::Print(rest.to_owned()),
+            "signal" => Self::Signal(number(rest, line)?),
+            _ => return Err(format!("unknown step {line:?}")),
+        })
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wait(gate) => write!(f, "wait {gate}"),
+            Self::Open(gate) => write!(f, "open {gate}"),
+            Self::Sleep(millis) => write!(f, "sleep {millis}"),
+            Self::Exit(code) => write!(f, "exit {code}"),
+            Self::FailFirst(attempts) => write!(f, "fail-first {attempts}"),
+            Self::IgnoreTerm => f.write_str("ignore-term"),
+            Self::Daemon => f.write_str("daemon"),
+            Self::Spawn(children) => write!(f, "spawn {children}"),
+            Self::Flood(bytes) => write!(f, "flood {bytes}"),
+            Self::Result(text) => write!(f, "result {text}"),
+            Self::Print(text) => write!(f, "print {text}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_is_read_back_as_it_was_written() {
+        let script = Script::new()
+            .wait("go")
+            .open("went")
+            .sleep(Duration::from_millis(30))
+            .fail_first(2)
+            .then(Step::IgnoreTerm)
+            .then(Step::Daemon)
+            .then(Step::Spawn(3))
+            .then(Step::Flood(1 << 20))
+            .then(Step::Result("a b".to_owned()))
+            .then(Step::Print("an error".to_owned()))
+            .then(Step::Signal(6))
+            .exit(7);
+        assert_eq!(Script::parse(&script.to_string()), Ok(script));
+    }
+
+    #[test]
+    fn what_is_no_step_is_refused() {
+        assert!(Script::parse("sleep soon").is_err());
+        assert!(Script::parse("dance").is_err());
+        assert_eq!(Script::parse(""), Ok(Script::new()));
+    }
+}
