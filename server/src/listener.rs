@@ -45,7 +45,7 @@ const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(5);
 /// Headers of one request, in bytes.
 const MOST_HEADERS: u32 = 16 * 1024;
 /// After the shutdown began, open calls have this long; then their connections are cut.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN: Duration = Duration::from_secs(8);
 /// Waits after accept errors: doubled from the first to the last.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
@@ -225,7 +225,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Serves gRPC until the shutdown: then no connection is accepted any more, and open calls have 10 s to end before
+/// Serves gRPC until the shutdown: then no connection is accepted any more, and open calls have 8 s to end before
 /// their connections are cut.
 ///
 /// # Errors

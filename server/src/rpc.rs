@@ -77,7 +77,7 @@ pub(crate) fn router(api: &Api, nodes: Nodes) -> Result<Router, Error> {
     add!(
         JobServiceServer::new(jobs::Jobs(api.clone())),
         FleetServiceServer::new(fleet::Fleet(api.clone())),
-        HealthServiceServer::new(health::Health(api.clone())),
+        HealthServiceServer::new(health::Health::new(api.clone())),
         AdminServiceServer::new(admin::Admin(api.clone())),
         NodeServiceServer::new(nodes),
         health,

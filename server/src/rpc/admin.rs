@@ -64,7 +64,7 @@ async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> 
         subject: violation.subject,
         detail: violation.detail,
     });
-    let checked = reader::INVARIANTS.iter().map(ToString::to_string);
+    let checked = reader::INVARIANTS.iter().chain(&tenure_scheduler::INVARIANTS).map(ToString::to_string);
     Ok(v1::CheckInvariantsResponse {
         violations: stored.chain(in_memory).take(MOST_VIOLATIONS).collect(),
         checked: checked.collect(),

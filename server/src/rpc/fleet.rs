@@ -159,6 +159,10 @@ impl FleetService for Fleet {
 }
 
 async fn apply(api: &Api, request: &v1::ApplyRequest) -> Result<v1::ApplyResponse, No> {
+    // Not an empty fleet: a request without a file, which must not take everything away.
+    if request.fleet.is_empty() {
+        return Err(No::invalid_field("fleet", "is required"));
+    }
     if request.fleet.len() > MOST_FLEET {
         return Err(No::invalid_field("fleet", format!("is longer than {MOST_FLEET} bytes")));
     }

@@ -1,17 +1,71 @@
-//! The health of queues, from the published figures: asking often costs the driver nothing.
+//! The health of queues, from the published figures: asking often costs the driver nothing, and the store little.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_proto::v1::{self, health_service_server::HealthService};
 use tenure_scheduler::{KindName, Refusal};
+use tenure_store::{JobCursor, JobFilter};
+use tokio::sync::Mutex;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{api::Api, check::Checks, convert, status::No};
 use crate::config;
 
+/// Dead jobs are counted up to so many; beyond, the count stays there.
+const MOST_DEAD: usize = 10_000;
+
+/// How many of them one read takes.
+const DEAD_A_READ: u32 = 1000;
+
+/// For so long a count of dead jobs answers again.
+const DEAD_FRESH: Duration = Duration::from_secs(1);
+
 /// The service.
 #[derive(Debug, Clone)]
-pub(crate) struct Health(pub(crate) Api);
+pub(crate) struct Health {
+    api: Api,
+    /// Whoever counts holds it, so that many callers cost one count.
+    dead: Arc<Mutex<Option<Dead>>>,
+}
+
+/// Dead jobs by kind, as counted at a time of the steady clock.
+#[derive(Debug)]
+struct Dead {
+    counted: Duration,
+    by_kind: Arc<BTreeMap<KindName, u64>>,
+}
+
+impl Health {
+    pub(crate) fn new(api: Api) -> Self {
+        Self { api, dead: Arc::default() }
+    }
+
+    /// Final jobs are not in memory, so that the store is asked for the dead ones.
+    async fn dead_by_kind(&self) -> Result<Arc<BTreeMap<KindName, u64>>, No> {
+        let mut known = self.dead.lock().await;
+        let steady = self.api.handle.clock().steady();
+        if let Some(dead) = known.as_ref().filter(|dead| steady.saturating_sub(dead.counted) < DEAD_FRESH) {
+            return Ok(Arc::clone(&dead.by_kind));
+        }
+        let filter = JobFilter { states: vec!["dead"], ..JobFilter::default() };
+        let mut by_kind: BTreeMap<KindName, u64> = BTreeMap::new();
+        let mut after = None;
+        for _ in 0..MOST_DEAD / DEAD_A_READ as usize {
+            let rows =
+                self.api.read(self.api.handle.reader().list_jobs(&filter, after, DEAD_A_READ).await)?;
+            for row in &rows {
+                *by_kind.entry(row.kind.clone()).or_default() += 1;
+            }
+            if rows.len() < DEAD_A_READ as usize {
+                break;
+            }
+            after = rows.last().map(JobCursor::after);
+        }
+        let by_kind = Arc::new(by_kind);
+        *known = Some(Dead { counted: steady, by_kind: Arc::clone(&by_kind) });
+        Ok(by_kind)
+    }
+}
 
 #[async_trait]
 impl HealthService for Health {
@@ -19,26 +73,26 @@ impl HealthService for Health {
         &self,
         request: Request<v1::GetQueueHealthRequest>,
     ) -> Result<Response<v1::GetQueueHealthResponse>, Status> {
-        self.0.answer(queue_health(&self.0, &request.into_inner()).await)
+        self.api.answer(queue_health(self, &request.into_inner()).await)
     }
 }
 
 async fn queue_health(
-    api: &Api,
+    health: &Health,
     request: &v1::GetQueueHealthRequest,
 ) -> Result<v1::GetQueueHealthResponse, No> {
     let mut checks = Checks::default();
     let only = checks.optional_name("kind", &request.kind, KindName::parse);
     checks.finish()?;
-    let published = api.published();
+    let published = health.api.published();
     let snapshot = &published.snapshot;
     if let Some(kind) = &only
-        && snapshot.health.iter().all(|health| health.kind != *kind)
+        && snapshot.health.iter().all(|figures| figures.kind != *kind)
     {
-        let known = snapshot.health.iter().map(|health| health.kind.as_str());
+        let known = snapshot.health.iter().map(|figures| figures.kind.as_str());
         let nearest = config::nearest(kind.as_str(), known).map(KindName::new).into_iter().collect();
         return Err(Refusal::KindNotFound { kind: kind.clone(), nearest }.into());
     }
-    let dead: BTreeMap<KindName, u64> = BTreeMap::new();
-    Ok(convert::health::queue_health(snapshot, only.as_ref(), &dead, api.now()))
+    let dead = health.dead_by_kind().await?;
+    Ok(convert::health::queue_health(snapshot, only.as_ref(), &dead, health.api.now()))
 }

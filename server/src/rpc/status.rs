@@ -198,7 +198,7 @@ fn whole_millis(delay: Duration) -> u64 {
 
 impl From<Refusal> for No {
     fn from(refusal: Refusal) -> Self {
-        use Code::{AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted};
+        use Code::{AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted};
         let (reason, message) = (refusal.reason(), refusal.to_string());
         let no = |code| Self::new(code, reason, message);
         match refusal {

@@ -6,7 +6,7 @@ use jiff::{ToSpan as _, civil::date};
 use tenure_proto::v1;
 use tenure_scheduler::{KindHealth, KindName, NodeState, QueueSignal, Snapshot, Wall};
 
-use super::{age, duration, fleet};
+use super::{age, fleet};
 
 /// The figures of every kind, or of one. `dead` counts the dead jobs that are kept, by kind.
 pub(crate) fn queue_health(

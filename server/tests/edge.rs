@@ -1,0 +1,12 @@
+//! The edge of the server, where callers stand: a real server, real sockets, real clients.
+
+#[path = "edge/calls.rs"]
+mod calls;
+#[path = "edge/fleet.rs"]
+mod fleet;
+#[path = "edge/node.rs"]
+mod node;
+#[path = "edge/served.rs"]
+mod served;
+#[path = "edge/transport.rs"]
+mod transport;
