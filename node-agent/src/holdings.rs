@@ -229,7 +229,7 @@ impl Holdings {
         }
         let (anchored, give_back) = match self.last_word(now, moment, terms) {
             Ok(anchored) => (anchored, None),
-            Err(give_back) => (now, Some(give_back)),
+            Err(give_back) => (now, Some(self.stamped(give_back))),
         };
         let counted = terms.first_lease.min(terms.lease);
         let held = Held {

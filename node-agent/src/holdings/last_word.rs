@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(1);
 const AFTER_A_KILL: Duration = Duration::from_secs(10);
 
 impl Holdings {
-    /// Why this grant is refused; `Ok` carries the moment its deadlines count from.
+    /// Why this grant is refused, the generation left for the caller to stamp; `Ok` carries the moment its deadlines count from.
     pub(super) fn last_word(&self, now: Mono, anchor: Anchor, terms: &Terms) -> Result<Mono, Return> {
         if let Some(drain) = &self.drain
             && (drain.for_good || now < drain.deadline)
@@ -44,7 +44,7 @@ impl Holdings {
                 rule: closed.rule.clone(),
                 observed: closed.observed,
                 threshold: closed.threshold,
-                generation: self.pressure.generation,
+                generation: 0,
                 retry_after: (!closed.retry_after.is_zero()).then_some(closed.retry_after),
             }),
             None => Ok(anchor),
@@ -58,8 +58,7 @@ impl Holdings {
             let allowed = self.pressure.caps.get(slot).map_or(capacity, |&cap| cap.min(capacity));
             let used = self.used(slot);
             if used.saturating_add(units) > allowed {
-                let mut refused = Return::because("slots").reading(f64::from(used), f64::from(allowed));
-                refused.generation = self.pressure.generation;
+                let refused = Return::because("slots").reading(f64::from(used), f64::from(allowed));
                 return Err(refused.retry_after(SOON));
             }
         }

@@ -205,7 +205,13 @@ impl Holdings {
         }
     }
 
+    /// A return counts until a newer generation than the one that it was given in.
+    pub(super) fn stamped(&self, give_back: Return) -> Return {
+        Return { generation: self.pressure.generation, ..give_back }
+    }
+
     fn end_unstarted(&mut self, token: FencingToken, give_back: Return) {
+        let give_back = self.stamped(give_back);
         if let Some(held) = self.leases.get_mut(&token) {
             held.gone = true;
             held.give_back = Some(give_back);
@@ -247,9 +253,7 @@ impl StopReason {
     /// The word for it in `returned`.
     pub fn rule(self) -> &'static str {
         match self {
-            Self::NotLive => "not_live",
-            Self::Cancelled => "cancelled",
-            Self::Unanswered => "unanswered",
+            Self::NotLive | Self::Cancelled | Self::Unanswered => "revoked",
             Self::Drained => "draining",
             Self::Superseded => "superseded",
         }

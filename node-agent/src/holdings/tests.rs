@@ -288,7 +288,7 @@ fn a_grant_is_given_back_with_what_was_read() {
             2005 prepare 5
             2006 > returned 6 slots 1/1
             2007 abandon 1
-            2007 > returned 1 cancelled 0/0
+            2007 > returned 1 revoked 0/0
             2008 > returned 7 uid_procs 600/550
             2010 prepare 8
             2012 > returned 9 spool_full 0/0
@@ -493,7 +493,7 @@ fn a_revoke_is_obeyed_once_and_an_order_to_hurry_again() {
             1000 hello held=[] unstored=[]
             1020 prepare 1
             1021 abandon 1
-            1021 > returned 1 cancelled 0/0
+            1021 > returned 1 revoked 0/0
             1030 prepare 2
             1031 > accepted 2
             1031 start 2 gone_by=20000

@@ -206,7 +206,7 @@ mod tests {
         let cases = [
             (Cause::CutOff, None, "returned cut_off true"),
             (Cause::Drained, Some(StopReason::Drained), "returned draining true"),
-            (Cause::Revoked, Some(StopReason::Unanswered), "returned unanswered true"),
+            (Cause::Revoked, Some(StopReason::Unanswered), "returned revoked true"),
             (Cause::Terminated, None, "returned terminated true"),
         ];
         for (cause, stop, expected) in cases {

@@ -94,8 +94,7 @@ impl Link {
 
     /// A change of what is closed goes at once; new figures wait for the next heartbeat.
     fn notice_pressure(&mut self, local: &Local) {
-        let generation = local.pressure.reading().generation + local.spool_changes;
-        self.beat_due |= generation != self.told_generation;
+        self.beat_due |= local.generation() != self.told_generation;
     }
 
     fn send_heartbeat(&mut self, local: &mut Local) {

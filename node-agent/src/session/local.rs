@@ -103,7 +103,7 @@ impl Local {
             Input::Runner(event) => self.happened(now, event.map_err(Error::Runner)?),
             Input::Reading => {
                 let reading = Arc::clone(&self.readings.borrow_and_update());
-                self.holdings.set_pressure(reading);
+                self.judge_by(reading);
             }
             Input::Drain => self.begin_drain(now),
             Input::AtOnce => self.hurry(now),
@@ -138,11 +138,11 @@ impl Local {
     pub(super) fn granted(&mut self, anchor: u64, terms: &Terms, grant: Grant) -> Result<(), Violation> {
         let now = self.clock.now();
         self.look_at_spool(now);
-        self.holdings.set_pressure(self.pressure.reading());
+        self.judge_by(self.pressure.reading());
         if self.holdings.granted(now, anchor, terms)? {
             // The next grant is judged with what this one will take.
             let reading = self.pressure.accepted(terms.token.0, &terms.kind);
-            self.holdings.set_pressure(reading);
+            self.judge_by(reading);
             self.runner.prepare(grant);
         }
         Ok(())
@@ -150,7 +150,12 @@ impl Local {
 
     /// The reading for a Hello or heartbeat.
     pub(super) fn reading(&self) -> PressureReading {
-        wire::pressure(&self.pressure.reading(), self.clock.now(), self.spool_full, self.spool_changes)
+        wire::pressure(&self.counted(self.pressure.reading()), self.clock.now(), self.spool_full)
+    }
+
+    /// The generation that the server is told.
+    pub(super) fn generation(&self) -> u64 {
+        self.pressure.reading().generation + self.spool_changes
     }
 
     /// Whether and how the agent is to end now.
@@ -173,6 +178,19 @@ impl Local {
         for end in [End::Finished, End::Returned] {
             self.holdings.answered(token, end, Verdict::Broken);
         }
+    }
+
+    fn judge_by(&mut self, reading: Arc<Reading>) {
+        self.holdings.set_pressure(self.counted(reading));
+    }
+
+    /// The reading with the group that a full spool closes counted in its generation.
+    fn counted(&self, reading: Arc<Reading>) -> Arc<Reading> {
+        if self.spool_changes == 0 {
+            return reading;
+        }
+        let generation = reading.generation + self.spool_changes;
+        Arc::new(Reading { generation, ..Reading::clone(&reading) })
     }
 
     fn next_due(&self) -> Mono {
@@ -210,7 +228,7 @@ impl Local {
             Action::Start { token, gone_by } => self.runner.go(token, gone_by),
             Action::Extend { token, gone_by } => self.runner.extend(token, gone_by),
             Action::Stop { token, stop } => {
-                tracing::info!(lease.token = token.0, reason = stop.reason.rule(), "an attempt is stopped");
+                tracing::info!(lease.token = token.0, reason = ?stop.reason, "an attempt is stopped");
                 self.runner.stop(token, stop);
             }
             Action::Forget { token } => self.errand(token, Spool::remove),

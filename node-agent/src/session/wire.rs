@@ -83,14 +83,8 @@ pub(super) fn host(host: &Host) -> HostInfo {
     }
 }
 
-/// The reading of the rules, and the group that a full spool closes. `changes`: how often that one opened or closed,
-/// since the generation must rise with it.
-pub(super) fn pressure(
-    reading: &Reading,
-    now: Mono,
-    spool: Option<SpoolFull>,
-    changes: u64,
-) -> PressureReading {
+/// The reading of the rules, and the group that a full spool closes.
+pub(super) fn pressure(reading: &Reading, now: Mono, spool: Option<SpoolFull>) -> PressureReading {
     let closed = reading.closed.iter().map(|closed| wire::ClosedGroup {
         refuse: closed.group.to_string(),
         rule: closed.rule.clone(),
@@ -108,7 +102,7 @@ pub(super) fn pressure(
         closed_for: duration(now.since(spool.since)),
     });
     PressureReading {
-        generation: reading.generation + changes,
+        generation: reading.generation,
         closed: closed.chain(full).collect(),
         caps: reading.caps.clone(),
         weight: reading.weight,
@@ -231,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_full_spool_is_a_closed_group_and_raises_the_generation() {
+    fn a_full_spool_is_a_closed_group() {
         let reading = Reading { generation: 4, ..Reading::default() };
-        let open = pressure(&reading, Mono::ZERO, None, 0);
+        let open = pressure(&reading, Mono::ZERO, None);
         assert_eq!((open.generation, open.closed.len()), (4, 0));
         let full = SpoolFull { used: 10, max: 8, since: Mono::ZERO };
-        let closed = pressure(&reading, Mono::from_micros(3_000_000), Some(full), 1);
-        assert_eq!((closed.generation, closed.closed[0].rule.as_str()), (5, "spool_full"));
+        let closed = pressure(&reading, Mono::from_micros(3_000_000), Some(full));
+        assert_eq!((closed.generation, closed.closed[0].rule.as_str()), (4, "spool_full"));
         assert_eq!(length(closed.closed[0].closed_for), Some(Duration::from_secs(3)));
     }
 }
