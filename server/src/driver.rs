@@ -28,7 +28,7 @@ use tenure_store::{
 };
 use tokio::{
     sync::{mpsc, watch},
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -262,7 +262,9 @@ impl<J: Journal> Driver<J> {
     fn answer_queries(&mut self, leader: &mut Leader, first: Option<Query>) {
         let mut next = first;
         for _ in 0..MOST_QUERIES {
-            let Some(query) = next.take().or_else(|| self.ends.inboxes.queries.try_recv().ok()) else { return };
+            let Some(query) = next.take().or_else(|| self.ends.inboxes.queries.try_recv().ok()) else {
+                return;
+            };
             let now = self.now(leader);
             let begun = self.ends.clock.steady();
             query(&leader.state, now);
@@ -283,7 +285,7 @@ impl<J: Journal> Driver<J> {
             return Ok(());
         }
         // One command at a time, or a Tick: then it is known what failed.
-        let alone = careful && self.tickless == 0;
+        let alone = careful && (self.tickless == 0 || !may_tick);
         let mut items = if careful && !alone { Vec::new() } else { self.next.take(alone) };
         let tick = may_tick && if careful { items.is_empty() } else { self.may_tick() };
         self.tickless = if tick { 0 } else { self.tickless + 1 };
@@ -307,8 +309,11 @@ impl<J: Journal> Driver<J> {
             self.ends.publisher.changed();
         }
         leader.state.committed();
-        let figures =
-            TurnFigures { commands: turn.commands, turn: self.ends.clock.steady().saturating_sub(begun), commit };
+        let figures = TurnFigures {
+            commands: turn.commands,
+            turn: self.ends.clock.steady().saturating_sub(begun),
+            commit,
+        };
         self.release(leader, turn, &figures);
         Ok(())
     }
@@ -323,7 +328,11 @@ impl<J: Journal> Driver<J> {
     async fn ask(&mut self, leader: &Leader, items: &mut [Item]) -> Result<(), journal::Error> {
         let asked = Asked::by(items, &leader.state);
         if !asked.is_empty() {
-            let found = self.journal.prior(&asked.ids, &asked.keys).await?;
+            // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
+            let found = match timeout(PATIENCE, self.journal.prior(&asked.ids, &asked.keys)).await {
+                Ok(found) => found?,
+                Err(_) => return Err(journal::Error::Unavailable { doing: "looking up jobs", source: None }),
+            };
             prior::fill(items, &asked, found);
         }
         Ok(())
@@ -443,7 +452,12 @@ impl<J: Journal> Driver<J> {
         self.tick_soon = true;
         self.tickless = 0;
         self.ends.publisher.changed();
-        self.update_status(|status| ServerStatus { epoch: taken.epoch.0, leading: true, led_since: wall, ..status });
+        self.update_status(|status| ServerStatus {
+            epoch: taken.epoch.0,
+            leading: true,
+            led_since: wall,
+            ..status
+        });
         let mut leader = Leader { state, pulse: Pulse::new(steady) };
         self.publish(&mut leader);
         leader
@@ -458,7 +472,10 @@ impl<J: Journal> Driver<J> {
     fn now(&self, leader: &mut Leader) -> Now {
         let (mono, left_out) = leader.pulse.beat(self.ends.clock.steady());
         if !left_out.is_zero() {
-            tracing::warn!(stall_ms = left_out.as_millis(), "the loop stood still; the stall counts for nobody's silence");
+            tracing::warn!(
+                stall_ms = left_out.as_millis(),
+                "the loop stood still; the stall counts for nobody's silence"
+            );
         }
         Now { mono, wall: self.ends.clock.wall() }
     }

@@ -9,7 +9,10 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{Command, JobId, Now, Refusal, Reply, State, Wall};
 use tenure_store::{Payload, Reader};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    time::timeout,
+};
 
 use crate::{
     clock::Clock,
@@ -25,6 +28,9 @@ const MOST_PAYLOAD_KIB: u32 = 64 * 1024;
 
 /// Questions that wait for the driver. Full: Busy.
 pub(crate) const MOST_QUERIES: usize = 256;
+
+/// A question that has no answer by then gets none.
+const QUERY_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a caller is told to wait when an inbox is full.
 const BUSY_RETRY: Duration = Duration::from_millis(500);
@@ -220,7 +226,12 @@ impl Handle {
         });
         let place = self.queries.try_reserve().map_err(|error| no_room(&error))?;
         place.send(query);
-        answered.await.map_err(|_| if self.is_ending() { SubmitError::ShuttingDown } else { SubmitError::away() })
+        match timeout(QUERY_PATIENCE, answered).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) if self.is_ending() => Err(SubmitError::ShuttingDown),
+            // There is no state, or a commit takes so long that nobody should wait for what comes after it.
+            Ok(Err(_)) | Err(_) => Err(SubmitError::away()),
+        }
     }
 
     /// The newest published figures, and when they were taken. Never waits.

@@ -42,12 +42,7 @@ use self::{
     metrics::Metrics,
     outbox::Watchers,
     retention::Sweeper,
-    rpc::{
-        api::Api,
-        convert_node::Settings,
-        nodes::Nodes,
-        serving,
-    },
+    rpc::{api::Api, convert_node::Settings, nodes::Nodes, serving},
     snapshot::Publisher,
     tasks::Tasks,
 };
@@ -69,7 +64,7 @@ const SESSIONS: Settings = Settings {
 #[derive(Debug)]
 pub struct Server;
 
-/// A server that runs. Dropping it does not stop it; its shutdown does.
+/// A server that runs. Dropping it cuts everything off at once, as a crash would: cancel its shutdown and wait instead.
 #[derive(Debug)]
 pub struct Running {
     addresses: Addresses,

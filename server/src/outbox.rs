@@ -43,7 +43,8 @@ impl Watchers {
         if !watched.contains_key(&job) && watched.len() >= MOST_WATCHED {
             return None;
         }
-        let entry = watched.entry(job).or_insert_with(|| Watched { changes: watch::Sender::new(()), watches: 0 });
+        let entry =
+            watched.entry(job).or_insert_with(|| Watched { changes: watch::Sender::new(()), watches: 0 });
         entry.watches += 1;
         Some(JobWatch { job, changes: entry.changes.subscribe(), watchers: self.clone() })
     }

@@ -85,7 +85,7 @@ impl Sweeper {
     }
 
     /// Removes everything that is due. The answer is how much.
-    async fn sweep(&mut self) -> Result<u64, Error> {
+    pub(crate) async fn sweep(&mut self) -> Result<u64, Error> {
         let mut removed = 0;
         loop {
             let due = self.due().await?;
@@ -104,10 +104,9 @@ impl Sweeper {
 
     async fn due(&self) -> Result<Due, Error> {
         let now = self.handle.clock().wall();
-        let published = self.handle.snapshot();
-        let cutoffs: Vec<KindCutoff> = published
-            .snapshot
-            .kinds
+        // Asked, not read from what is published: a kind that was declared a moment ago must not count as unknown.
+        let kinds = self.handle.query(|state, now| state.snapshot(now).kinds).await?;
+        let cutoffs: Vec<KindCutoff> = kinds
             .iter()
             .map(|kind| KindCutoff {
                 kind: kind.name.clone(),

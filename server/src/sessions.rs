@@ -36,6 +36,9 @@ pub(crate) use self::{
 /// Commands of one session that wait for the driver or its commit. Full: the session is not read.
 const CREDITS: usize = 512;
 
+/// A command with result bytes takes one more credit for so many of them: 8 MiB of one session wait at the most.
+const BYTES_PER_CREDIT: usize = 16 * 1024;
+
 /// Commands of all sessions that wait for the driver. Full: sessions wait in turn; none is refused.
 pub(crate) const MOST_INBOX: usize = 4096;
 
@@ -198,4 +201,54 @@ type Wanted = Vec<(JobId, u64)>;
 
 fn slow_reader() -> Status {
     crate::rpc::status::No::session_ended("SLOW_READER", "the node does not read its messages").into_status()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn peer() -> (Peer, mpsc::Receiver<Outgoing>, Arc<Shared>) {
+        let (queue, messages) = mpsc::channel(MOST_OUTBOUND);
+        let shared = Arc::new(Shared::default());
+        (Peer { node: NodeName::new("n1"), queue, shared: Arc::clone(&shared) }, messages, shared)
+    }
+
+    fn drain(ordinal: usize) -> Decided {
+        let message = Message::Drain { deadline: Duration::ZERO };
+        Decided { ordinal: Ordinal(ordinal as u64), applied: 1, message, payload_size: 0 }
+    }
+
+    #[test]
+    fn a_queue_that_fills_up_is_told_once_and_a_full_one_ends_the_session() {
+        let (peer, messages, shared) = peer();
+        let mut peers = Peers::default();
+        peers.attach(SessionId(1), peer);
+        let told = (0..MOST_OUTBOUND).filter(|&n| peers.send(SessionId(1), drain(n)).is_some()).count();
+        assert_eq!(told, 1);
+        assert!(!shared.end.is_cancelled());
+        assert!(peers.send(SessionId(1), drain(MOST_OUTBOUND)).is_none());
+        assert!(shared.end.is_cancelled() && shared.status.get().is_some());
+        assert_eq!(messages.len(), MOST_OUTBOUND, "nothing was dropped before that");
+    }
+
+    #[test]
+    fn the_first_reason_for_an_end_counts_and_messages_to_a_gone_session_die() {
+        let (peer, _messages, shared) = peer();
+        let mut peers = Peers::default();
+        peers.attach(SessionId(1), peer);
+        peers.close(SessionId(1), Status::aborted("first"));
+        peers.close_all(|_| Status::aborted("second"));
+        assert_eq!(shared.status.get().map(Status::message), Some("first"));
+        assert_eq!(peers.len(), 0);
+        assert!(peers.send(SessionId(1), drain(1)).is_none());
+    }
+
+    #[test]
+    fn a_session_ends_with_the_drivers_end_of_it() {
+        let (peer, _messages, shared) = peer();
+        drop(peer);
+        assert!(shared.end.is_cancelled());
+    }
 }

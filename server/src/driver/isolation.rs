@@ -247,7 +247,11 @@ mod tests {
                 due.retain(|job| aside.contains(job));
                 now += TRIAL;
                 if isolation.judge(now) == TrialEnd::None {
-                    assert_eq!(due, isolation.aside.iter().copied().collect::<Vec<_>>(), "all others are free");
+                    assert_eq!(
+                        due,
+                        isolation.aside.iter().copied().collect::<Vec<_>>(),
+                        "all others are free"
+                    );
                     return (isolation.aside, reloads);
                 }
             } else {

@@ -11,13 +11,7 @@ use tenure_store::{Journal, journal};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Driver, Ends, End, Error, Leader,
-    batch::Item,
-    isolation::Tried,
-    reconnect,
-    turn::Turn,
-};
+use super::{Driver, End, Ends, Error, Leader, batch::Item, isolation::Tried, reconnect, turn::Turn};
 use crate::{
     chain::Chain,
     handle::{Query, ServerStatus, SubmitError},

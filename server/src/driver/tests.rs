@@ -49,9 +49,14 @@ async fn a_batch_is_answered_item_by_item() {
     items.push(enqueue(4, "unheard-of"));
     items.push(enqueue(1, "a"));
     let replies = rig.handle.submit_batch(items).await.unwrap();
-    assert!(replies[..3].iter().all(|reply| matches!(reply, Ok(Reply::Enqueued { deduplicated: false, .. }))));
+    assert!(
+        replies[..3].iter().all(|reply| matches!(reply, Ok(Reply::Enqueued { deduplicated: false, .. })))
+    );
     assert!(matches!(replies[3], Err(SubmitError::Refused(Refusal::KindNotFound { .. }))));
-    assert!(matches!(&replies[4], Ok(Reply::Enqueued { job, .. }) if job.id == job_id(1)), "a replay in one turn");
+    assert!(
+        matches!(&replies[4], Ok(Reply::Enqueued { job, .. }) if job.id == job_id(1)),
+        "a replay in one turn"
+    );
     rig.end().await;
 }
 
@@ -173,10 +178,8 @@ async fn payload_bytes_in_the_inbox_are_bounded_too() {
     rig.store.hold_commits(true);
     let big = |n| {
         let mut submission = enqueue(n, "a");
-        submission.payload = Some(tenure_store::Payload {
-            data: vec![0; 256 * 1024].into(),
-            content_type: String::new(),
-        });
+        submission.payload =
+            Some(tenure_store::Payload { data: vec![0; 256 * 1024].into(), content_type: String::new() });
         submission
     };
     let mut waiting = Vec::new();
@@ -270,5 +273,55 @@ async fn a_restart_goes_on_where_the_last_leader_was() {
     assert_eq!(rig.handle.info().epoch, epoch + 1);
     let queued = rig.handle.query(|state, _| state.job(job_id(1)).map(|job| job.state.name())).await.unwrap();
     assert_eq!(queued, Some("queued"));
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn what_is_past_its_retention_is_swept_and_the_rest_stays() {
+    let rig = Rig::start().await;
+    let cancel = |n| rig::bare(Command::Cancel { job: job_id(n), reason: None, prior: None });
+    for n in 1..=3 {
+        rig.handle.submit(enqueue(n, if n == 3 { "kept" } else { "a" })).await.unwrap();
+    }
+    for n in [1, 3] {
+        rig.handle.submit(cancel(n)).await.unwrap();
+    }
+    let mut sweeper = rig.sweeper();
+    assert_eq!(sweeper.sweep().await.unwrap(), 1, "the final one of the kind that keeps nothing");
+    assert_eq!(sweeper.sweep().await.unwrap(), 0);
+    let mut left = Vec::new();
+    for n in 1..=3 {
+        left.push(rig.handle.reader().get_job(job_id(n)).await.unwrap().is_some());
+    }
+    assert_eq!(left, [false, true, true]);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_sweep_that_cannot_be_stored_goes_on_item_by_item() {
+    let rig = Rig::start().await;
+    for n in 1..=5 {
+        rig.handle.submit(enqueue(n, "a")).await.unwrap();
+        let cancel = Command::Cancel { job: job_id(n), reason: None, prior: None };
+        rig.handle.submit(rig::bare(cancel)).await.unwrap();
+    }
+    rig.store.fail_next_commit(Fault::Constraint("jobs_deleted"));
+    assert_eq!(rig.sweeper().sweep().await.unwrap(), 5);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_right_after_a_constraint_answers_everybody_too() {
+    let rig = Rig::start().await;
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    assert!(rig.handle.submit(enqueue(1, "a")).await.is_err());
+    rig.store.hold_commits(true);
+    let answers: Vec<_> = (2..20).map(|n| rig.submit(enqueue(n, "a"))).collect();
+    rig.store_waits_for(1).await;
+    rig.shutdown.cancel();
+    rig.store.hold_commits(false);
+    for answer in answers {
+        rig.answer(answer).await.unwrap();
+    }
     rig.end().await;
 }

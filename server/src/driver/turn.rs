@@ -5,8 +5,8 @@
 //! deciding (the scheduler's) or for sending (the sessions').
 
 use tenure_scheduler::{
-    Changes, Command, Effect, Event, FencingToken, Now, Refusal, Reply, ReportKind, SessionId, State, Statement, Stored,
-    Verdict,
+    Changes, Command, Effect, Event, FencingToken, Now, Refusal, Reply, ReportKind, SessionId, State,
+    Statement, Stored, Verdict,
 };
 use tenure_store::Beside;
 use tokio::sync::OwnedSemaphorePermit;
@@ -119,7 +119,9 @@ impl Turn {
             return; // nobody waits, nothing was promised
         }
         let stored = if let Command::Enqueue(enqueue) = &command { Some(enqueue.job) } else { None };
-        let freed = if let Command::Requeue { job, .. } | Command::Delete { job, .. } = &command {
+        let freed = if let Command::Requeue { job, .. } | Command::Delete { job, validate_only: false, .. } =
+            &command
+        {
             Some(*job)
         } else {
             None
@@ -128,7 +130,9 @@ impl Turn {
             Err(refusal) => Err(SubmitError::Refused(refusal)),
             Ok(first) => {
                 if let (Some(job), Some(payload)) = (stored, payload)
-                    && self.events_since(first).any(|event| matches!(event, Event::Enqueued(new) if new.id == job))
+                    && self
+                        .events_since(first)
+                        .any(|event| matches!(event, Event::Enqueued(new) if new.id == job))
                 {
                     self.beside.payloads.insert(job, payload);
                 }

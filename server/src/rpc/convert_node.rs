@@ -8,9 +8,9 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
-    ClosedGroup, Command, FencingToken, Finish, FinishedHow, Grant, Group, Heartbeat, Held, Hello, Host, JobId,
-    KindName, Message, NodeName, Ordinal, Phase, Pressure, Report, ReportKind, Return, RevokeReason, SessionId,
-    SlotName, Statement, Stored, Verdict, bounded_text,
+    ClosedGroup, Command, FencingToken, Finish, FinishedHow, Grant, Group, Heartbeat, Held, Hello, Host,
+    JobId, KindName, Message, NodeName, Ordinal, Phase, Pressure, Report, ReportKind, Return, RevokeReason,
+    SessionId, SlotName, Statement, Stored, Verdict, bounded_text,
 };
 use tenure_store::{Payload, ResultBytes};
 
@@ -106,7 +106,10 @@ pub(crate) fn hello(session: SessionId, seq: u64, hello: wire::Hello) -> Result<
     let labels = checks.labels("hello.labels", &hello.labels, MOST_ENTRIES);
     let slots = amounts(&mut checks, "hello.slots", &hello.slots);
     if hello.kinds.len() > MOST_KINDS {
-        checks.refuse("hello.kinds", format!("holds {} entries, at most {MOST_KINDS} are allowed", hello.kinds.len()));
+        checks.refuse(
+            "hello.kinds",
+            format!("holds {} entries, at most {MOST_KINDS} are allowed", hello.kinds.len()),
+        );
     }
     let mut kinds: Vec<KindName> = Vec::new();
     for (i, kind) in hello.kinds.iter().enumerate().take(MOST_KINDS) {
@@ -150,7 +153,11 @@ pub(crate) fn hello(session: SessionId, seq: u64, hello: wire::Hello) -> Result<
 ///
 /// # Errors
 /// Every mistake in it.
-pub(crate) fn said(from: From<'_>, body: Option<wire::node_message::Body>, most: usize) -> Result<Vec<Said>, No> {
+pub(crate) fn said(
+    from: From<'_>,
+    body: Option<wire::node_message::Body>,
+    most: usize,
+) -> Result<Vec<Said>, No> {
     use wire::node_message::Body;
     let From { node, session, seq, seen } = from;
     let mut checks = Checks::default();
@@ -165,7 +172,8 @@ pub(crate) fn said(from: From<'_>, body: Option<wire::node_message::Body>, most:
         }
         Some(Body::Heartbeat(heartbeat)) => {
             let held = held(&mut checks, "heartbeat.held", &heartbeat.held);
-            let pressure = pressure(&mut checks, "heartbeat.pressure", heartbeat.pressure.unwrap_or_default());
+            let pressure =
+                pressure(&mut checks, "heartbeat.pressure", heartbeat.pressure.unwrap_or_default());
             let heartbeat = Heartbeat { node: node.clone(), session, seq, seen, held, pressure };
             vec![Said::Command(Command::Heartbeat(Box::new(heartbeat)), None)]
         }
@@ -196,16 +204,18 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
             Out::Stored(wire::Stored { answers: answers.into_iter().map(stored_out).collect() })
         }
         Body::Alone(message) => match message {
-            Message::Welcome { epoch, heartbeat_interval, anchor, renewed, warnings } => Out::Welcome(wire::Welcome {
-                epoch: epoch.0,
-                heartbeat_interval: Some(duration(heartbeat_interval)),
-                anchor_seq: anchor,
-                renewed: renewed.into_iter().map(renewed_out).collect(),
-                reconnect_min: Some(duration(settings.reconnect_min)),
-                reconnect_max: Some(duration(settings.reconnect_max)),
-                warnings,
-                max_result_bytes: u64::try_from(settings.max_result_bytes).unwrap_or(u64::MAX),
-            }),
+            Message::Welcome { epoch, heartbeat_interval, anchor, renewed, warnings } => {
+                Out::Welcome(wire::Welcome {
+                    epoch: epoch.0,
+                    heartbeat_interval: Some(duration(heartbeat_interval)),
+                    anchor_seq: anchor,
+                    renewed: renewed.into_iter().map(renewed_out).collect(),
+                    reconnect_min: Some(duration(settings.reconnect_min)),
+                    reconnect_max: Some(duration(settings.reconnect_max)),
+                    warnings,
+                    max_result_bytes: u64::try_from(settings.max_result_bytes).unwrap_or(u64::MAX),
+                })
+            }
             Message::Renewed { anchor, leases } => Out::Renewed(wire::Renewed {
                 anchor_seq: anchor,
                 leases: leases.into_iter().map(renewed_out).collect(),
@@ -377,7 +387,8 @@ fn phase(phase: i32) -> Option<Phase> {
 fn unstored(checks: &mut Checks, unstored: &[wire::UnstoredReport]) -> Vec<(JobId, FencingToken)> {
     const FIELD: &str = "hello.unstored";
     if unstored.len() > MOST_UNSTORED {
-        checks.refuse(FIELD, format!("holds {} entries, at most {MOST_UNSTORED} are allowed", unstored.len()));
+        checks
+            .refuse(FIELD, format!("holds {} entries, at most {MOST_UNSTORED} are allowed", unstored.len()));
         return Vec::new();
     }
     let mut all = Vec::with_capacity(unstored.len());
@@ -452,7 +463,12 @@ fn report_said(
                         limit = most,
                         "a result is over the limit; its report is answered BROKEN"
                     );
-                    return Some(Said::TooLarge(Stored { token, report, verdict: Verdict::Broken, job_state: None }));
+                    return Some(Said::TooLarge(Stored {
+                        token,
+                        report,
+                        verdict: Verdict::Broken,
+                        job_state: None,
+                    }));
                 }
             }
             finish(checks, &format!("{field}.finished"), &finished, result.is_some()).map(Statement::Finished)

@@ -76,7 +76,8 @@ impl Assembly {
         let mut wanted = Wanted::new();
         let mut weight = 0;
         for outgoing in &self.waiting {
-            let Outgoing::Decided(Decided { message: Message::Grant(grant), payload_size, .. }) = outgoing else {
+            let Outgoing::Decided(Decided { message: Message::Grant(grant), payload_size, .. }) = outgoing
+            else {
                 continue;
             };
             if self.has_payload(grant, *payload_size) {
@@ -93,10 +94,15 @@ impl Assembly {
 
     /// Payloads have come. Those of the wanted that did not are gone for good: their grants are dropped, and these
     /// ordinals with them.
-    pub(super) fn fetched(&mut self, wanted: &Wanted, found: BTreeMap<JobId, Payload>) -> Vec<(Ordinal, JobId)> {
+    pub(super) fn fetched(
+        &mut self,
+        wanted: &Wanted,
+        found: BTreeMap<JobId, Payload>,
+    ) -> Vec<(Ordinal, JobId)> {
         let mut dropped = Vec::new();
         self.waiting.retain(|outgoing| {
-            let Outgoing::Decided(Decided { message: Message::Grant(grant), ordinal, payload_size, .. }) = outgoing
+            let Outgoing::Decided(Decided { message: Message::Grant(grant), ordinal, payload_size, .. }) =
+                outgoing
             else {
                 return true;
             };
@@ -157,7 +163,12 @@ impl Assembly {
         let mut all = vec![first];
         while all.len() < MOST_FRAME / STORED_WEIGHT {
             match self.waiting.get(at) {
-                Some(Outgoing::Decided(Decided { message: Message::Stored(stored), ordinal, applied: newer, .. })) => {
+                Some(Outgoing::Decided(Decided {
+                    message: Message::Stored(stored),
+                    ordinal,
+                    applied: newer,
+                    ..
+                })) => {
                     all.push(stored.clone());
                     ordinals.push(*ordinal);
                     applied = applied.max(*newer);

@@ -12,7 +12,7 @@ use tenure_store::ResultBytes;
 use tokio::sync::{Semaphore, mpsc};
 use tonic::Status;
 
-use super::{CREDITS, FromNode, Outgoing, Peer, seen::Sent};
+use super::{BYTES_PER_CREDIT, CREDITS, FromNode, Outgoing, Peer, seen::Sent};
 use crate::rpc::{
     convert_node::{From, Said, said},
     decode,
@@ -64,7 +64,10 @@ impl Inbound {
     }
 
     /// Reads until the stream or the session ends.
-    pub(super) async fn run(mut self, mut stream: impl Stream<Item = Result<NodeMessage, Status>> + Unpin) -> End {
+    pub(super) async fn run(
+        mut self,
+        mut stream: impl Stream<Item = Result<NodeMessage, Status>> + Unpin,
+    ) -> End {
         loop {
             let message = match next(&mut stream).await {
                 Ok(message) => message,
@@ -82,9 +85,10 @@ impl Inbound {
             return Err(told(No::invalid_field("seq", format!("is {seq} after {}", self.seq))));
         }
         self.seq = seq;
-        let seen = self.sent.lock().unwrap_or_else(PoisonError::into_inner).translate(seen).map_err(|_| {
-            told(No::invalid_field("seen", format!("is {seen}, and no message of that number was sent")))
-        })?;
+        let seen =
+            self.sent.lock().unwrap_or_else(PoisonError::into_inner).translate(seen).map_err(|_| {
+                told(No::invalid_field("seen", format!("is {seen}, and no message of that number was sent")))
+            })?;
         let from = From { node: &self.node, session: self.session, seq, seen };
         for said in said(from, body, self.max_result_bytes).map_err(told)? {
             match said {
@@ -96,9 +100,16 @@ impl Inbound {
         Ok(())
     }
 
-    async fn send(&self, command: Command, result: Option<ResultBytes>, attach: Option<Peer>) -> Result<(), End> {
+    async fn send(
+        &self,
+        command: Command,
+        result: Option<ResultBytes>,
+        attach: Option<Peer>,
+    ) -> Result<(), End> {
+        let bytes = result.as_ref().map_or(0, |result| result.data.len());
+        let weight = u32::try_from(1 + bytes / BYTES_PER_CREDIT).unwrap_or(u32::MAX);
         // Neither is ever closed while the driver lives.
-        let credit = Arc::clone(&self.credits).acquire_owned().await.map_err(|_| End::Gone)?;
+        let credit = Arc::clone(&self.credits).acquire_many_owned(weight).await.map_err(|_| End::Gone)?;
         let from = FromNode { session: self.session, command, result, attach, credit: Some(credit) };
         self.inbox.send(from).await.map_err(|_| End::Gone)
     }

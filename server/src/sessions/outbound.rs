@@ -150,7 +150,8 @@ impl Outbound {
             for &ordinal in ordinals {
                 sent.left(ordinal);
             }
-            sent.next_seq().map_err(|_| told(No::invalid_field("seen", "stands still while messages are sent")))?
+            sent.next_seq()
+                .map_err(|_| told(No::invalid_field("seen", "stands still while messages are sent")))?
         };
         let mut message = server_message(seq, frame, &self.settings);
         message.seen = applied;

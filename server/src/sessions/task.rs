@@ -141,8 +141,7 @@ async fn serve(
     let sent = Arc::new(Mutex::default());
     let peer = Peer { node: node.clone(), queue: own.clone(), shared: Arc::clone(&shared) };
     let most = context.settings.max_result_bytes;
-    let inbound =
-        Inbound::new(node.clone(), session, context.inbox.clone(), own, Arc::clone(&sent), most);
+    let inbound = Inbound::new(node.clone(), session, context.inbox.clone(), own, Arc::clone(&sent), most);
     let outbound = Outbound {
         node,
         session,

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Prior, Producer, Reply, Selector, Tenant,
+    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Prior, Producer, Reply,
+    Selector, Tenant,
 };
 use tenure_store::{Payload, memory::Memory};
 use tokio::{
@@ -20,9 +21,10 @@ use super::{
 };
 use crate::{
     clock::{self, Clock},
-    handle::{Handle, ServerStatus, SubmitError, Submission},
+    handle::{Handle, ServerStatus, Submission, SubmitError},
     metrics::Metrics,
     outbox::Watchers,
+    retention::{self, Sweeper},
     sessions::FromNode,
     snapshot::Publisher,
 };
@@ -38,7 +40,8 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// With the kinds `a` and `held` declared, which need nothing and have no node.
+    /// With the kinds `a` and `held` declared, which need nothing, have no node and are not kept when they are final,
+    /// and `kept`, which is.
     pub(super) async fn start() -> Self {
         Self::start_on(Memory::new()).await
     }
@@ -60,9 +63,14 @@ impl Rig {
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run(leader, shutdown.clone()));
         let rig = Self { store, handle, shutdown, _inbox: inbox, tasks };
-        let kinds = ["a", "held"].map(|name| (KindName::new(name), KindPolicy::default()));
+        let now = KindPolicy { retention: Duration::ZERO, ..KindPolicy::default() };
+        let kinds = [("a", now.clone()), ("held", now), ("kept", KindPolicy::default())];
+        let kinds = kinds.map(|(name, policy)| (KindName::new(name), policy));
         let fleet = Fleet { slots: BTreeMap::new(), kinds: kinds.into() };
-        rig.handle.submit(bare(Command::Apply { fleet: Box::new(fleet), validate_only: false })).await.unwrap();
+        rig.handle
+            .submit(bare(Command::Apply { fleet: Box::new(fleet), validate_only: false }))
+            .await
+            .unwrap();
         rig
     }
 
@@ -95,6 +103,11 @@ impl Rig {
             }
         };
         timeout(SOON, wait).await.expect("the level is reached in time");
+    }
+
+    pub(super) fn sweeper(&self) -> Sweeper {
+        let options = retention::Options { every: SOON, final_jobs: Duration::from_secs(3600) };
+        Sweeper::new(options, self.handle.clone())
     }
 
     /// How the driver ended by itself.
@@ -139,7 +152,10 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
         traceparent: None,
         prior: Prior::default(),
     }));
-    Submission { command, payload: Some(Payload { data: data.into(), content_type: "text/plain".to_owned() }) }
+    Submission {
+        command,
+        payload: Some(Payload { data: data.into(), content_type: "text/plain".to_owned() }),
+    }
 }
 
 pub(super) fn bare(command: Command) -> Submission {

@@ -146,7 +146,8 @@ fn a_second_hello_an_empty_body_and_unknown_values_are_refused() {
 #[test]
 fn a_message_is_applied_with_its_last_report() {
     use wire::report::Event;
-    let said = body_said(reports([Event::Accepted(wire::Accepted {}), Event::Reaped(wire::Reaped {})])).unwrap();
+    let said =
+        body_said(reports([Event::Accepted(wire::Accepted {}), Event::Reaped(wire::Reaped {})])).unwrap();
     let seqs = said.iter().map(|said| match said {
         Said::Command(Command::Report(report), None) => report.seq,
         Said::Command(..) | Said::TooLarge(_) => panic!("{said:?}"),

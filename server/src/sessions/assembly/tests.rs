@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use tenure_scheduler::{
-    Epoch, FencingToken, KindName, Needs, ReportKind, RevokeReason, Tenant, Verdict,
-};
+use tenure_scheduler::{Epoch, FencingToken, KindName, Needs, ReportKind, RevokeReason, Tenant, Verdict};
 use uuid::Uuid;
 
 use super::*;
@@ -117,25 +115,20 @@ fn grants_share_a_frame_only_if_one_anchor_fits_both() {
 }
 
 #[test]
-fn no_frame_passes_its_bound() {
+fn no_frame_passes_its_bound_and_no_fetch_brings_more_than_one_takes() {
     const SIZE: usize = 256 * 1024;
     let mut assembly = assembly((1..=9).map(|n| (1, grant(n), SIZE as u64)));
+    let all = payloads((1..=9).map(|n| (n, SIZE)));
     let mut frames = Vec::new();
     loop {
         let wanted = assembly.wanted();
         if wanted.is_empty() {
             break;
         }
-        assert!(wanted.len() <= 4, "no more is fetched than a frame takes");
-        assembly.fetched(&wanted, payloads(wanted.iter().map(|(_, size)| (0, *size as usize)).enumerate().map(
-            |(at, (_, size))| {
-                let JobId(id) = wanted[at].0;
-                (u64::try_from(id.as_u128()).unwrap(), size)
-            },
-        )));
+        assert!(wanted.len() <= 4);
+        assembly.fetched(&wanted, wanted.iter().map(|(job, _)| (*job, all[job].clone())).collect());
         while let Next::Send(Frame { body: Body::Grants(grants), .. }, _) = assembly.next() {
-            let bytes: usize = grants.iter().map(|(_, payload)| payload.data.len()).sum();
-            assert!(bytes < MOST_FRAME);
+            assert!(grants.iter().map(|(_, payload)| payload.data.len()).sum::<usize>() < MOST_FRAME);
             frames.push(grants.len());
         }
     }
