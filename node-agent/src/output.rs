@@ -9,6 +9,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 /// The head of each stream that is kept, in bytes. A longer `stdout` is no inline result.
@@ -153,11 +154,16 @@ impl Segment {
         self.len = self.len.saturating_add(bytes.len() as u64);
         let file = match &mut self.file {
             Some(file) => file,
-            none => none
-                .insert(OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?),
+            none => none.insert(create(path)?),
         };
         file.write_all(bytes)
     }
+}
+
+/// A job of the agent's own user may have put a link there: it is not followed.
+fn create(path: &Path) -> io::Result<File> {
+    let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_follow).open(path)
 }
 
 /// The files of one stream.

@@ -203,6 +203,10 @@ impl Attempt {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             some = true;
             if self.end.is_none() && self.child.is_some_and(|child| child.pid == pid.as_raw_pid()) {
+                // Killed past a deadline that this shim has slept through: somebody did its work.
+                if status.signaled() && self.deadlines.due(now) == Due::Kill {
+                    self.sweep.kill(now);
+                }
                 self.end = Some(End { at: now, status: Some(status) });
                 self.deadlines.clear_away(now);
             }

@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use super::files::State;
 use super::killer::{Killer, Word};
 use super::spec::{Cause, ExitRecord, Spec, StopReason, VERSION};
 use super::tag::Owner;
@@ -29,6 +30,8 @@ use crate::output::Captured;
 const READY: Duration = Duration::from_secs(10);
 /// How long a shim may be late before the agent does its work, and then to tell of it.
 const LATE: Duration = Duration::from_secs(5);
+/// How long a shim that gives up may take to say why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What the shim says in words when it fails, in the attempt directory.
 const ERRORS: &str = "shim.err";
 /// How much of it is quoted, in bytes.
@@ -288,22 +291,29 @@ impl Shim {
         if !self.ended {
             let record =
                 ExitRecord::read(&self.spec.dir).ok().flatten().filter(|it| it.token == self.spec.token);
-            let record = record.unwrap_or_else(|| self.lost());
+            let record = record.unwrap_or_else(|| self.without_record());
             self.events.push_back(Event::Ended(Box::new(record)));
         }
         self.phase = Phase::Leaving;
     }
 
-    fn lost(&self) -> ExitRecord {
+    /// Nobody saw how it ended; unless no child was ever noted: then it never started, whatever was said.
+    fn without_record(&self) -> ExitRecord {
         let now = self.spec.clock.now();
+        let never = State::read(&self.spec.dir).ok().flatten().is_some_and(|state| state.child.is_none());
+        let (cause, error) = if never {
+            (Cause::Terminated, "its shim ended before the command was started")
+        } else {
+            (Cause::Lost, "its shim ended early, so nobody saw how the command ended")
+        };
         ExitRecord {
             version: VERSION,
             job: self.spec.job.clone(),
             token: self.spec.token,
-            cause: Cause::Lost,
+            cause,
             exit_code: None,
             signal: None,
-            error: "its shim ended early, so nobody saw how the command ended".to_owned(),
+            error: error.to_owned(),
             ran_for: self.started.map_or(Duration::ZERO, |started| now.since(started)),
             stdout: Captured::default(),
             stderr: Captured::default(),
@@ -343,7 +353,10 @@ impl Shim {
 
     /// Ends a shim that did not come up; with its own words if it left any.
     async fn not_ready(mut self, reason: &str) -> Error {
-        self.child.kill().await.ok();
+        // A shim that gives up hangs up before it says why.
+        if timeout(LAST_WORDS, self.child.wait()).await.is_err() {
+            self.child.kill().await.ok();
+        }
         let said = fs::read(self.spec.dir.join(ERRORS)).unwrap_or_default();
         let said =
             String::from_utf8_lossy(said.get(..said.len().min(QUOTE)).unwrap_or_default()).trim().to_owned();

@@ -101,7 +101,8 @@ pub enum Cause {
     Revoked,
     /// It was stopped because the node is being drained.
     Drained,
-    /// It was stopped because its shim got SIGTERM: host shutdown, or an agent that has restarted.
+    /// It was stopped because its shim got SIGTERM: host shutdown, or an agent that has restarted. Also of a shim that
+    /// ended before the command was started.
     Terminated,
     /// It never ran: `error` says why.
     Spawn,

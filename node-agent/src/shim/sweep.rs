@@ -86,6 +86,11 @@ impl Sweep {
         }
         // A process table that cannot be read holds somebody, for all we know.
         let members = self.strike(tree).unwrap_or(None);
+        self.settle(members, now)
+    }
+
+    /// What follows from a round: nobody twice in a row (`Some(empty)`), somebody, or too many to tell.
+    fn settle(&mut self, members: Option<Vec<Member>>, now: Mono) -> Verdict {
         let unkillable = self.killing_since.is_some_and(|since| now.since(since) >= UNKILLABLE);
         match members {
             Some(members) if members.is_empty() => {
@@ -123,5 +128,45 @@ impl Sweep {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Identity;
+    use super::*;
+
+    fn at(millis: u64) -> Mono {
+        Mono::from_micros(millis * 1_000)
+    }
+
+    fn somebody() -> Option<Vec<Member>> {
+        let identity = Identity { pid: 1, start: 0 };
+        Some(vec![Member { identity, group: 1, session: 1, zombie: false }])
+    }
+
+    #[test]
+    fn a_tree_that_does_not_go_is_unkillable_a_minute_after_its_first_sigkill() {
+        let mut sweep = Sweep::new(at(0));
+        let unkillable = |verdict| matches!(verdict, Verdict::Alive { unkillable: true, .. });
+        assert!(!unkillable(sweep.settle(somebody(), at(100_000))), "it was only asked");
+        sweep.kill(at(100_000));
+        assert!(!unkillable(sweep.settle(somebody(), at(159_999))));
+        assert!(unkillable(sweep.settle(None, at(160_000))));
+        assert_eq!(sweep.next_at(), at(161_000), "it goes on, slowly");
+        assert!(matches!(sweep.settle(Some(Vec::new()), at(161_000)), Verdict::Gone));
+        assert!(sweep.is_gone());
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let mut sweep = Sweep::new(at(0));
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            let now = sweep.next_at();
+            sweep.settle(somebody(), now);
+            pauses.push(sweep.next_at().since(now).as_millis());
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 200, 200]);
     }
 }

@@ -1,5 +1,7 @@
 //! Attempts as real processes: real shims, real commands, real trees, real deaths.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic like the tests themselves")]
+
 mod bench;
 mod leftovers;
 mod shim;

@@ -119,6 +119,42 @@ async fn a_shim_that_cannot_write_its_state_says_why() {
 }
 
 #[tokio::test]
+async fn a_shim_that_dies_before_go_has_started_nothing() {
+    let bench = Bench::new();
+    let mut shim = bench.start(bench.script("echo ran > ran")).await;
+    signal(shim.pid().cast_signed(), Signal::KILL);
+    let outcome = hear_out(&mut shim).await;
+    assert_eq!((outcome.started, outcome.record.cause), (None, Cause::Terminated));
+    assert!(!bench.work().join("ran").exists());
+}
+
+#[tokio::test]
+async fn the_monotonic_clock_serves_as_well() {
+    let bench = Bench::new();
+    let mut spec = bench.script("exec sleep 1000");
+    spec.clock = Clock::Monotonic;
+    spec.gone_by = Clock::Monotonic.now() + Duration::from_millis(1_500);
+    spec.hard_time_limit = Duration::from_millis(200);
+    spec.grace = Duration::from_millis(50);
+    assert_eq!(bench.run(spec).await.record.cause, Cause::Limit);
+}
+
+#[tokio::test]
+async fn many_attempts_run_side_by_side() {
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..40 {
+        tasks.spawn(async move {
+            let bench = Bench::new();
+            let outcome = bench.run(bench.script(&format!("sleep 0.{}; exit {n}", n % 10))).await;
+            assert_eq!(outcome.record.exit_code, Some(n));
+        });
+    }
+    while let Some(end) = tasks.join_next().await {
+        end.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_stop_asks_first() {
     let bench = Bench::new();
     let mut shim = bench
@@ -265,13 +301,18 @@ async fn a_crowd_is_killed_to_the_last_and_leaves_no_zombie() {
 async fn a_tree_that_keeps_forking_is_killed() {
     let bench = Bench::new();
     // Every generation starts the next and ends: no pid lives long. Bounded in case the kill fails.
-    let script = "echo 'f() { n=$1; [ $n -gt 0 ] || exit; setsid sh ./next $((n-1)) & exit; }; f $1' > next; \
-        sh ./next 100000 & sh ./next 100000 & echo up > up; sleep 1000";
+    let script = "echo 'echo $1 > last; [ $1 -gt 0 ] && setsid sh ./next $(($1-1)) & exit' > next; \
+        sh ./next 100000 & sh ./next 100000 & while ! [ -s last ]; do sleep 0.01; done; echo up > up; sleep 1000";
     let mut shim = bench.start(bench.script(script)).await;
     shim.go().unwrap();
     bench.file("up").await;
     shim.stop(StopReason::Revoked, Duration::ZERO).unwrap();
     assert_eq!(hear_out(&mut shim).await.record.cause, Cause::Revoked);
+    let last = || fs::read_to_string(bench.work().join("last")).unwrap();
+    let reached = last();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(last(), reached, "somebody goes on");
+    assert!(reached.trim() != "0", "the chain had ended by itself");
 }
 
 #[tokio::test]
