@@ -189,6 +189,8 @@ pub enum Event {
     Deferred {
         /// Which.
         class: ClassId,
+        /// The job at its head, which was tried.
+        job: JobId,
         /// Why.
         reason: Deferral,
     },
@@ -198,6 +200,8 @@ pub enum Event {
         node: NodeName,
         /// Which class.
         class: ClassId,
+        /// The job that it returned.
+        job: JobId,
         /// What it said.
         rule: Arc<str>,
         /// Until a pressure generation above this.
@@ -417,7 +421,9 @@ impl fmt::Display for Event {
             Self::SlotsFreed { token, fleet } => {
                 write!(f, "slots of {token} freed{}", if *fleet { "" } else { " on its node" })
             }
-            Self::Deferred { class, reason } => write!(f, "deferred {class} {}: {reason}", reason.name()),
+            Self::Deferred { class, job, reason } => {
+                write!(f, "deferred {class} at {job} {}: {reason}", reason.name())
+            }
             Self::Masked { node, class, rule, .. } => write!(f, "masked {class} on {node} ({rule})"),
             Self::Unmasked { node, class } => write!(f, "unmasked {class} on {node}"),
             Self::SetAside(job) => write!(f, "set aside {job}"),

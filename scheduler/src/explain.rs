@@ -7,7 +7,7 @@ use crate::{
     ids::{JobId, NodeName, SlotName},
     place::{
         ClassId,
-        classes::{Class, ClassKey, place_of, split},
+        classes::{Class, ClassKey, place_of},
         fit,
     },
     slots::Count,
@@ -71,38 +71,27 @@ impl State {
         let entry = self.jobs.get(&id)?;
         let kind = self.kinds.get(&entry.job.kind)?;
         let deferral = self.deferral(now, entry);
-        let (class_id, class) = self.class_of(entry, ClassKey::of(&entry.job, &kind.kind));
+        let alike;
+        let own = match entry.stand {
+            Stand::Class(id) => self.classes.get(id).map(|class| (id, class)),
+            Stand::NotReaped | Stand::Broken | Stand::Nowhere => None,
+        };
+        let (class_id, class) = match own {
+            Some(own) => own,
+            None => {
+                // It is in no queue: one like it that is empty, and that no node masks.
+                alike = Class::new(ClassKey::of(&entry.job, &kind.kind), &self.slots);
+                (ClassId(u32::MAX), &alike)
+            }
+        };
         let waiting = entry.job.state.is_waiting();
-        let nodes = if waiting { self.nodes_for(now, class_id, &class) } else { Vec::new() };
-        let slots = if waiting { self.slots_for(now, &class) } else { Vec::new() };
+        let nodes = if waiting { self.nodes_for(now, class_id, class) } else { Vec::new() };
+        let slots = if waiting { self.slots_for(now, class) } else { Vec::new() };
         let before = class.queue.range(..place_of(&entry.job));
         let ahead_jobs: Vec<JobId> = before.clone().take(MOST_AHEAD).map(|(_, _, job)| *job).collect();
         let ahead = before.count() as u64;
         let remedies = deferral.as_ref().map(|view| remedies(&view.reason, &slots)).unwrap_or_default();
         Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, remedies })
-    }
-
-    /// The class that a job is in, or one like it for a job that is in none.
-    fn class_of(&self, entry: &JobEntry, key: ClassKey) -> (ClassId, Class) {
-        if let Stand::Class(id) = entry.stand
-            && let Some(class) = self.classes.get(id)
-        {
-            return (id, class.clone());
-        }
-        let (node, fleet) = split(&key.needs, &self.slots);
-        (
-            ClassId(u32::MAX),
-            Class {
-                key,
-                node,
-                fleet,
-                queue: Default::default(),
-                failed: None,
-                timeline: Default::default(),
-                masks: 0,
-                saved: false,
-            },
-        )
     }
 
     fn nodes_for(&self, now: Now, id: ClassId, class: &Class) -> Vec<NodeExplanation> {

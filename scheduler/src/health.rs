@@ -6,7 +6,7 @@ use crate::{
     deferral::Deferral,
     lease::{Phase, Stage},
     place::{
-        classes::{Class, ClassKey, split},
+        classes::{Class, ClassKey},
         fit,
     },
     slots::{Count, Scope},
@@ -78,25 +78,16 @@ impl State {
     /// Nodes that are heard and could run a job of the kind if they were empty.
     fn nodes_able(&self, entry: &KindEntry) -> u32 {
         let policy = &entry.kind.policy;
-        let (node, fleet) = split(&policy.needs, &self.slots);
-        if fleet.iter().any(|(slot, amount)| self.fleet.count(slot).capacity < amount) {
+        let key = ClassKey {
+            kind: entry.kind.name.clone(),
+            needs: policy.needs.clone(),
+            selector: policy.selector.clone().into_iter().collect(),
+            tenant: crate::ids::Tenant::new("default"),
+        };
+        let class = Class::new(key, &self.slots);
+        if class.fleet.iter().any(|(slot, amount)| self.fleet.count(slot).capacity < amount) {
             return 0;
         }
-        let class = Class {
-            key: ClassKey {
-                kind: entry.kind.name.clone(),
-                needs: policy.needs.clone(),
-                selector: policy.selector.clone().into_iter().collect(),
-                tenant: crate::ids::Tenant::new("default"),
-            },
-            node,
-            fleet,
-            queue: Default::default(),
-            failed: None,
-            timeline: Default::default(),
-            masks: 0,
-            saved: false,
-        };
         let able = self.nodes.values().filter(|node| {
             node.live.as_ref().is_some_and(|live| !live.suspect)
                 && fit::matches(&class, node)

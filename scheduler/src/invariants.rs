@@ -141,7 +141,9 @@ impl State {
     /// I5, I9: no lease is newer than its job's token; a live one has all of its needs or, once freed, none.
     fn leases_fit_their_jobs(&self, found: &mut Vec<Violation>) {
         for (token, entry) in &self.leases {
+            // A job that was deleted and enqueued anew is younger than the lease that it waits for.
             if let Some(job) = self.jobs.get(&entry.lease.job)
+                && entry.lease.stage == Stage::Granted
                 && job.job.token < *token
             {
                 found.push(violation(

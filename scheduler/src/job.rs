@@ -203,6 +203,12 @@ impl Job {
         1 + self.failures + self.losses
     }
 
+    /// Whether `stale_after` still applies: only before the first start.
+    #[must_use]
+    pub(crate) fn may_expire(&self) -> bool {
+        self.stale_at.is_some() && self.started_at.is_none() && self.failures + self.losses == 0
+    }
+
     /// The identity handed to the command: the dedupe key if there is one, else the id.
     #[must_use]
     pub fn idempotency_key(&self) -> String {

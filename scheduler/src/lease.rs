@@ -133,6 +133,10 @@ pub(crate) struct Watch {
     pub(crate) ordinal: Option<Ordinal>,
     /// A report of it came, or a listing: the node has read the grant.
     pub(crate) answered: bool,
+    /// Its node says that it is gone and that a report of its end is to come: it lives on for that, without slots.
+    pub(crate) spooled: bool,
+    /// Its host is another one now, as its node's Hello said: it runs out, whoever lists it.
+    pub(crate) orphaned: bool,
     /// The server wants it back.
     pub(crate) revoked: Option<RevokeReason>,
     /// When its process started, as its node reported.
@@ -142,7 +146,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// What counts until the first renewal after `accepted`.
     pub(crate) fn is_first(&self) -> bool {
-        !self.loaded && self.phase < Phase::Accepted
+        !self.loaded && !self.spooled && self.phase < Phase::Accepted
     }
 }
 

@@ -43,20 +43,23 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
     let gained = std::mem::take(&mut step.state.gained);
     let mut candidates = candidates(step.state, &gained);
     let mut budget = step.state.limits.placements_per_tick;
-    while let Some((_, class)) = candidates.pop_first() {
+    while let Some(((_, _, job), class)) = candidates.pop_first() {
         if budget == 0 {
             step.state.gained.extend(gained);
             return true;
         }
         match choose(step.state, step.now, class, &gained) {
-            Choice::Place(job, node) => {
-                grant(step, job, &node);
+            Choice::Place(node) => {
+                // Whatever its timer did: what is stale does not start.
+                if !step.due_stale(job) {
+                    grant(step, job, &node);
+                }
                 budget -= 1;
                 if let Some(head) = head(step.state, class) {
                     candidates.insert((head, class));
                 }
             }
-            Choice::Defer(reason) => step.emit(Event::Deferred { class, reason }),
+            Choice::Defer(reason) => step.emit(Event::Deferred { class, job, reason }),
             Choice::Leave => {}
         }
     }
@@ -83,7 +86,7 @@ fn gains(state: &State, class: &Class) -> u64 {
 
 enum Choice {
     /// The head fits there.
-    Place(JobId, NodeName),
+    Place(NodeName),
     /// It fits nowhere, for this reason.
     Defer(Deferral),
     /// It fits nowhere, and the reason known is still the reason.
@@ -97,16 +100,17 @@ fn choose(state: &State, now: Now, id: ClassId, gained: &BTreeSet<NodeName>) -> 
     };
     let class_driven = class.failed.as_ref().is_none_or(|failed| failed.gains != gains(state, class));
     if let Err(reason) = fit::of_fleet(state, class) {
-        return if class_driven { Choice::Defer(reason) } else { Choice::Leave };
+        let known = class.failed.as_ref().is_some_and(|failed| failed.reason.is_same_reason(&reason));
+        return if known && !class_driven { Choice::Leave } else { Choice::Defer(reason) };
     }
     if class_driven {
         return match fit::best(state, now, id, class, &entry.job, state.nodes.keys()) {
-            Some(node) => Choice::Place(entry.job.id, node),
+            Some(node) => Choice::Place(node),
             None => Choice::Defer(fit::why_not(state, now, id, class)),
         };
     }
     match fit::best(state, now, id, class, &entry.job, gained.iter()) {
-        Some(node) => Choice::Place(entry.job.id, node),
+        Some(node) => Choice::Place(node),
         // What a gained node says may be another reason than before.
         None => Choice::Defer(fit::why_not(state, now, id, class)),
     }
@@ -138,7 +142,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
 }
 
 fn grant_message(job: &Job, policy: &KindPolicy, lease: &Lease, now: Now) -> Grant {
-    let stale_at = job.stale_at.filter(|_| job.started_at.is_none());
+    let stale_at = job.stale_at.filter(|_| job.may_expire());
     Grant {
         job: job.id,
         token: lease.token,

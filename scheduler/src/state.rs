@@ -14,7 +14,7 @@ use crate::{
     ids::{DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::Kind,
-    lease::{Lease, Phase, Watch, expiry},
+    lease::{Lease, Phase, RevokeReason, Watch, expiry},
     place::{
         ClassId,
         classes::{ClassKey, Classes},
@@ -161,7 +161,8 @@ pub struct State {
     /// Per fleet slot, raised whenever a unit of it becomes available.
     pub(crate) gains: BTreeMap<SlotName, u64>,
     pub(crate) nodes: BTreeMap<NodeName, NodeEntry>,
-    /// Nodes of which something became available since placement last looked at all classes.
+    /// Nodes of which something became available, or that went away, since placement last looked at all classes: what
+    /// fits may fit now, and the reason of what does not may be another.
     pub(crate) gained: BTreeSet<NodeName>,
     pub(crate) jobs: BTreeMap<JobId, JobEntry>,
     pub(crate) leases: BTreeMap<FencingToken, LeaseEntry>,
@@ -219,6 +220,12 @@ impl State {
             state.load_lease(lease, now);
         }
         state.load_jobs(rows.jobs, &rows.classes, now);
+        for text in rows.classes.into_keys() {
+            // A timeline that no queued job needs any more: its row goes with the first turn.
+            if !state.classes.iter().any(|(_, class)| class.saved && class.key.text() == text) {
+                state.dirty.delete_orphan_class(text);
+            }
+        }
         state.timers.at(now.mono.after(crate::place::WARM_UP), Due::WarmUp);
         state.timers.at(now.mono.after(crate::place::SAVE_EVERY), Due::SaveTimelines);
         state
@@ -232,6 +239,8 @@ impl State {
             loaded: true,
             ordinal: None,
             answered: false,
+            spooled: false,
+            orphaned: false,
             revoked: None,
             started_at: None,
         };
@@ -256,6 +265,11 @@ impl State {
         for (id, job) in jobs {
             let (state, created) = (job.state.clone(), job.stale_at);
             self.index_live(&job);
+            if job.cancel_requested
+                && let Some(lease) = self.leases.get_mut(&job.token)
+            {
+                lease.watch.revoked = Some(RevokeReason::Cancelled);
+            }
             let entry = JobEntry { job, stand: Stand::Nowhere, joined: Joined::default(), since: now };
             self.jobs.insert(id, entry);
             if let Some(stale_at) = created {

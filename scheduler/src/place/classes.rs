@@ -82,6 +82,26 @@ pub(crate) struct Class {
     pub(crate) masks: u32,
     /// Whether its timeline has a row.
     pub(crate) saved: bool,
+    /// The class whose timeline it took over when a new policy made it.
+    pub(crate) moved_from: Option<ClassId>,
+}
+
+impl Class {
+    /// An empty one, never tried.
+    pub(crate) fn new(key: ClassKey, slots: &BTreeMap<SlotName, Slot>) -> Self {
+        let (node, fleet) = split(&key.needs, slots);
+        Self {
+            key,
+            node,
+            fleet,
+            queue: BTreeSet::new(),
+            failed: None,
+            timeline: Timeline::default(),
+            masks: 0,
+            saved: false,
+            moved_from: None,
+        }
+    }
 }
 
 /// The last failure to place a class.
@@ -133,19 +153,8 @@ impl Classes {
         }
         let id = ClassId(self.next);
         self.next = self.next.wrapping_add(1);
-        let (node, fleet) = split(&key.needs, slots);
         self.by_key.insert(key.clone(), id);
-        let class = Class {
-            key,
-            node,
-            fleet,
-            queue: BTreeSet::new(),
-            failed: None,
-            timeline: Timeline::default(),
-            masks: 0,
-            saved: false,
-        };
-        self.all.insert(id, class);
+        self.all.insert(id, Class::new(key, slots));
         id
     }
 

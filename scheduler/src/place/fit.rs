@@ -57,14 +57,10 @@ pub(crate) fn of_node(
     if let Some((slot, asked)) =
         class.node.iter().find(|(slot, amount)| node.ledger.count(slot).capacity < *amount)
     {
-        let most = most_of(state, slot);
-        if most < asked {
-            let impossible = Deferral::Impossible { slot: slot.clone(), asked, most };
-            return Err(if state.warm { impossible } else { Deferral::WarmingUp });
-        }
-        let count = node.ledger.count(slot);
-        let (used, capacity) = (count.used, count.capacity);
-        return Err(Deferral::SlotBusy { slot: slot.clone(), node: Some(name()), used, capacity });
+        // As far as this node goes. A larger one is nearer to a fit, whatever holds it.
+        let most = node.ledger.count(slot).capacity;
+        let impossible = Deferral::Impossible { slot: slot.clone(), asked, most };
+        return Err(if state.warm { impossible } else { Deferral::WarmingUp });
     }
     if node.node.draining.is_some() {
         return Err(Deferral::Draining { node: name() });
@@ -101,9 +97,9 @@ pub(crate) fn of_node(
         let (used, capacity) = (short.used, short.capacity);
         return Err(Deferral::SlotBusy { slot: short.slot, node: Some(name()), used, capacity });
     }
-    let unanswered = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);
-    if live.blocked || live.hold_until_seen.is_some() || unanswered >= live.credits {
-        return Err(Deferral::Unanswered { node: name(), grants: unanswered });
+    if live.blocked || live.hold_until_seen.is_some() || live.is_full() {
+        let grants = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);
+        return Err(Deferral::Unanswered { node: name(), grants });
     }
     Ok(())
 }
@@ -156,7 +152,12 @@ fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u8, u32, u32, u64
             amount => left += count.free().saturating_sub(amount),
         }
     }
-    let name = node.node.name.as_str().bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    let name = node
+        .node
+        .name
+        .as_str()
+        .bytes()
+        .fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     (failed_here, weight, idle, left, hash(job.id, name))
 }
 
@@ -175,11 +176,12 @@ pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> De
 }
 
 /// How near to a fit a node was that gave this reason: in how many steps of [`of_node`] it passed.
-fn nearness(reason: &Deferral) -> u8 {
-    match reason {
+/// Of nodes that are too small the largest is nearest.
+fn nearness(reason: &Deferral) -> (u8, u32) {
+    let steps = match reason {
+        Deferral::Impossible { most, .. } => return (2, *most),
         Deferral::NoMatchingNode { .. } => 0,
         Deferral::WarmingUp => 1,
-        Deferral::Impossible { .. } => 2,
         Deferral::Draining { .. } => 3,
         Deferral::NodesCordoned { .. } => 4,
         Deferral::Suspect { .. } => 5,
@@ -195,5 +197,6 @@ fn nearness(reason: &Deferral) -> u8 {
         | Deferral::Backoff { .. }
         | Deferral::RunAt { .. }
         | Deferral::Ready => 0,
-    }
+    };
+    (steps, 0)
 }

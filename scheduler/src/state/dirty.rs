@@ -136,6 +136,11 @@ impl Dirty {
         }
     }
 
+    /// A row of a class that this leader has not.
+    pub(crate) fn delete_orphan_class(&mut self, text: String) {
+        self.classes_deleted.insert(text);
+    }
+
     /// Everything to write; what is asked for until the commit stays: deleted and final jobs.
     pub(crate) fn take(&mut self) -> Self {
         let (deleted, finals) = (self.deleted.clone(), self.finals.clone());

@@ -10,9 +10,13 @@ use crate::{
     job::{Attempt, Job, JobState, Outcome, ScheduledCause, Wait},
     kind::{DedupePolicy, Kind},
     lease::{ANSWER_WITHIN, Lease, Phase, RevokeReason, Stage, Watch, expiry, first_lease},
-    place::{self, ClassId, classes::place_of, timeline::Joined},
+    place::{
+        self, ClassId,
+        classes::{ClassKey, place_of},
+        timeline::Joined,
+    },
     rows::ResultPut,
-    slots::{Reservation, Scope, Slot},
+    slots::{Needs, Reservation, Scope, Slot},
     state::{Due, JobEntry, KindEntry, LeaseEntry, Stand, State},
     time::{Now, Wall},
 };
@@ -78,11 +82,18 @@ impl State {
                 if let Some(entry) = self.nodes.get_mut(node) {
                     entry.live = None;
                 }
+                self.gained.insert(node.clone());
             }
             Event::NodeHeard { node, seq, seen } => self.heard(node, *seq, *seen, now),
             Event::NodePressed { node, pressure } => self.pressed(node, pressure, now),
-            Event::NodeSuspected(node) => self.with_live(node, |live| live.suspect = true),
-            Event::NodeLeaving(node) => self.with_live(node, |live| live.leaving = true),
+            Event::NodeSuspected(node) => {
+                self.with_live(node, |live| live.suspect = true);
+                self.gained.insert(node.clone());
+            }
+            Event::NodeLeaving(node) => {
+                self.with_live(node, |live| live.leaving = true);
+                self.gained.insert(node.clone());
+            }
             Event::SessionBlocked { node, blocked } => {
                 self.with_live(node, |live| live.blocked = *blocked);
                 self.gained.insert(node.clone());
@@ -96,8 +107,8 @@ impl State {
                 }
             }
             Event::Revoked { token, reason } => self.revoked(*token, *reason),
-            Event::Deferred { class, reason } => place::note_failure(self, *class, reason, now),
-            Event::Masked { node, class, rule, generation, until } => {
+            Event::Deferred { class, reason, job: _ } => place::note_failure(self, *class, reason, now),
+            Event::Masked { node, class, rule, generation, until, job: _ } => {
                 self.mask(node, *class, rule, *generation, *until);
             }
             Event::Unmasked { node, class } => {
@@ -132,20 +143,46 @@ impl State {
         self.dirty.kind(&kind.name);
         let Some(entry) = self.kinds.get_mut(&kind.name) else {
             self.kinds.insert(kind.name.clone(), KindEntry::new(kind.clone()));
+            self.tune_intervals(&kind.name);
             return;
         };
         entry.kind = kind.clone();
+        self.tune_intervals(&kind.name);
+        let Some(entry) = self.kinds.get(&kind.name) else { return };
         let queued: Vec<JobId> = entry.queued.iter().map(|(_, id)| *id).collect();
         for id in queued {
             let Some(class) = self.jobs.get(&id).map(|entry| entry.stand) else { continue };
             let Stand::Class(old) = class else { continue };
             let key = self.jobs.get(&id).and_then(|entry| self.class_key(&entry.job));
-            if key.is_some_and(|key| self.classes.find(&key) != Some(old)) {
-                self.leave_class(id, now);
-                self.join_class(id, now);
+            if let Some(key) = key
+                && self.classes.find(&key) != Some(old)
+            {
+                self.move_class(id, old, key, now);
             }
         }
         self.try_again(&kind.name);
+    }
+
+    /// A queued job changes its class. One that the move makes takes over what the old one waited for, so that its
+    /// jobs keep their history.
+    fn move_class(&mut self, id: JobId, old: ClassId, key: ClassKey, now: Now) {
+        if self.classes.find(&key).is_none()
+            && let Some(timeline) = self.classes.get(old).map(|class| class.timeline.clone())
+        {
+            let new = self.classes.intern(key.clone(), &self.slots);
+            if let Some(class) = self.classes.get_mut(new) {
+                class.timeline = timeline;
+                class.timeline.unsaved = true;
+                class.moved_from = Some(old);
+            }
+        }
+        let joined = self.jobs.get(&id).map(|entry| entry.joined);
+        self.leave_class(id);
+        self.join_class(id, now);
+        let moved = self.classes.find(&key).and_then(|new| self.classes.get(new)?.moved_from) == Some(old);
+        if let (true, Some(joined), Some(entry)) = (moved, joined, self.jobs.get_mut(&id)) {
+            entry.joined = joined;
+        }
     }
 
     fn try_again(&mut self, kind: &KindName) {
@@ -157,8 +194,9 @@ impl State {
     fn slot_put(&mut self, slot: &Slot) {
         let known = self.slots.insert(slot.name.clone(), slot.clone());
         self.dirty.slot(&slot.name);
-        if let Scope::Fleet { capacity } = slot.scope {
-            self.fleet.set_capacity(&slot.name, capacity);
+        match slot.scope {
+            Scope::Fleet { capacity } => self.fleet.set_capacity(&slot.name, capacity),
+            Scope::Node => self.fleet.set_capacity(&slot.name, 0),
         }
         if let Some(until) = slot.paused.and_then(|pause| pause.until) {
             self.timers.at_wall(until, Due::SlotPause(slot.name.clone()));
@@ -169,10 +207,7 @@ impl State {
         }) {
             self.classes.split_again(&self.slots);
         }
-        self.gain(&Reservation {
-            fleet: crate::slots::Needs::new([(slot.name.clone(), 1)]),
-            ..Reservation::default()
-        });
+        self.gain(&Reservation { fleet: Needs::new([(slot.name.clone(), 1)]), ..Reservation::default() });
     }
 
     /// Units of these fleet slots became available.
@@ -209,9 +244,6 @@ impl State {
 
     /// A live job takes its place.
     fn admit(&mut self, job: &Job, now: Now) {
-        if let Some(stale_at) = job.stale_at {
-            self.timers.at_wall(stale_at, Due::Stale(job.id));
-        }
         let entry =
             JobEntry { job: job.clone(), stand: Stand::Nowhere, joined: Joined::default(), since: now };
         self.jobs.insert(job.id, entry);
@@ -235,6 +267,9 @@ impl State {
 
     /// A job begins to wait, as its state says.
     fn enter(&mut self, id: JobId, now: Now) {
+        if let Some(stale_at) = self.jobs.get(&id).and_then(|entry| entry.job.stale_at) {
+            self.timers.at_wall(stale_at, Due::Stale(id));
+        }
         match self.jobs.get(&id).map(|entry| entry.job.state.clone()) {
             Some(JobState::Scheduled { until, cause }) => self.await_time(id, until, cause, now),
             Some(JobState::Queued { .. }) => self.join(id, now),
@@ -311,7 +346,7 @@ impl State {
         if let Some(waits) = waits {
             self.change(id, |job| job.waits = waits);
         }
-        self.leave_class(id, now);
+        self.leave_class(id);
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         if std::mem::replace(&mut entry.stand, Stand::Nowhere) == Stand::Broken {
             return; // It was counted out when it was set aside.
@@ -330,7 +365,7 @@ impl State {
         }
     }
 
-    fn leave_class(&mut self, id: JobId, _now: Now) {
+    fn leave_class(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let Stand::Class(class_id) = entry.stand else { return };
         entry.stand = Stand::Nowhere;
@@ -342,6 +377,10 @@ impl State {
     }
 
     fn tidy_class(&mut self, class: ClassId) {
+        if let Some(empty) = self.classes.get_mut(class).filter(|class| class.queue.is_empty()) {
+            // While nothing waits in it, gains pass it by: what it failed for is no reason to skip it later.
+            empty.failed = None;
+        }
         if let Some(text) = self.classes.tidy(class) {
             self.dirty.delete_class(class, text);
         }
@@ -463,6 +502,8 @@ impl State {
             loaded: false,
             ordinal,
             answered: false,
+            spooled: false,
+            orphaned: false,
             revoked: None,
             started_at: None,
         };
@@ -519,7 +560,10 @@ impl State {
         self.change(end.job, |job| {
             match job.last_outcome {
                 Some(Outcome::Lost) => job.losses = job.losses.saturating_sub(1),
-                Some(Outcome::Returned) => job.returns = job.returns.saturating_sub(1),
+                Some(Outcome::Returned) => {
+                    job.returns = job.returns.saturating_sub(1);
+                    job.returns_in_row = job.returns_in_row.saturating_sub(1);
+                }
                 Some(
                     Outcome::Succeeded
                     | Outcome::Failed
@@ -561,12 +605,11 @@ impl State {
 
     /// A lease is over. What it charges of the fleet is free; of its node too, unless it stays unreaped.
     fn lease_over(&mut self, token: FencingToken, stage: Option<Stage>, now: Now) {
-        let Some(entry) = self.leases.get_mut(&token) else { return };
-        let was_live = entry.lease.stage.is_live();
-        let lease = entry.lease.clone();
-        if stage.is_some() {
+        let Some(lease) = self.leases.get(&token).map(|entry| entry.lease.clone()) else { return };
+        let waited = self.waited_for(&lease, now);
+        if let (Some(_), Some(entry)) = (stage, self.leases.get_mut(&token)) {
             entry.lease.stage = Stage::Unreaped;
-            entry.lease.reservation.fleet = crate::slots::Needs::default();
+            entry.lease.reservation.fleet = Needs::default();
             self.dirty.lease(token);
         } else {
             self.leases.remove(&token);
@@ -576,7 +619,7 @@ impl State {
                 node.leases.remove(&token);
             }
         }
-        if was_live {
+        if lease.stage.is_live() {
             self.fleet.give_back(&lease.reservation.fleet);
             self.gain(&lease.reservation);
         }
@@ -584,21 +627,28 @@ impl State {
         self.gained.insert(lease.node.clone());
         if self.lease_of.get(&lease.job) == Some(&token) {
             self.lease_of.remove(&lease.job);
-            if self.jobs.get(&lease.job).is_some_and(|entry| entry.stand == Stand::NotReaped) {
-                self.stand(lease.job, Stand::Nowhere);
-                self.join_class(lease.job, now);
-            }
         }
+        if let Some(waits) = waited {
+            self.change(lease.job, |job| job.waits = waits);
+            self.stand(lease.job, Stand::Nowhere);
+            self.join_class(lease.job, now);
+        }
+    }
+
+    /// What the job that waits for the end of this lease has waited for; none: no job does.
+    fn waited_for(&self, lease: &Lease, now: Now) -> Option<Vec<Wait>> {
+        let waiter = self.jobs.get(&lease.job).filter(|entry| entry.stand == Stand::NotReaped);
+        let it = waiter.is_some() && self.lease_of.get(&lease.job) == Some(&lease.token);
+        it.then(|| self.waits(lease.job, now).unwrap_or_default())
     }
 
     fn slots_freed(&mut self, token: FencingToken, fleet: bool) {
         let Some(entry) = self.leases.get_mut(&token) else { return };
+        // Without its fleet slots it waits for a report of its end; with them it runs out on a host that is gone.
+        (entry.watch.spooled, entry.watch.orphaned) = (fleet, !fleet);
         let node_part = std::mem::take(&mut entry.lease.reservation.node);
-        let fleet_part = if fleet {
-            std::mem::take(&mut entry.lease.reservation.fleet)
-        } else {
-            crate::slots::Needs::default()
-        };
+        let fleet_part =
+            if fleet { std::mem::take(&mut entry.lease.reservation.fleet) } else { Needs::default() };
         self.dirty.lease(token);
         if let Some(node) = self.nodes.get_mut(&entry.lease.node) {
             node.ledger.give_back(&node_part);
@@ -612,6 +662,8 @@ impl State {
         let Some(entry) = self.leases.get_mut(&token) else { return };
         entry.watch.phase = entry.watch.phase.max(phase);
         entry.watch.answered = true;
+        // A listing of it by a later session is as good as a report: the node has read its grant.
+        entry.watch.ordinal.get_or_insert(Ordinal(0));
         entry.watch.started_at = entry.watch.started_at.or(started_at);
         let node = entry.lease.node.clone();
         if entry.watch.phase >= Phase::Accepted {
@@ -623,9 +675,11 @@ impl State {
     fn answered(&mut self, node: &NodeName, token: FencingToken) {
         if let Some(entry) = self.nodes.get_mut(node)
             && let Some(live) = &mut entry.live
-            && live.unanswered.remove(&token)
         {
-            self.gained.insert(node.clone());
+            let was_full = live.is_full();
+            if live.unanswered.remove(&token) && was_full {
+                self.gained.insert(node.clone());
+            }
         }
     }
 

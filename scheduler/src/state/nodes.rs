@@ -70,6 +70,13 @@ pub(crate) struct Live {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Live {
+    /// Whether it takes no grant more until it has answered one.
+    pub(crate) fn is_full(&self) -> bool {
+        u32::try_from(self.unanswered.len()).unwrap_or(u32::MAX) >= self.credits
+    }
+}
+
 impl NodeEntry {
     pub(crate) fn new(node: Node, now: Now) -> Self {
         let mut ledger = Ledger::default();

@@ -73,14 +73,14 @@ impl Step<'_> {
 
 fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
     let policy = &kind.kind.policy;
-    let needs = enqueue.needs.as_ref().unwrap_or(&policy.needs);
-    check_needs(state, needs)?;
     if enqueue.hard_time_limit.is_some_and(|own| own > policy.hard_time_limit) {
         return Err(Refusal::InvalidField {
             field: "job.hard_time_limit",
             problem: format!("may only shorten the kind's, which is {} s", policy.hard_time_limit.as_secs()),
         });
     }
+    let needs = enqueue.needs.as_ref().unwrap_or(&policy.needs);
+    check_needs(state, needs)?;
     if kind.kind.paused == Some(PausePolicy::Reject) {
         return Err(Refusal::KindPaused { kind: enqueue.kind.clone() });
     }

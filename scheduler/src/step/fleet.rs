@@ -1,11 +1,15 @@
 //! Apply: makes the kinds and slots those of a fleet file, or lists every conflict. Applying twice changes nothing.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
-    effect::Reply,
+    effect::{Message, Reply},
     event::Event,
-    ids::{KindName, SlotName},
+    ids::{FencingToken, KindName, NodeName, SlotName},
+    job::Job,
     kind::{Fleet, Kind, KindPolicy},
     refusal::Refusal,
     slots::{Scope, Slot},
@@ -21,11 +25,28 @@ impl Step<'_> {
         }
         let (events, changes) = difference(self.state, fleet);
         if !validate_only {
+            let before = intervals(self.state);
             events.into_iter().for_each(|event| self.emit(event));
+            self.configure(&before);
         }
         self.reply(Reply::Applied { changes });
         Ok(())
     }
+
+    /// Tells the nodes whose heartbeat interval is another one now.
+    fn configure(&mut self, before: &BTreeMap<NodeName, Duration>) {
+        for (node, heartbeat_interval) in intervals(self.state) {
+            if before.get(&node) != Some(&heartbeat_interval) {
+                self.send(&node, Message::Configure { heartbeat_interval });
+            }
+        }
+    }
+}
+
+/// How often the connected nodes send heartbeats.
+fn intervals(state: &State) -> BTreeMap<NodeName, Duration> {
+    let live = state.nodes.iter().filter_map(|(name, node)| Some((name, node.live.as_ref()?)));
+    live.map(|(name, live)| (name.clone(), live.interval)).collect()
 }
 
 /// What would orphan something.
@@ -36,8 +57,10 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
             conflicts.push(format!("kind {kind} needs slot {slot}, which is not declared"));
         }
     }
-    for (kind, entry) in state.kinds.iter().filter(|(kind, _)| !fleet.kinds.contains_key(*kind)) {
-        let live = entry.depth() + entry.running;
+    for kind in state.kinds.keys().filter(|kind| !fleet.kinds.contains_key(*kind)) {
+        // Counted one by one: jobs that were set aside are in no figure of their kind.
+        let of_kind = |job: &Job| job.kind == *kind && !job.state.is_final();
+        let live = state.jobs.values().filter(|entry| of_kind(&entry.job)).count();
         if live > 0 {
             conflicts.push(format!("kind {kind} is gone from the file and has {live} live jobs"));
         }
@@ -135,8 +158,8 @@ fn kind_with(known: Option<&Kind>, name: &KindName, policy: &KindPolicy) -> Kind
 }
 
 /// The newest token of this epoch: whoever was granted later was granted under the new capacity.
-pub(crate) fn newest(state: &State) -> crate::ids::FencingToken {
-    crate::ids::FencingToken::mint(state.epoch, state.grants)
+pub(crate) fn newest(state: &State) -> FencingToken {
+    FencingToken::mint(state.epoch, state.grants)
 }
 
 fn scope_text(scope: &Scope) -> String {

@@ -120,8 +120,10 @@ impl Step<'_> {
         let Some(entry) = self.state.leases.get(&token) else { return };
         match entry.lease.stage {
             Stage::Unreaped | Stage::Finished => self.emit(Event::LeaseGone(token)),
+            // It lives on without slots until its report is answered: at most one more lease, however often its node
+            // says Hello.
+            Stage::Granted if report_to_come && entry.watch.spooled => {}
             Stage::Granted if report_to_come => {
-                // It lives on without slots until its report is answered: at most one more lease.
                 let expires = expiry(self.now.mono, entry.lease.length);
                 self.emit(Event::SlotsFreed { token, fleet: true });
                 self.emit(Event::Renewed { token, expires });

@@ -113,12 +113,11 @@ impl Step<'_> {
     /// Ends the lease that keeps a job waiting; what its processes hold of their node stays charged.
     fn free_lease(&mut self, id: JobId) -> bool {
         let Some(token) = self.state.lease_of.get(&id).copied() else { return false };
-        let finished =
-            self.state.leases.get(&token).is_some_and(|entry| entry.lease.stage == Stage::Finished);
-        if finished {
-            self.emit(Event::LeaseUnreaped(token));
-        }
-        finished
+        let lease = self.state.leases.get(&token).map(|entry| &entry.lease);
+        let Some(lease) = lease.filter(|lease| lease.stage == Stage::Finished) else { return false };
+        let charges = !lease.reservation.node.is_empty();
+        self.emit(if charges { Event::LeaseUnreaped(token) } else { Event::LeaseGone(token) });
+        true
     }
 
     pub(super) fn reprioritize(

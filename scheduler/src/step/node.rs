@@ -11,7 +11,6 @@ use crate::{
     lease::{Phase, RevokeReason, Stage, expiry, first_lease},
     node::{Node, Pressure},
     refusal::Refusal,
-    state::LeaseEntry,
     step::{
         Step,
         hello::{Listing, by_token},
@@ -63,8 +62,7 @@ impl Step<'_> {
     pub(super) fn listed(&mut self, node: NodeName, held: &[Held]) -> Listing {
         let mut listing = Listing::default();
         for held in by_token(held).into_values() {
-            let live = self.live_lease(&node, held.token).is_some();
-            if !live {
+            if !self.is_held(&node, &held) {
                 listing.revoke.push((held.token, RevokeReason::NotLive));
                 continue;
             }
@@ -83,8 +81,12 @@ impl Step<'_> {
         listing
     }
 
-    fn live_lease(&self, node: &NodeName, token: FencingToken) -> Option<&LeaseEntry> {
-        self.state.leases.get(&token).filter(|entry| entry.lease.node == *node && entry.lease.stage.is_live())
+    /// Whether a node may hold what it lists: a live lease of its own, for that job.
+    fn is_held(&self, node: &NodeName, held: &Held) -> bool {
+        self.state.leases.get(&held.token).is_some_and(|entry| {
+            let own = entry.lease.node == *node && entry.lease.job == held.job;
+            own && entry.lease.stage.is_live() && !entry.watch.orphaned
+        })
     }
 
     /// A node says how far a lease is. From `accepted` on the whole lease counts.
@@ -98,7 +100,9 @@ impl Step<'_> {
         } else {
             None
         };
-        if phase > entry.watch.phase || !entry.watch.answered || started_at.is_some() {
+        let watch = &entry.watch;
+        let news = phase > watch.phase || !watch.answered || watch.ordinal.is_none() || started_at.is_some();
+        if news {
             let accepted = entry.watch.is_first() && phase >= Phase::Accepted;
             self.emit(Event::Phased { token, phase, started_at });
             if accepted {
@@ -126,6 +130,7 @@ impl Step<'_> {
         let held = by_token(held);
         let Some(entry) = self.state.nodes.get(node) else { return };
         let missing = entry.leases.iter().filter(|token| !held.contains_key(token));
+        let seen = entry.live.as_ref().map_or(seen, |live| seen.min(Ordinal(live.sent)));
         let covered = |token: &&FencingToken| {
             let ordinal = self.state.leases.get(token).and_then(|entry| entry.watch.ordinal);
             ordinal.is_some_and(|ordinal| ordinal <= seen)

@@ -83,7 +83,10 @@ impl Step<'_> {
         let mut before = job.clone();
         match job.last_outcome {
             Some(Outcome::Lost) => before.losses = before.losses.saturating_sub(1),
-            Some(Outcome::Returned) => before.returns = before.returns.saturating_sub(1),
+            Some(Outcome::Returned) => {
+                before.returns = before.returns.saturating_sub(1);
+                before.returns_in_row = before.returns_in_row.saturating_sub(1);
+            }
             Some(
                 Outcome::Succeeded
                 | Outcome::Failed

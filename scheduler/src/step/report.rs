@@ -77,7 +77,10 @@ impl Step<'_> {
     }
 
     fn finished(&mut self, report: &Report, finish: &Finish) -> Verdict {
-        let end = self.end_of(report.token, finish);
+        let mut end = self.end_of(report.token, finish);
+        if self.state.leases.get(&report.token).is_some_and(|entry| entry.watch.spooled) {
+            end.how = How::Gone; // Its node said so in its Hello; no `reaped` is to come.
+        }
         match self.stage(report) {
             Some(Stage::Granted) => {
                 self.end(report.token, end);
@@ -124,8 +127,7 @@ impl Step<'_> {
                 Some(Outcome::Lost | Outcome::Returned),
                 JobState::Scheduled { .. } | JobState::Queued { .. },
             ) if self.state.jobs.get(&job.id).is_some_and(|entry| entry.stand != Stand::Broken) => {
-                self.replace_loss(&job, end);
-                Verdict::Stored
+                self.late_and_newest(&job, end)
             }
             (Some(Outcome::Lost | Outcome::Returned) | None, JobState::Cancelled { .. }) => {
                 Verdict::LeaseLost(LostCause::Cancelled)
@@ -145,6 +147,25 @@ impl Step<'_> {
         }
     }
 
+    /// Its outcome replaces the loss. One that tells no more than was taken for granted replaces nothing.
+    fn late_and_newest(&mut self, job: &Job, end: End) -> Verdict {
+        let was_lost = job.last_outcome == Some(Outcome::Lost);
+        match end.outcome {
+            Outcome::Lost if was_lost => Verdict::Stored,
+            Outcome::Returned if was_lost => Verdict::LeaseLost(LostCause::Expired),
+            Outcome::Returned => Verdict::Stored,
+            Outcome::Succeeded
+            | Outcome::Failed
+            | Outcome::FailedPermanent
+            | Outcome::TimedOut
+            | Outcome::Lost
+            | Outcome::Cancelled => {
+                self.replace_loss(job, end);
+                Verdict::Stored
+            }
+        }
+    }
+
     fn reaped(&mut self, report: &Report) -> Verdict {
         match self.stage(report) {
             Some(Stage::Finished | Stage::Unreaped) => self.emit(Event::LeaseGone(report.token)),
@@ -156,7 +177,10 @@ impl Step<'_> {
                     ..End::new(Outcome::Lost, How::Gone)
                 },
             ),
-            None => {}
+            None if self.state.leases.contains_key(&report.token) => {
+                return Verdict::LeaseLost(LostCause::StaleToken);
+            }
+            None => {} // Gone already: nothing is left to free.
         }
         Verdict::Stored
     }
@@ -166,13 +190,14 @@ impl Step<'_> {
             Some(Stage::Granted) => {
                 let cancelled = self.state.leases.get(&report.token).and_then(|entry| entry.watch.revoked)
                     == Some(RevokeReason::Cancelled);
+                let may_expire = self.state.job(report.job).is_some_and(Job::may_expire);
                 let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Returned };
                 self.end(
                     report.token,
                     End {
                         cause: bounded_text(&returned.rule),
                         error: return_text(returned),
-                        stale: &*returned.rule == "stale" && !returned.started,
+                        stale: &*returned.rule == "stale" && !returned.started && may_expire,
                         ..End::new(outcome, How::Gone)
                     },
                 );
@@ -213,13 +238,15 @@ impl Step<'_> {
         if returned.started || matches!(&*returned.rule, "draining" | "cut_off" | "stale" | "revoked") {
             return;
         }
-        let Some(Stand::Class(class)) = self.state.jobs.get(&report.job).map(|entry| entry.stand) else {
-            return;
-        };
+        // The job may wait elsewhere (for a back-off); the others of its class are not offered there either.
+        let job = self.state.job(report.job).filter(|job| !job.state.is_final());
+        let class = job.and_then(|job| self.state.class_key(job));
+        let Some(class) = class.and_then(|key| self.state.classes.find(&key)) else { return };
         let length = returned.retry_after.unwrap_or(MASK_FOR).min(MOST_MASK);
         self.emit(Event::Masked {
             node: report.node.clone(),
             class,
+            job: report.job,
             rule: bounded_text(&returned.rule),
             generation: returned.generation,
             until: self.now.mono.after(length),

@@ -4,7 +4,7 @@ use crate::{
     event::Event,
     ids::{FencingToken, JobId, NodeName, SlotName},
     job::{JobState, Outcome},
-    lease::{RevokeReason, Stage},
+    lease::{RevokeReason, Stage, Watch},
     place::{self, ClassId, SAVE_EVERY},
     slots::Slot,
     state::{Due, silence},
@@ -29,7 +29,9 @@ impl Step<'_> {
             fired += 1;
             match due {
                 Due::Scheduled(job) => self.due_job(job),
-                Due::Stale(job) => self.due_stale(job),
+                Due::Stale(job) => {
+                    self.due_stale(job);
+                }
                 Due::SlotPause(slot) => self.due_resume(&slot),
                 Due::Lease(token) => self.due_lease(token),
                 Due::Answer(token) => self.due_answer(token),
@@ -64,16 +66,17 @@ impl Step<'_> {
         }
     }
 
-    fn due_stale(&mut self, id: JobId) {
-        let Some(entry) = self.state.jobs.get(&id) else { return };
-        let job = &entry.job;
-        let over = job.stale_at.is_some_and(|at| at <= self.now.wall) && job.started_at.is_none();
-        let never_ran = job.failures + job.losses == 0;
-        if over && never_ran && job.state.is_waiting() {
+    /// True: the job was not started in time, and has ended.
+    pub(crate) fn due_stale(&mut self, id: JobId) -> bool {
+        let Some(job) = self.state.jobs.get(&id).map(|entry| &entry.job) else { return false };
+        let over = job.stale_at.is_some_and(|at| at <= self.now.wall);
+        let expires = over && job.may_expire() && job.state.is_waiting();
+        if expires {
             let state = JobState::Expired { at: self.now.wall };
             self.emit(Event::Ended { job: id, state, reason: text("not started within its stale_after") });
             self.notify(id);
         }
+        expires
     }
 
     fn due_resume(&mut self, name: &SlotName) {
@@ -100,7 +103,7 @@ impl Step<'_> {
                 self.emit(Event::LeaseGone(token));
             }
             Stage::Finished | Stage::Unreaped => self.emit(Event::LeaseUnreaped(token)),
-            Stage::Granted if entry.watch.is_first() => self.end(
+            Stage::Granted if entry.watch.is_first() || was_refused(&entry.watch) => self.end(
                 token,
                 End {
                     cause: text("undelivered"),
@@ -122,9 +125,12 @@ impl Step<'_> {
     /// A grant that was not answered in time is wanted back; it ends by what the node says, or with its first lease.
     fn due_answer(&mut self, token: FencingToken) {
         let Some(entry) = self.state.leases.get(&token) else { return };
-        let open =
-            entry.lease.stage == Stage::Granted && entry.watch.is_first() && entry.watch.revoked.is_none();
-        if open && entry.watch.ordinal.is_some() {
+        let watch = &entry.watch;
+        let open = entry.lease.stage == Stage::Granted && watch.is_first() && watch.revoked.is_none();
+        // Without a session nobody can be asked: the next Hello says whether the node has it.
+        let node = self.state.nodes.get(&entry.lease.node);
+        let can_hear = node.is_some_and(|node| node.live.is_some()) && watch.ordinal.is_some();
+        if open && can_hear {
             self.revoke(token, RevokeReason::Unanswered);
         }
     }
@@ -173,4 +179,9 @@ impl Step<'_> {
         }
         self.state.timers.at(self.now.mono.after(SAVE_EVERY), Due::SaveTimelines);
     }
+}
+
+/// Whether it was wanted back before it was accepted, and never started: that charges nothing.
+fn was_refused(watch: &Watch) -> bool {
+    watch.revoked == Some(RevokeReason::Unanswered) && watch.started_at.is_none()
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    ids::{NodeName, Ordinal, SessionId},
+    ids::{KindName, NodeName, Ordinal, SessionId},
     node::{Node, Pressure},
     place::ClassId,
     state::{
@@ -78,6 +78,7 @@ impl State {
         });
         for token in &entry.leases {
             if let Some(lease) = self.leases.get_mut(token) {
+                // Nothing of this session has carried its grant. If the Hello lists it, the node has read it.
                 lease.watch.ordinal = None;
             }
         }
@@ -98,6 +99,17 @@ impl State {
         }
     }
 
+    /// A policy changed: the nodes that advertise the kind send heartbeats at another rate, perhaps.
+    pub(super) fn tune_intervals(&mut self, kind: &KindName) {
+        for entry in self.nodes.values_mut().filter(|entry| entry.node.kinds.contains(kind)) {
+            let policies = entry.node.kinds.iter().filter_map(|kind| self.kinds.get(kind));
+            let interval = heartbeat_interval(policies.map(|entry| &entry.kind.policy));
+            if let Some(live) = &mut entry.live {
+                live.interval = interval;
+            }
+        }
+    }
+
     pub(super) fn with_live(&mut self, node: &NodeName, change: impl FnOnce(&mut Live)) {
         if let Some(live) = self.nodes.get_mut(node).and_then(|entry| entry.live.as_mut()) {
             change(live);
@@ -109,7 +121,7 @@ impl State {
         entry.heard = now.mono;
         let Some(live) = &mut entry.live else { return };
         live.applied = live.applied.max(seq.unwrap_or(0));
-        live.seen = live.seen.max(seen);
+        live.seen = live.seen.max(seen.min(Ordinal(live.sent)));
         let freed = live.hold_until_seen.is_some_and(|ordinal| ordinal <= live.seen);
         if freed {
             live.hold_until_seen = None;
