@@ -11,7 +11,7 @@ use node::{Node, SOON, accepted, finished, held, hello, reaped, started};
 use served::{FLEET, Served, spec};
 use tenure_proto::{
     node::v1::{
-        FinishedOutcome, Heartbeat, LeasePhase, NodeMessage, StoredVerdict, node_message,
+        FinishedOutcome, Heartbeat, HeldLease, LeasePhase, NodeMessage, StoredVerdict, node_message,
         server_message::Body,
     },
     v1::{CancelJobRequest, JobState},
@@ -19,6 +19,9 @@ use tenure_proto::{
 use tenure_store::memory::{Fault, Memory};
 use tonic::Code;
 use tonic_types::StatusExt as _;
+
+/// A job that nobody enqueued.
+const UNKNOWN: &str = "01900000-0000-7000-8000-000000000000";
 
 /// The reason that a status gives.
 fn reason(status: &tonic::Status) -> String {
@@ -399,6 +402,24 @@ async fn a_flood_of_one_node_is_taken_in_order_and_delays_nobody_for_long() {
     let took = served.steady() - begun;
     assert!(took < Duration::from_secs(3), "{took:?}");
     assert_eq!(noisy.answers(REPORTS).await.len(), REPORTS, "none is lost");
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_read_gets_no_grants_until_it_does() {
+    let served = Served::in_memory().await;
+    let (mut node, _) = Node::join(served.grpc(), hello("n1", 1)).await;
+    // Each heartbeat lists leases that do not exist, so that each is answered at length.
+    let unknown = |token| HeldLease { job_id: UNKNOWN.to_owned(), token, ..HeldLease::default() };
+    let listed: Vec<_> =
+        (1..=200).map(|token| HeldLease { phase: LeasePhase::Started.into(), ..unknown(token) }).collect();
+    for _ in 0..500 {
+        node.heartbeat(listed.clone()).await;
+    }
+    let job = served.enqueue(spec("page", b"x")).await;
+    served.until_deferred(&job, "unanswered").await;
+    let grant = node.grant().await; // read after everything before it
+    assert_eq!(grant.job_id, job);
     served.end().await;
 }
 

@@ -74,11 +74,9 @@ pub(crate) fn finished(outcome: FinishedOutcome, result: Option<&[u8]>) -> Event
 impl Node {
     /// Opens a stream and says nothing yet.
     pub(crate) async fn open(address: SocketAddr) -> Self {
-        let channel = Channel::from_shared(format!("http://{address}"))
-            .expect("an address")
-            .connect()
-            .await
-            .expect("it listens");
+        let endpoint = Channel::from_shared(format!("http://{address}")).expect("an address");
+        // A small window: what is not read is soon not sent.
+        let channel = endpoint.initial_stream_window_size(65_535).connect().await.expect("it listens");
         let (out, stream) = mpsc::channel(64);
         let mut client = NodeServiceClient::new(channel).max_decoding_message_size(8 << 20);
         let messages = client.session(ReceiverStream::new(stream)).await.expect("a stream").into_inner();

@@ -122,6 +122,16 @@ impl Served {
             .expect("an answer has a job")
     }
 
+    /// Waits until a job waits for this reason.
+    pub(crate) async fn until_deferred(&self, id: &str, reason: &str) {
+        let wait = async {
+            while self.job(id).await.deferral.is_none_or(|deferral| deferral.reason != reason) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(super::SOON, wait).await.expect("in time");
+    }
+
     /// The bytes of a job's result.
     pub(crate) async fn result(&self, id: &str) -> Vec<u8> {
         let response =
