@@ -9,6 +9,7 @@ mod memory;
 mod stalls;
 mod tasks;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
@@ -52,6 +53,14 @@ impl From<io::Error> for Failure {
             Self::Unknown
         }
     }
+}
+
+/// What several signals are made of, read once for all of them.
+#[derive(Default)]
+struct Once {
+    memory: OnceCell<Result<memory::Headroom, Failure>>,
+    /// As `Reader::disk` answers.
+    disk: OnceCell<Result<(f64, f64, f64), Failure>>,
 }
 
 /// The reader, with what it must remember for rates and windows.
@@ -100,26 +109,27 @@ impl Reader {
         if keys.iter().any(|key| key.signal.counts_a_user()) {
             self.tasks.read(now, &self.cgroups);
         }
-        keys.iter().map(|key| (key.clone(), self.sample(now, key))).collect::<BTreeMap<_, _>>().into()
+        let once = Once::default();
+        Samples(keys.iter().map(|key| (key.clone(), self.sample(now, key, &once))).collect())
     }
 
-    fn sample(&mut self, now: Mono, key: &Key) -> (Mono, Value) {
+    fn sample(&mut self, now: Mono, key: &Key, once: &Once) -> (Mono, Value) {
+        let room = || *once.memory.get_or_init(|| memory::headroom(&self.root, &self.cgroups));
+        let disk = || *once.disk.get_or_init(|| self.disk());
         let read = match key.signal {
             Signal::Psi(resource, stalled, window) => match self.stalls.get(&resource) {
                 Some(stalls) => stalls.average(now, stalled, window).map(|percent| (percent, 100.0)),
                 None => Err(Failure::Unknown),
             },
-            Signal::MemHeadroom => memory::headroom(&self.root, &self.cgroups).map(|room| (room.least, 0.0)),
-            Signal::MemHeadroomPct => {
-                memory::headroom(&self.root, &self.cgroups).map(|room| (room.percent, room.of))
-            }
+            Signal::MemHeadroom => room().map(|room| (room.least, 0.0)),
+            Signal::MemHeadroomPct => room().map(|room| (room.percent, room.of)),
             Signal::OomKills => self.kills(now),
             Signal::ProcsUsed | Signal::TasksUsed | Signal::TasksUsedPct | Signal::TasksHeadroom => {
                 return (self.tasks.read_at().unwrap_or(now), value(self.tasks.value(key.signal, &key.uids)));
             }
             Signal::FdsUsedPct => self.files_used(),
-            Signal::DiskFree => self.disk().map(|(free, _, _)| (free, 0.0)),
-            Signal::DiskFreePct => self.disk().map(|(_, percent, of)| (percent, of)),
+            Signal::DiskFree => disk().map(|(free, _, _)| (free, 0.0)),
+            Signal::DiskFreePct => disk().map(|(_, percent, of)| (percent, of)),
             Signal::InodesFreePct => self.inodes(),
             Signal::LoadPerCpu => self.load(),
             Signal::SwapUsedPct => memory::swap_used(&self.root),
@@ -212,12 +222,6 @@ impl Reader {
         } else {
             Err(Failure::Pending)
         }
-    }
-}
-
-impl From<BTreeMap<Key, (Mono, Value)>> for Samples {
-    fn from(samples: BTreeMap<Key, (Mono, Value)>) -> Self {
-        Self(samples)
     }
 }
 
