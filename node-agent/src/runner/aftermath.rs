@@ -126,7 +126,8 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         let record = record.map_or_else(|| nobody_saw(token, &one.job), |record| *record);
         // The agent that should have held it died, and its shim was told to end: its node's fault, a loss.
         let lost = record.cause == Cause::Terminated;
-        let record = if lost { ExitRecord { cause: Cause::Lost, ..record } } else { record };
+        let error = "its agent died, and the next one stopped it".to_owned();
+        let record = if lost { ExitRecord { cause: Cause::Lost, error, ..record } } else { record };
         let end = outcome::end_of(&record, None);
         returned = end == End::Returned;
         let report = match end {
