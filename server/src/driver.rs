@@ -401,7 +401,8 @@ impl<J: Journal> Driver<J> {
         match effect {
             Effect::Send { session, ordinal, applied, message, .. } => {
                 let payload_size = if let Message::Grant(grant) = &message {
-                    leader.state.job(grant.job).map_or(0, |job| job.payload_size)
+                    // A job that is granted is live. Were it not, its payload would have to be found, or nothing sent.
+                    leader.state.job(grant.job).map_or(1, |job| job.payload_size)
                 } else {
                     0
                 };

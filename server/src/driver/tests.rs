@@ -111,6 +111,35 @@ async fn after_a_constraint_one_command_is_taken_at_a_time() {
 }
 
 #[tokio::test]
+async fn a_timer_that_cannot_be_stored_sets_its_job_aside_until_an_operator_looks() {
+    let rig = Rig::start().await;
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::Broken)));
+    let mut later = enqueue(2, "a");
+    if let Command::Enqueue(enqueue) = &mut later.command {
+        enqueue.delay = Some(Duration::from_millis(300));
+    }
+    rig.handle.submit(later).await.unwrap();
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    rig.until(|| rig.handle.info().reloads == 2).await;
+    let reason = |rig: &Rig| {
+        let handle = rig.handle.clone();
+        async move {
+            let view = handle.query(|state, now| state.live_view(now, job_id(2))).await.unwrap();
+            view.unwrap().deferral.map(|deferral| deferral.reason.name())
+        }
+    };
+    rig.leads().await;
+    assert_eq!(reason(&rig).await, Some("broken"));
+    let requeue = Command::Requeue { job: job_id(2), force: false, prior: None };
+    let Reply::Job { changed, .. } = rig.handle.submit(rig::bare(requeue)).await.unwrap() else { panic!() };
+    assert!(changed);
+    assert_ne!(reason(&rig).await, Some("broken"));
+    assert_eq!(rig.handle.info().reloads, 2, "nothing keeps a leader reloading");
+    rig.end().await;
+}
+
+#[tokio::test]
 async fn while_the_store_is_away_calls_and_questions_are_answered_soon() {
     let rig = Rig::start().await;
     rig.store.set_away(true);

@@ -162,6 +162,8 @@ impl Turn {
         }
         if let Command::SessionClosed { .. } = command {
             peers.detach(session);
+            // Of a session that was superseded or never welcomed the scheduler knows nothing: that is no refusal.
+            return self.own(state, command);
         }
         if let Command::Hello(hello) = &command
             && isolation.is_quarantined(steady, &hello.node)
