@@ -1,6 +1,6 @@
 //! Rows ↔ scheduler types: the only place where the two meet. Scheduler types carry no serde and no SQL.
 //!
-//! Writing: a row becomes a struct whose fields are the columns, and a batch of them one JSON text. Reading: the columns
+//! Writing: a row becomes a struct whose fields are the columns, and a batch of them one JSON text, of lists or of maps. Reading: the columns
 //! of a row come in the order of the statement, through [`Columns`], which each database implements. What is a map or a
 //! list is one JSON text in one column. Instants and lengths are whole microseconds; a number beyond a signed 64-bit
 //! column is stored as the end of its range.
@@ -12,12 +12,15 @@ mod fleet;
 mod jobs;
 mod json;
 mod leases;
+mod positional;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 use tenure_scheduler::{FencingToken, JobId, Wall, micros};
 use uuid::Uuid;
+
+use self::positional::positional;
 
 pub(crate) use self::{
     fleet::{KindRow, NodeRow, SlotRow, TimelineRow, read_class, read_kind, read_node, read_slot},
@@ -226,16 +229,12 @@ fn length_us(length: Duration) -> i64 {
     int(micros(length))
 }
 
-/// Writes anything that has a text as that text.
-fn as_text<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
+/// Something that is written as its text.
+struct Text<T>(T);
 
-/// Writes anything that has a text as that text, and nothing as null.
-fn as_opt_text<T: fmt::Display, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => serializer.collect_str(value),
-        None => serializer.serialize_none(),
+impl<T: fmt::Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 

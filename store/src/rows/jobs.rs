@@ -9,20 +9,16 @@ use tenure_scheduler::{
 };
 
 use super::{
-    Error, Fields, as_opt_text, as_text, int,
+    Error, Fields, Text, int,
     json::{NeedsJson, WaitJson},
-    json_text, length_us,
+    json_text, length_us, positional,
 };
 use crate::{HeldKey, KindCutoff};
 
-/// The columns of a job, to be written.
-#[derive(Serialize)]
+positional! {
+/// The columns of a job, to be written, in the order of `job_columns`; behind them the token that its row has.
 pub(crate) struct JobRow<'a> {
-    #[serde(serialize_with = "as_text")]
-    id: JobId,
-    /// The token that the row has; of an insert, none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous: Option<i64>,
+    id: Text<JobId>,
     sequence: i64,
     tenant: &'a str,
     producer: &'a str,
@@ -37,10 +33,8 @@ pub(crate) struct JobRow<'a> {
     dedupe_held: bool,
     fingerprint: String,
     hard_time_limit_us: Option<i64>,
-    #[serde(serialize_with = "as_opt_text")]
-    parent_id: Option<JobId>,
-    #[serde(serialize_with = "as_text")]
-    root_id: JobId,
+    parent_id: Option<Text<JobId>>,
+    root_id: Text<JobId>,
     depth: u8,
     children: u32,
     traceparent: Option<&'a str>,
@@ -64,6 +58,8 @@ pub(crate) struct JobRow<'a> {
     scheduled_cause: Option<&'static str>,
     queued_at: Option<i64>,
     finished_at: Option<i64>,
+    previous: Option<i64>,
+}
 }
 
 impl<'a> JobRow<'a> {
@@ -87,8 +83,7 @@ impl<'a> JobRow<'a> {
         };
         let queued_at = if let JobState::Queued { since } = job.state { Some(since.0) } else { None };
         Self {
-            id: job.id,
-            previous,
+            id: Text(job.id),
             sequence: int(job.sequence.0),
             tenant: job.tenant.as_str(),
             producer: job.producer.as_str(),
@@ -103,8 +98,8 @@ impl<'a> JobRow<'a> {
             dedupe_held: job.dedupe_held,
             fingerprint: hex(&job.fingerprint.0),
             hard_time_limit_us: job.hard_time_limit.map(length_us),
-            parent_id: job.parent,
-            root_id: job.root,
+            parent_id: job.parent.map(Text),
+            root_id: Text(job.root),
             depth: job.depth,
             children: job.children,
             traceparent: job.traceparent.as_deref(),
@@ -128,6 +123,7 @@ impl<'a> JobRow<'a> {
             scheduled_cause,
             queued_at,
             finished_at: job.state.finished_at().map(|at| at.0),
+            previous,
         }
     }
 }
@@ -218,11 +214,10 @@ fn read_state(row: &mut Fields<'_>, name: &str) -> Result<JobState, Error> {
     })
 }
 
+positional! {
 /// The columns of an attempt, to be written.
-#[derive(Serialize)]
 pub(crate) struct AttemptRow<'a> {
-    #[serde(serialize_with = "as_text")]
-    job_id: JobId,
+    job_id: Text<JobId>,
     token: i64,
     attempt: u32,
     round: u32,
@@ -235,11 +230,12 @@ pub(crate) struct AttemptRow<'a> {
     started_at: Option<i64>,
     ended_at: i64,
 }
+}
 
 impl<'a> From<&'a Attempt> for AttemptRow<'a> {
     fn from(attempt: &'a Attempt) -> Self {
         Self {
-            job_id: attempt.job,
+            job_id: Text(attempt.job),
             token: int(attempt.token.0),
             attempt: attempt.attempt,
             round: attempt.round,

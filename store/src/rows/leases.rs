@@ -1,16 +1,14 @@
 //! Leases.
 
-use serde::Serialize;
 use tenure_scheduler::{JobId, KindName, Lease, NodeName, Reservation, Stage};
 
-use super::{Error, Fields, as_text, int, json::ReservationJson, json_text, length_us};
+use super::{Error, Fields, Text, int, json::ReservationJson, json_text, length_us, positional};
 
+positional! {
 /// The columns of a lease, to be written.
-#[derive(Serialize)]
 pub(crate) struct LeaseRow<'a> {
     token: i64,
-    #[serde(serialize_with = "as_text")]
-    job_id: JobId,
+    job_id: Text<JobId>,
     kind: &'a str,
     node: &'a str,
     length_us: i64,
@@ -20,12 +18,13 @@ pub(crate) struct LeaseRow<'a> {
     granted_at: i64,
     phase: &'static str,
 }
+}
 
 impl<'a> From<&'a Lease> for LeaseRow<'a> {
     fn from(lease: &'a Lease) -> Self {
         Self {
             token: int(lease.token.0),
-            job_id: lease.job,
+            job_id: Text(lease.job),
             kind: lease.kind.as_str(),
             node: lease.node.as_str(),
             length_us: length_us(lease.length),

@@ -1,5 +1,5 @@
 //! What one commit writes: a handful of set-based statements whatever the batch, in the order deletes, updates,
-//! inserts. A batch of rows is one JSON text; bytes go row by row through one prepared statement.
+//! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part.
 
 use sqlx::SqliteConnection;
 use tenure_scheduler::{KindName, NodeName, SlotName};
@@ -82,40 +82,42 @@ async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await
 }
 
+// Jobs, leases and attempts are lists of their columns: `new.value ->> 6` is the state. See `rows/positional.rs`.
+
 // What a job is born with (identity, kind, key, tree, payload) is not written again.
 pub(super) const JOB_UPDATE: &str = "
 update jobs
 set
-  sequence = new.value ->> 'sequence',
-  state = new.value ->> 'state',
-  version = new.value ->> 'version',
-  priority = new.value ->> 'priority',
-  needs = new.value ->> 'needs',
-  selector = new.value ->> 'selector',
-  labels = new.value ->> 'labels',
-  dedupe_held = new.value ->> 'dedupe_held',
-  hard_time_limit_us = new.value ->> 'hard_time_limit_us',
-  children = new.value ->> 'children',
-  round = new.value ->> 'round',
-  failures = new.value ->> 'failures',
-  losses = new.value ->> 'losses',
-  returns = new.value ->> 'returns',
-  returns_in_row = new.value ->> 'returns_in_row',
-  token = new.value ->> 'token',
-  last_outcome = new.value ->> 'last_outcome',
-  last_node = new.value ->> 'last_node',
-  granted_at = new.value ->> 'granted_at',
-  started_at = new.value ->> 'started_at',
-  cancel_requested = new.value ->> 'cancel_requested',
-  stale_at = new.value ->> 'stale_at',
-  reason = new.value ->> 'reason',
-  waits = new.value ->> 'waits',
-  run_at = new.value ->> 'run_at',
-  scheduled_cause = new.value ->> 'scheduled_cause',
-  queued_at = new.value ->> 'queued_at',
-  finished_at = new.value ->> 'finished_at'
-from json_each($1) as new
-where jobs.id = new.value ->> 'id' and jobs.token = new.value ->> 'previous'";
+  sequence = new.value ->> 1,
+  state = new.value ->> 5,
+  version = new.value ->> 6,
+  priority = new.value ->> 7,
+  needs = new.value ->> 8,
+  selector = new.value ->> 9,
+  labels = new.value ->> 10,
+  dedupe_held = new.value ->> 12,
+  hard_time_limit_us = new.value ->> 14,
+  children = new.value ->> 18,
+  round = new.value ->> 21,
+  failures = new.value ->> 22,
+  losses = new.value ->> 23,
+  returns = new.value ->> 24,
+  returns_in_row = new.value ->> 25,
+  token = new.value ->> 26,
+  last_outcome = new.value ->> 27,
+  last_node = new.value ->> 28,
+  granted_at = new.value ->> 29,
+  started_at = new.value ->> 30,
+  cancel_requested = new.value ->> 31,
+  stale_at = new.value ->> 33,
+  reason = new.value ->> 34,
+  waits = new.value ->> 35,
+  run_at = new.value ->> 36,
+  scheduled_cause = new.value ->> 37,
+  queued_at = new.value ->> 38,
+  finished_at = new.value ->> 39
+from jsonb_each(jsonb($1)) as new
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 40";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day)
@@ -194,31 +196,29 @@ pub(super) const JOB_INSERT: &str = concat!(
     job_columns!(),
     ")
 select
-  new.value ->> 'id', new.value ->> 'sequence', new.value ->> 'tenant', new.value ->> 'producer',
-  new.value ->> 'kind', new.value ->> 'state', new.value ->> 'version', new.value ->> 'priority',
-  new.value ->> 'needs', new.value ->> 'selector', new.value ->> 'labels', new.value ->> 'dedupe_key',
-  new.value ->> 'dedupe_held', unhex(new.value ->> 'fingerprint'), new.value ->> 'hard_time_limit_us',
-  new.value ->> 'parent_id', new.value ->> 'root_id', new.value ->> 'depth', new.value ->> 'children',
-  new.value ->> 'traceparent', new.value ->> 'payload_size', new.value ->> 'round', new.value ->> 'failures',
-  new.value ->> 'losses', new.value ->> 'returns', new.value ->> 'returns_in_row', new.value ->> 'token',
-  new.value ->> 'last_outcome', new.value ->> 'last_node', new.value ->> 'granted_at', new.value ->> 'started_at',
-  new.value ->> 'cancel_requested', new.value ->> 'created_at', new.value ->> 'stale_at', new.value ->> 'reason',
-  new.value ->> 'waits', new.value ->> 'run_at', new.value ->> 'scheduled_cause', new.value ->> 'queued_at',
-  new.value ->> 'finished_at'
-from json_each($1) as new"
+  new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
+  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11,
+  new.value ->> 12, unhex(new.value ->> 13), new.value ->> 14, new.value ->> 15, new.value ->> 16,
+  new.value ->> 17, new.value ->> 18, new.value ->> 19, new.value ->> 20, new.value ->> 21,
+  new.value ->> 22, new.value ->> 23, new.value ->> 24, new.value ->> 25, new.value ->> 26,
+  new.value ->> 27, new.value ->> 28, new.value ->> 29, new.value ->> 30, new.value ->> 31,
+  new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
+  new.value ->> 37, new.value ->> 38, new.value ->> 39
+from jsonb_each(jsonb($1)) as new"
 );
 
-pub(super) const PAYLOAD_INSERT: &str =
-    "insert into payloads (job_id, data, content_type) values ($1, $2, $3)";
+pub(super) const PAYLOAD_INSERT: &str = "
+insert into payloads (job_id, data, content_type)
+select new.value ->> 0, substr($2, new.value ->> 1, new.value ->> 2), new.value ->> 3
+from json_each($1) as new";
 
 // What a lease is granted with (job, node, length, attempt) is not written again.
 pub(super) const LEASE_UPSERT: &str = "
 insert into leases (token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase)
 select
-  new.value ->> 'token', new.value ->> 'job_id', new.value ->> 'kind', new.value ->> 'node',
-  new.value ->> 'length_us', new.value ->> 'reservation', new.value ->> 'attempt', new.value ->> 'round',
-  new.value ->> 'granted_at', new.value ->> 'phase'
-from json_each($1) as new
+  new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
+  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9
+from jsonb_each(jsonb($1)) as new
 where true
 on conflict (token) do update set
   reservation = excluded.reservation,
@@ -228,10 +228,9 @@ pub(super) const ATTEMPT_UPSERT: &str = "
 insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at,
   ended_at)
 select
-  new.value ->> 'job_id', new.value ->> 'token', new.value ->> 'attempt', new.value ->> 'round',
-  new.value ->> 'node', new.value ->> 'outcome', new.value ->> 'cause', new.value ->> 'error',
-  new.value ->> 'exit_code', new.value ->> 'granted_at', new.value ->> 'started_at', new.value ->> 'ended_at'
-from json_each($1) as new
+  new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
+  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11
+from jsonb_each(jsonb($1)) as new
 where true
 on conflict (job_id, token) do update set
   attempt = excluded.attempt,
@@ -247,32 +246,33 @@ on conflict (job_id, token) do update set
 
 pub(super) const RESULT_INSERT: &str = "
 insert into results (job_id, token, data, content_type, created_at, expires_at)
-values ($1, $2, $3, $4, $5, $6)";
+select
+  new.value ->> 0, new.value ->> 1, substr($2, new.value ->> 2, new.value ->> 3), new.value ->> 4, new.value ->> 5,
+  new.value ->> 6
+from json_each($1) as new";
 
 async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let jobs = batch("jobs", turn.inserted.iter().map(|job| JobRow::insert(job)))?;
     counted(connection, "JOB_INSERT", JOB_INSERT, jobs).await?;
-    for (job, payload) in &turn.payloads {
-        let row = sqlx::query(PAYLOAD_INSERT)
-            .bind(job.to_string())
-            .bind(&*payload.data)
-            .bind(&*payload.content_type);
-        row.execute(&mut *connection).await.map_err(|error| fault::of("PAYLOAD_INSERT", error))?;
-    }
+    let mut bytes = Bytes::new();
+    let payloads = turn.payloads.iter().map(|(job, payload)| {
+        let (from, length) = bytes.add(&payload.data);
+        (job.to_string(), from, length, &payload.content_type)
+    });
+    let payloads = batch("payloads", payloads)?;
+    with_bytes(connection, "PAYLOAD_INSERT", PAYLOAD_INSERT, payloads, bytes).await?;
     let leases = batch("leases", turn.leases.iter().map(|lease| LeaseRow::from(*lease)))?;
     counted(connection, "LEASE_UPSERT", LEASE_UPSERT, leases).await?;
     let attempts = batch("attempts", turn.changes.attempts_put.iter().map(AttemptRow::from))?;
     counted(connection, "ATTEMPT_UPSERT", ATTEMPT_UPSERT, attempts).await?;
-    for (put, bytes) in &turn.results {
-        let row = sqlx::query(RESULT_INSERT)
-            .bind(put.job.to_string())
-            .bind(int(put.token.0))
-            .bind(&*bytes.data)
-            .bind(&*bytes.content_type)
-            .bind(put.created_at.0)
-            .bind(put.expires_at.0);
-        row.execute(&mut *connection).await.map_err(|error| fault::of("RESULT_INSERT", error))?;
-    }
+    let mut bytes = Bytes::new();
+    let results = turn.results.iter().map(|(put, result)| {
+        let (from, length) = bytes.add(&result.data);
+        let (created_at, expires_at) = (put.created_at.0, put.expires_at.0);
+        (put.job.to_string(), int(put.token.0), from, length, &result.content_type, created_at, expires_at)
+    });
+    let results = batch("results", results)?;
+    with_bytes(connection, "RESULT_INSERT", RESULT_INSERT, results, bytes).await?;
     Ok(())
 }
 
@@ -299,4 +299,37 @@ async fn run(
     }
     let done = sqlx::query(statement).bind(rows.text).execute(connection).await;
     Ok(done.map_err(|error| fault::of(name, error))?.rows_affected())
+}
+
+/// The bytes of a batch, one after the other: JSON cannot carry them, and a statement for each would cost a switch to
+/// the connection's thread and back.
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn new() -> Self {
+        // One byte that belongs to nobody: an empty blob would be bound as null.
+        Self(vec![0])
+    }
+
+    /// Where they stand from now on: the place of the first, from 1 as SQL counts, and how many they are.
+    fn add(&mut self, bytes: &[u8]) -> (usize, usize) {
+        let from = self.0.len() + 1;
+        self.0.extend_from_slice(bytes);
+        (from, bytes.len())
+    }
+}
+
+/// Runs a statement over a batch with bytes; rows affected must equal rows sent.
+async fn with_bytes(
+    connection: &mut SqliteConnection,
+    name: &'static str,
+    statement: &'static str,
+    rows: Batch,
+    bytes: Bytes,
+) -> Result<(), Error> {
+    if rows.sent == 0 {
+        return Ok(());
+    }
+    let done = sqlx::query(statement).bind(rows.text).bind(bytes.0).execute(connection).await;
+    turn::expect(name, rows.sent, done.map_err(|error| fault::of(name, error))?.rows_affected())
 }

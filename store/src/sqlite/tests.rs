@@ -9,7 +9,11 @@ use tenure_scheduler::{Changes, Epoch};
 use super::{
     Error, Options, SqliteJournal, SqliteReader, commit, connect, fault, journal, open, reader, schema,
 };
-use crate::{Beside, Journal, Reader, reader::INVARIANTS};
+use crate::{
+    Beside, Journal, Reader,
+    reader::INVARIANTS,
+    rows::{AttemptRow, JobRow, LeaseRow, job_columns},
+};
 
 const MIGRATIONS: [&str; 5] = [
     include_str!("../../../migrations/sqlite/0001_create_jobs.sql"),
@@ -69,6 +73,48 @@ async fn every_statement_prepares() {
             hand.prepare(sqlx::SqlSafeStr::into_sql_str(*statement)).await.expect(statement);
         }
     }
+}
+
+#[test]
+fn positions_in_statements_are_those_of_the_columns() {
+    let (last, columns) = JobRow::COLUMNS.split_last().unwrap();
+    assert_eq!(*last, "previous");
+    assert_eq!(columns.join(", "), job_columns!());
+    // Inserts: every column in order.
+    for (statement, columns) in [
+        (commit::JOB_INSERT, columns),
+        (commit::LEASE_UPSERT, LeaseRow::COLUMNS),
+        (commit::ATTEMPT_UPSERT, AttemptRow::COLUMNS),
+    ] {
+        let flat = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&format!("({})", columns.join(", "))), "{statement}");
+        let positions: Vec<&str> = flat.split("new.value ->> ").skip(1).collect();
+        assert_eq!(positions.len(), columns.len(), "{statement}");
+        for (at, text) in positions.iter().enumerate() {
+            assert!(
+                text.starts_with(&format!("{at},"))
+                    || text.starts_with(&format!("{at})"))
+                    || text.starts_with(&format!("{at} ")),
+                "{at}: {text}"
+            );
+        }
+    }
+    // The update: each column by its position.
+    let mut found = 0;
+    for line in commit::JOB_UPDATE.lines() {
+        let Some((column, position)) = line.trim().trim_end_matches(',').split_once(" = new.value ->> ")
+        else {
+            continue;
+        };
+        if let Ok(position) = position.parse::<usize>() {
+            assert_eq!(JobRow::COLUMNS.get(position), Some(&column));
+            found += 1;
+        }
+    }
+    assert_eq!(found, 28);
+    assert!(
+        commit::JOB_UPDATE.ends_with("where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 40")
+    );
 }
 
 #[tokio::test]

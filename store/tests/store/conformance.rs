@@ -17,7 +17,7 @@ macro_rules! exam {
                     a_requeued_job_is_loaded_again, prior_finds_ids_and_held_keys,
                     a_key_freed_in_a_turn_is_taken_in_it, a_lease_freed_in_a_turn_is_taken_in_it,
                     a_deleted_job_takes_its_bytes_and_attempts_along, payloads_travel_beside,
-                    the_newest_result_is_read, an_outcome_that_came_late_replaces_a_loss,
+                    the_newest_result_is_read, results_of_one_turn_keep_their_bytes, an_outcome_that_came_late_replaces_a_loss,
                     deleting_a_result_twice_is_no_error, an_empty_turn_commits;
                 lists: pages_stay_stable_while_jobs_come_and_go, filters_are_anded, final_jobs_are_due_by_kind,
                     results_are_due_the_oldest_first, attempts_come_in_pages;

@@ -307,6 +307,25 @@ pub(crate) async fn the_newest_result_is_read<S: TestStore>() {
     assert!(!format!("{result:?}").contains("result of"), "results are not for logs");
 }
 
+pub(crate) async fn results_of_one_turn_keep_their_bytes<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&job(1), &job(2), &job(3), &job(4)]).await;
+    let put = |n| ResultPut { job: id(n), token: token(n), created_at: Wall(5), expires_at: Wall(60) };
+    let bytes: [&[u8]; 4] = [b"", b"\0\xff\0", b"", b"four"];
+    for turn in [&[1][..], &[2, 3, 4]] {
+        let changes = Changes { results_put: turn.iter().copied().map(put).collect(), ..Changes::default() };
+        let mut beside = bytes_for(&changes);
+        for (&(job, _), result) in &mut beside.results {
+            let (_, data) = (1..).map(id).zip(bytes).find(|(id, _)| *id == job).unwrap();
+            result.data = data.into();
+        }
+        led.store.journal().commit(led.epoch, &changes, &beside).await.unwrap();
+    }
+    for (n, data) in (1..).zip(bytes) {
+        assert_eq!(led.store.reader().result(id(n)).await.unwrap().unwrap().data, data, "job {n}");
+    }
+}
+
 pub(crate) async fn an_outcome_that_came_late_replaces_a_loss<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     led.insert(&[&job(1)]).await;
