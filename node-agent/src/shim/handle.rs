@@ -159,7 +159,8 @@ impl Shim {
     }
 
     /// Stops the attempt: SIGTERM now, SIGKILL to the whole tree after `grace` (zero: at once). Repeating it
-    /// may only shorten the grace; the first reason stands. Before `go` it does nothing: drop the shim instead.
+    /// may only shorten the grace; the first reason stands. Before `go` it makes the shim leave: nothing is
+    /// started, and `next` says so (`Cause::Terminated`, without `Started`).
     pub fn stop(&mut self, reason: StopReason, grace: Duration) -> Result<(), Error> {
         self.late_at = self.late_at.min(self.spec.clock.now() + grace + LATE);
         self.say(&Order::Stop { reason, grace })

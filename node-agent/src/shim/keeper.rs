@@ -64,6 +64,8 @@ pub(super) fn run() -> Result<(), Error> {
     if opening.version != VERSION {
         return Err(Error::Version(opening.version));
     }
+    // Executed as `/proc/self/exe` it would be listed as "exe". Only a name: if it cannot be set, it is listed so.
+    rustix::thread::set_name(c"tenure-shim").ok();
     // Its own session: no terminal, and a number by which everything that stays in it is known.
     setsid().step("make a session")?;
     // Orphans of the attempt become children of this process, wherever they moved.
@@ -180,8 +182,8 @@ impl Keeper {
                     self.opening.spec.gone_by = self.opening.spec.gone_by.max(gone_by);
                 }
                 (Order::Stop { reason, grace }, Some(attempt)) => attempt.stop(cause(reason), grace, now),
-                // Nothing runs, so there is nothing to stop; the agent hangs up.
-                (Order::Stop { .. }, None) => {}
+                // Nothing runs, and nothing is to: as if the agent had hung up.
+                (Order::Stop { .. }, None) => return self.agent.hang_up(),
             }
         }
     }
@@ -211,6 +213,10 @@ impl Agent {
     fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self { socket: Some(socket), inbox: Inbox::default(), outbox: Outbox::default() })
+    }
+
+    fn hang_up(&mut self) {
+        self.socket = None;
     }
 
     fn is_gone(&self) -> bool {

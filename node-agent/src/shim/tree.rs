@@ -113,10 +113,7 @@ impl Tree {
                 let marked = self.tag.marks(&environ);
                 let in_session =
                     session_is_ours && row.session == self.keeper.pid && row.start >= self.keeper.start;
-                marked
-                    || in_session
-                        && (keeper_lives
-                            || !tag::is_tagged(&environ) && row.process.uid().is_ok_and(|it| it == uid))
+                marked || in_session && (keeper_lives || !tag::is_tagged(&environ) && row.runs_as(uid))
             };
             if ours {
                 members.push(Member {
@@ -221,6 +218,11 @@ impl Table {
 }
 
 impl Row {
+    /// By its real user: the owner of its directory in `/proc` may be root, if it is not to be dumped.
+    fn runs_as(&self, uid: u32) -> bool {
+        self.process.status().is_ok_and(|status| status.ruid == uid)
+    }
+
     /// The environment it was executed with; empty if that cannot be read.
     fn environ(&self) -> Vec<u8> {
         let mut environ = Vec::new();

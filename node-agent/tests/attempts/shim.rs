@@ -129,6 +129,18 @@ async fn a_shim_that_dies_before_go_has_started_nothing() {
 }
 
 #[tokio::test]
+async fn a_stop_before_go_wins() {
+    let bench = Bench::new();
+    let mut shim = bench.start(bench.script("echo ran > ran")).await;
+    shim.stop(StopReason::Revoked, Duration::ZERO).unwrap();
+    // It may have left already.
+    shim.go().ok();
+    let outcome = hear_out(&mut shim).await;
+    assert_eq!((outcome.started, outcome.record.cause), (None, Cause::Terminated));
+    assert!(!bench.work().join("ran").exists());
+}
+
+#[tokio::test]
 async fn the_monotonic_clock_serves_as_well() {
     let bench = Bench::new();
     let mut spec = bench.script("exec sleep 1000");
