@@ -16,12 +16,13 @@ mod isolation;
 mod log;
 mod prior;
 mod pulse;
+mod release;
 mod reload;
 mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Effect, Epoch, Limits, Message, Mono, Now, SessionId, State};
+use tenure_scheduler::{Epoch, Limits, Mono, Now, SessionId, State};
 use tenure_store::{
     Journal,
     journal::{self, Taken},
@@ -37,7 +38,7 @@ use self::{
     isolation::{Isolation, TrialEnd},
     prior::Asked,
     pulse::{BEAT, Pulse},
-    turn::{Ending, Turn},
+    turn::Turn,
 };
 use crate::{
     clock::Clock,
@@ -45,7 +46,7 @@ use crate::{
     metrics::{Metrics, TurnFigures},
     outbox::Watchers,
     rpc::status::No,
-    sessions::{Decided, FromNode, Peers},
+    sessions::{FromNode, Peers},
     snapshot::Publisher,
 };
 
@@ -368,55 +369,6 @@ impl<J: Journal> Driver<J> {
                     slow.set(sleep(BEAT));
                 }
             }
-        }
-    }
-
-    /// The commit is durable, or there was nothing to commit: everybody hears of it.
-    fn release(&mut self, leader: &Leader, mut turn: Turn, figures: &TurnFigures) {
-        log::events(leader.state.epoch(), &turn.events);
-        self.ends.metrics.observe_turn(figures, &turn.events, &turn.effects);
-        for waiting in turn.answers.drain(..) {
-            if let Err(SubmitError::Refused(refusal)) = &waiting.reply {
-                tracing::debug!(reason = refusal.reason(), "refused");
-            }
-            if let Some(answer) = waiting.answer {
-                drop(answer.send(waiting.reply)); // who went away wants no answer
-            }
-        }
-        for effect in turn.effects.drain(..) {
-            self.tell(leader, effect);
-        }
-        for (session, ending) in turn.ended.drain(..) {
-            let no = match ending {
-                Ending::Refused(refusal) => No::from(refusal),
-                Ending::Quarantined => No::internal(),
-            };
-            self.ends.metrics.observe_refusal(no.reason());
-            self.peers.close(session, no.into_status());
-        }
-        self.update_status(|status| ServerStatus { leading: true, ..status });
-    }
-
-    fn tell(&mut self, leader: &Leader, effect: Effect) {
-        match effect {
-            Effect::Send { session, ordinal, applied, message, .. } => {
-                let payload_size = if let Message::Grant(grant) = &message {
-                    // A job that is granted is live. Were it not, its payload would have to be found, or nothing sent.
-                    leader.state.job(grant.job).map_or(1, |job| job.payload_size)
-                } else {
-                    0
-                };
-                let decided = Decided { ordinal, applied, message, payload_size };
-                if let Some(command) = self.peers.send(session, decided) {
-                    self.next.push_first(command);
-                }
-            }
-            Effect::CloseSession { session, reason, .. } => {
-                let no = No::session_ended(reason, "the session was ended by the server");
-                self.peers.close(session, no.into_status());
-            }
-            Effect::NotifyWatchers { job } => self.ends.watchers.notify(job),
-            Effect::Reply(_) => tracing::error!("a reply to nobody"),
         }
     }
 

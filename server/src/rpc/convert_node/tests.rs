@@ -1,4 +1,5 @@
 use super::*;
+use crate::rpc::convert::duration;
 
 const NODE: &str = "n1";
 
