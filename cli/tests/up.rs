@@ -213,6 +213,27 @@ async fn a_wrong_file_stops_the_start_with_its_line() {
 }
 
 #[tokio::test]
+async fn the_files_can_be_checked_without_starting_anything() {
+    let machine = Machine::new();
+    std::fs::write(machine.path("server.toml"), "[server]\nlisten = \"0.0.0.0:7070\"\n").unwrap();
+    std::fs::write(machine.path("typo.toml"), "[slots]\nshell = \"nod\"\n[kinds.x]\nneeds = { shel = 1 }\n")
+        .unwrap();
+    for (what, file, exit, words) in [
+        ("fleet", "fleet.toml", 0, "no mistakes"),
+        ("node", "node.toml", 0, "no mistakes"),
+        ("fleet", "typo.toml", 64, "typo.toml:4: kinds.x.needs.shel"),
+        ("server", "server.toml", 64, "server.toml:2: server.listen"),
+        ("node", "missing.toml", 64, "missing.toml"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        let output = command.args(["config", "check", what]).arg(machine.path(file)).output().await.unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(exit), "{file}: {stderr}");
+        assert!(stderr.contains(words), "{file}: {stderr}");
+    }
+}
+
+#[tokio::test]
 async fn beyond_loopback_is_refused() {
     let machine = Machine::new();
     let output = Command::new(env!("CARGO_BIN_EXE_tenure"))

@@ -40,7 +40,14 @@ fn section(title: &str, table: Table, output: &Output) -> Result<(), Failure> {
 }
 
 fn headline(job: &Job, output: &Output) -> Vec<String> {
-    let mut lines = vec![format!("{} ({}) is {}", job.id, human::clean(&job.kind), state_word(job))];
+    let mut state = format!("{} ({}) is {}", job.id, human::clean(&job.kind), state_word(job));
+    if !job.node.is_empty() {
+        state.push_str(&format!(" on {}", human::clean(&job.node)));
+    }
+    if job.state() == JobState::Running && job.start_time.is_some() {
+        state.push_str(&format!(", started {}", output.when(job.start_time.as_ref())));
+    }
+    let mut lines = vec![state];
     if let Some(deferral) = &job.deferral {
         let mut why = format!("why: {}", human::clean(&deferral.message));
         if deferral.since.is_some() {
