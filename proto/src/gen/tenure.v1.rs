@@ -193,6 +193,9 @@ pub struct Job {
     /// The size of its payload in bytes.
     #[prost(uint64, tag = "34")]
     pub payload_size: u64,
+    /// What it waited for before its newest grant or its end, the longest first: time and count by reason.
+    #[prost(message, repeated, tag = "35")]
+    pub waits: ::prost::alloc::vec::Vec<DeferralShare>,
 }
 /// Why a stored job does not run yet.
 #[derive(Clone, PartialEq, ::prost::Message)]
