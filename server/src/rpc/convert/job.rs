@@ -62,6 +62,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         },
         traceparent: job.traceparent.as_deref().unwrap_or_default().to_owned(),
         payload_size: job.payload_size,
+        waits: job.waits.iter().map(share).collect(),
     }
 }
 
