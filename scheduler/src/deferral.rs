@@ -60,7 +60,7 @@ pub enum Deferral {
         /// One of them.
         node: NodeName,
     },
-    /// The node takes no more grants until it has answered those it has.
+    /// The node takes no more grants until it has answered those it has, and read what was sent to it.
     Unanswered {
         /// The node.
         node: NodeName,
@@ -224,7 +224,7 @@ impl Deferral {
             Self::NodesCordoned { node } => format!("{node} cordoned"),
             Self::Draining { node } => format!("{node} draining"),
             Self::Suspect { node } => format!("{node} silent"),
-            Self::Unanswered { node, .. } => format!("{node} has unanswered grants"),
+            Self::Unanswered { node, .. } => format!("{node} behind with its messages"),
             Self::Behind { .. } => "behind others".into(),
             Self::KindPaused => "kind paused".into(),
             Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
@@ -254,7 +254,7 @@ impl fmt::Display for Deferral {
                 };
                 write!(f, "no node runs this kind with {selector}")
             }
-            Self::Unanswered { grants, .. } => write!(f, "{} ({grants})", self.subject()),
+            Self::Unanswered { grants, .. } => write!(f, "{} ({grants} grants unanswered)", self.subject()),
             Self::Behind { jobs } => write!(f, "behind {jobs} others"),
             Self::Impossible { slot, asked, most } => {
                 write!(f, "needs {asked} of slot {slot}, the most is {most}")

@@ -303,7 +303,7 @@ impl State {
         if !class.saved
             && let Some(row) = timelines.get(&class.key.text())
         {
-            class.timeline = Timeline::load(&row.timeline);
+            class.timeline = Timeline::load(&row.timeline, now);
             class.saved = true;
         }
         entry.joined = class.timeline.join_loaded(since, now);

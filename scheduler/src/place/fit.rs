@@ -139,9 +139,9 @@ pub(crate) fn best<'a>(
     nodes.filter_map(|name| fits(&name)).min().map(|(_, name)| name)
 }
 
-/// Lower is better: not where this job just failed; little pressure; few kinds of free slots that it does not need;
+/// Lower is better: not where this job just failed; few kinds of free slots that it does not need; little pressure;
 /// little left over (pack); then a hash that spreads ties.
-fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u8, u32, u32, u64) {
+fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u32, u8, u32, u64) {
     let failed_here = job.last_node.as_ref() == Some(&node.node.name)
         && matches!(job.last_outcome, Some(Outcome::Failed | Outcome::TimedOut | Outcome::Lost));
     let weight = node.live.as_ref().map_or(1, |live| live.pressure.weight);
@@ -158,7 +158,7 @@ fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u8, u32, u32, u64
         .as_str()
         .bytes()
         .fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    (failed_here, weight, idle, left, hash(job.id, name))
+    (failed_here, idle, weight, left, hash(job.id, name))
 }
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says.

@@ -147,8 +147,8 @@ impl Timeline {
         self.entries.iter().map(row).collect()
     }
 
-    /// From rows, all ended.
-    pub(crate) fn load(rows: &[ClassEntry]) -> Self {
+    /// From rows, all ended. The last was open when it was saved, and nothing placed the class since: it ends now.
+    pub(crate) fn load(rows: &[ClassEntry], now: Now) -> Self {
         let mut timeline = Self::default();
         for row in rows {
             timeline.push(Entry {
@@ -161,6 +161,9 @@ impl Timeline {
                 ended: Some(Now { mono: Mono(0), wall: row.since.after(row.duration) }),
                 loaded: Some(row.reason.clone()),
             });
+        }
+        if let Some(last) = timeline.entries.back_mut() {
+            last.ended = Some(now);
         }
         timeline
     }
@@ -234,11 +237,11 @@ mod tests {
     fn a_loaded_timeline_counts_by_the_wall_clock() {
         let mut timeline = Timeline::default();
         timeline.deferred(at(100), &busy("a"));
-        let mut loaded = Timeline::load(&timeline.rows(at(160)));
+        let mut loaded = Timeline::load(&timeline.rows(at(160)), at(200));
         let joined = loaded.join_loaded(Wall(130_000_000), Now { mono: Mono(0), wall: Wall(200_000_000) });
         loaded.deferred(Now { mono: Mono(1_000_000), wall: Wall(201_000_000) }, &busy("b"));
         let waits = loaded.waits(&joined, Now { mono: Mono(5_000_000), wall: Wall(205_000_000) });
-        assert_eq!(read(&waits), [("slot a 1/1".into(), 1, 30), ("slot b 1/1".into(), 1, 4)]);
+        assert_eq!(read(&waits), [("slot a 1/1".into(), 1, 70), ("slot b 1/1".into(), 1, 4)]);
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl State {
             Event::KindRemoved(name) => {
                 self.kinds.remove(name);
                 self.dirty.kind(name);
+                self.tune_intervals(name);
             }
             Event::KindPaused { kind, policy } => {
                 if let Some(entry) = self.kinds.get_mut(kind) {
@@ -429,6 +430,8 @@ impl State {
             job.state = state.clone();
             if let Some(reason) = reason {
                 job.reason = Some(reason.clone());
+            } else if matches!(state, JobState::Succeeded { .. }) {
+                job.reason = None; // What went wrong before is told by its attempts.
             }
         });
         if state.is_final() { self.became_final(id, now) } else { self.enter(id, now) }

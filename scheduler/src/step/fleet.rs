@@ -72,12 +72,15 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
         .flat_map(|entry| entry.node.slots.keys())
         .collect();
     for (slot, scope) in &fleet.slots {
-        if matches!(scope, Scope::Fleet { .. }) && offered.contains(slot) {
+        let known = state.slots.get(slot).map(|slot| slot.scope);
+        let becomes_fleet =
+            matches!(scope, Scope::Fleet { .. }) && !matches!(known, Some(Scope::Fleet { .. }));
+        // A node that reports a slot which is a fleet slot already was warned; it must not stand in the way.
+        if becomes_fleet && offered.contains(slot) {
             conflicts.push(format!(
                 "slot {slot} is a fleet slot in the file, and connected nodes report it as their own"
             ));
         }
-        let known = state.slots.get(slot).map(|slot| slot.scope);
         let moves = known.is_some_and(|known| matches!(known, Scope::Node) != matches!(scope, Scope::Node));
         if moves && is_held(state, slot) {
             conflicts.push(format!("slot {slot} changes between node and fleet while leases hold it"));

@@ -133,6 +133,10 @@ impl Step<'_> {
                 Verdict::LeaseLost(LostCause::Cancelled)
             }
             (Some(Outcome::Lost | Outcome::Returned) | None, _) => Verdict::LeaseLost(LostCause::Expired),
+            // It was cancelled, and its lease ended without a word from its node.
+            (Some(Outcome::Cancelled), _) if self.stage(report) == Some(Stage::Unreaped) => {
+                Verdict::LeaseLost(LostCause::Cancelled)
+            }
             // A duplicate of what is stored.
             (
                 Some(

@@ -1,0 +1,405 @@
+//! One random history: producers, operators, nodes and the clock, each step one of them.
+
+use std::{
+    collections::{BTreeMap, hash_map::DefaultHasher},
+    hash::{Hash, Hasher},
+    time::Duration,
+};
+
+use tenure_scheduler::{
+    Applied, Command, DedupeKey, DedupePolicy, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow,
+    Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, PausePolicy, Phase, Prior, Producer,
+    Refusal, RetryPolicy, Return, Scope, SlotName, Statement, Tenant,
+};
+use uuid::Uuid;
+
+use crate::support::{Agent, Rng, World};
+
+pub(crate) const NODES: u64 = 4;
+pub(crate) const KINDS: [&str; 5] = ["k0", "k1", "k2", "k3", "k4"];
+pub(crate) const FLEET_SLOTS: [&str; 2] = ["f1", "f2"];
+pub(crate) const NODE_SLOTS: [&str; 2] = ["s1", "s2"];
+
+/// See the module.
+pub(crate) struct Fuzz {
+    pub(crate) rng: Rng,
+    pub(crate) world: World,
+    pub(crate) jobs: Vec<JobId>,
+    /// Every grant that was ever seen: what absurd reports are made of.
+    pub(crate) grants: Vec<(JobId, FencingToken, NodeName)>,
+    /// Processes of agents that lost their state: they run until then.
+    pub(crate) ghosts: Vec<(JobId, u64)>,
+    /// Prints its trace.
+    traced: bool,
+    /// A digest of everything that was decided.
+    pub(crate) transcript: u64,
+}
+
+impl Fuzz {
+    pub(crate) fn new(seed: u64, traced: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let limits = Limits {
+            max_live_jobs: 60,
+            children: 3,
+            descendants: 6,
+            tree_depth: 3,
+            placements_per_tick: if rng.percent(30) { 2 } else { 512 },
+            ..Limits::default()
+        };
+        let mut world = World::new(limits);
+        world.paranoid = rng.percent(20);
+        let mut fuzz = Self {
+            rng,
+            world,
+            jobs: Vec::new(),
+            grants: Vec::new(),
+            ghosts: Vec::new(),
+            traced,
+            transcript: 0,
+        };
+        fuzz.run(Command::Apply { fleet: Box::new(fleet(2, 3)), validate_only: false });
+        for n in 0..NODES {
+            fuzz.new_agent(n);
+        }
+        fuzz
+    }
+
+    fn new_agent(&mut self, n: u64) {
+        let mut agent = Agent::new(&format!("n{n}"));
+        agent.honest = true;
+        self.offer(&mut agent);
+        let name = agent.name.clone();
+        self.world.agents.insert(name.clone(), agent);
+        self.hello(&name);
+    }
+
+    /// What a node offers, at random.
+    pub(crate) fn offer(&mut self, agent: &mut Agent) {
+        let units = |rng: &mut Rng| u32::try_from(rng.below(4)).unwrap();
+        agent.slots = NODE_SLOTS.map(|slot| (SlotName::new(slot), units(&mut self.rng))).into();
+        let kinds = KINDS.into_iter().filter(|_| self.rng.percent(80)).map(KindName::new);
+        agent.kinds = kinds.collect();
+        agent.credits = if self.rng.percent(50) { 1 } else { 4 };
+        let zone = if self.rng.percent(50) { "east" } else { "west" };
+        agent.labels = BTreeMap::from([("zone".into(), zone.into())]);
+    }
+
+    /// Applies a command; a refusal is as good an answer as any other.
+    pub(crate) fn run(&mut self, command: Command) -> Option<Applied> {
+        let result = self.world.turn(command);
+        self.note(result)
+    }
+
+    pub(crate) fn note(&mut self, result: Result<Applied, Refusal>) -> Option<Applied> {
+        if self.traced {
+            self.trace(&result);
+        }
+        let mut hasher = DefaultHasher::new();
+        format!("{} {result:?}", self.transcript).hash(&mut hasher);
+        self.transcript = hasher.finish();
+        self.learn();
+        result.ok()
+    }
+
+    /// One line for every event that a debug log would have, and for every refusal.
+    fn trace(&self, result: &Result<Applied, Refusal>) {
+        let at = Duration::from_micros(self.world.clock);
+        match result {
+            Ok(applied) => {
+                let notable = applied.events.iter().filter(|event| event.is_notable());
+                notable.for_each(|event| eprintln!("{at:?} {event}"));
+            }
+            Err(refusal) => eprintln!("{at:?} refused {}: {refusal}", refusal.reason()),
+        }
+    }
+
+    /// New grants become known.
+    fn learn(&mut self) {
+        let effects = self.world.take_released();
+        for (node, message) in World::messages(&effects) {
+            if let tenure_scheduler::Message::Grant(grant) = message {
+                self.grants.push((grant.job, grant.token, node.clone()));
+            }
+        }
+    }
+
+    pub(crate) fn step(&mut self) {
+        if self.rng.percent(3) {
+            self.world.batch = true;
+        }
+        match self.rng.below(100) {
+            0..20 => self.enqueue(),
+            20..30 => self.tick(),
+            30..42 => {
+                let length = if self.rng.percent(15) { 40_000_000 } else { 3_000_000 };
+                let length = Duration::from_micros(self.rng.below(length));
+                self.advance(length);
+            }
+            42..72 => self.work(),
+            72..79 => self.beat(),
+            79..86 => self.operate(),
+            86..91 => self.press(),
+            91..96 => self.trouble(),
+            _ => self.absurd(),
+        }
+        if self.world.batch && self.rng.percent(40) {
+            self.end_batch();
+        }
+    }
+
+    pub(crate) fn end_batch(&mut self) {
+        self.world.batch = false;
+        if self.rng.percent(20) {
+            self.world.reload(); // The commit failed: nobody heard of the turn.
+        } else {
+            self.world.commit();
+        }
+        self.learn();
+    }
+
+    pub(crate) fn tick(&mut self) {
+        let result = self.world.turn(Command::Tick);
+        self.note(result);
+    }
+
+    pub(crate) fn advance(&mut self, length: Duration) {
+        if self.world.batch {
+            self.end_batch();
+        }
+        let mut seen = Vec::new();
+        self.world.advance(length, |_, applied| seen.push(applied.clone()));
+        seen.into_iter().for_each(|applied| {
+            self.note(Ok(applied));
+        });
+    }
+
+    pub(crate) fn node(&mut self) -> NodeName {
+        NodeName::new(format!("n{}", self.rng.below(NODES)))
+    }
+
+    pub(crate) fn hello(&mut self, name: &NodeName) -> bool {
+        let result = self.world.hello(name);
+        let good = self.note(result).is_some();
+        if good {
+            self.unspool(name);
+        }
+        good
+    }
+
+    /// Spooled reports follow a Welcome, or the kill that they are about.
+    pub(crate) fn unspool(&mut self, name: &NodeName) {
+        let clock = self.world.clock;
+        let agent = &self.world.agents[name];
+        let spool: Vec<_> = agent.spool.iter().map(|(t, (job, said))| (*t, *job, said.clone())).collect();
+        for (token, job, statement) in spool {
+            let agent = self.world.agents.get_mut(name).unwrap();
+            let command = agent.report(job, token, statement, clock);
+            self.run(command);
+        }
+    }
+
+    fn beat(&mut self) {
+        let name = self.node();
+        if self.world.agents.get(&name).is_some_and(|agent| agent.session.is_some()) {
+            let result = self.world.beat(&name);
+            self.note(result);
+        }
+    }
+
+    fn enqueue(&mut self) {
+        let id = match self.rng.below(20) {
+            0 => self.rng.pick(&self.jobs),
+            _ => None,
+        };
+        let next = 0x0199_0000_0000_7000_8000_0000_0000_0000 + self.jobs.len() as u128;
+        let job = id.unwrap_or(JobId(Uuid::from_u128(next)));
+        self.jobs.push(job);
+        let rng = &mut self.rng;
+        let kind = KindName::new(rng.pick(&KINDS).unwrap());
+        let key = rng.percent(20).then(|| DedupeKey::new(format!("key-{}", rng.below(4))));
+        let needs = rng.percent(15).then(|| {
+            let slots = [NODE_SLOTS, FLEET_SLOTS].concat();
+            let amount = |rng: &mut Rng| u32::try_from(rng.below(4)).unwrap();
+            let needs: Vec<_> =
+                (0..2).map(|_| (SlotName::new(rng.pick(&slots).unwrap()), amount(rng))).collect();
+            Needs::new(needs)
+        });
+        let selector =
+            if rng.percent(15) { BTreeMap::from([("zone".into(), "east".into())]) } else { BTreeMap::new() };
+        let micros = |rng: &mut Rng| Duration::from_micros(rng.below(20_000_000));
+        let enqueue = Enqueue {
+            job,
+            producer: Producer::new(if rng.percent(90) { "p" } else { "q" }),
+            tenant: Tenant::new(rng.pick(&["t1", "t2"]).unwrap()),
+            kind,
+            fingerprint: Fingerprint([u8::from(rng.percent(10)); 32]),
+            payload_size: 0,
+            dedupe_key: key,
+            priority: rng.percent(30).then(|| i8::try_from(rng.below(7)).unwrap() - 3),
+            run_at: None,
+            delay: rng.percent(15).then(|| micros(rng)),
+            stale_after: rng.percent(10).then(|| micros(rng)),
+            labels: BTreeMap::new(),
+            selector,
+            needs,
+            hard_time_limit: None,
+            parent: if rng.percent(15) { rng.pick(&self.jobs) } else { None },
+            traceparent: None,
+            prior: Prior::default(),
+        };
+        self.run(Command::Enqueue(Box::new(enqueue)));
+    }
+
+    /// A node gets on with something that it holds.
+    fn work(&mut self) {
+        let name = self.node();
+        let clock = self.world.clock;
+        let Some(agent) = self.world.agents.get_mut(&name) else { return };
+        agent.kill_overdue(clock);
+        if agent.session.is_some() && !agent.deaf {
+            self.unspool(&name);
+        }
+        let agent = &self.world.agents[&name];
+        let held: Vec<_> = agent.held.iter().map(|(token, held)| (*token, *held)).collect();
+        let Some((token, held)) = self.rng.pick(&held) else { return };
+        let statement = match held.phase {
+            Phase::Granted if clock >= held.start_by => self.returned("stale_grant", false),
+            Phase::Granted if self.rng.percent(20) => self.returned("headroom", false),
+            Phase::Granted => Statement::Accepted,
+            Phase::Accepted if self.rng.percent(10) => self.returned("draining", false),
+            Phase::Accepted => {
+                self.starts(&name, held.job);
+                Statement::Started { elapsed: Duration::ZERO }
+            }
+            Phase::Started | Phase::Stopping | Phase::Unkillable if self.rng.percent(10) => {
+                self.returned("cut_off", true)
+            }
+            Phase::Started | Phase::Stopping | Phase::Unkillable => self.finished(),
+            Phase::Finished if self.rng.percent(50) => return,
+            Phase::Finished => Statement::Reaped,
+        };
+        self.say(&name, held.job, token, statement);
+    }
+
+    /// Reports, or spools what it cannot report.
+    pub(crate) fn say(&mut self, name: &NodeName, job: JobId, token: FencingToken, statement: Statement) {
+        let clock = self.world.clock;
+        let agent = self.world.agents.get_mut(name).unwrap();
+        let connected = agent.session.is_some();
+        let command = agent.report(job, token, statement, clock);
+        if connected {
+            self.run(command);
+        }
+    }
+
+    /// A process of a job starts: no other one may run anywhere.
+    pub(crate) fn starts(&self, name: &NodeName, job: JobId) {
+        let clock = self.world.clock;
+        let elsewhere = self.world.agents.values().find(|agent| agent.runs(job, clock));
+        assert!(
+            elsewhere.is_none(),
+            "{job} starts on {name} and runs on {:?}",
+            elsewhere.map(|agent| &agent.name)
+        );
+        let ghost = self.ghosts.iter().any(|(ghost, until)| *ghost == job && *until > clock);
+        assert!(!ghost, "{job} starts on {name} while a forgotten process of it runs");
+    }
+
+    fn returned(&mut self, rule: &str, started: bool) -> Statement {
+        let generation = self.rng.below(4);
+        let retry_after = self.rng.percent(30).then(|| Duration::from_secs(self.rng.below(20)));
+        let rule = if self.rng.percent(5) { "stale" } else { rule };
+        Statement::Returned(Return {
+            rule: rule.into(),
+            observed: 1.0,
+            threshold: 1.0,
+            generation,
+            retry_after,
+            started,
+        })
+    }
+
+    fn finished(&mut self) -> Statement {
+        let how = match self.rng.below(12) {
+            0..5 => FinishedHow::Succeeded,
+            5..8 => FinishedHow::Failed,
+            8 => FinishedHow::FailedPermanent,
+            9 => FinishedHow::TimedOut,
+            10 => FinishedHow::Revoked,
+            _ => FinishedHow::Lost,
+        };
+        Statement::Finished(Finish {
+            how,
+            exit_code: self.rng.percent(50).then(|| i32::try_from(self.rng.below(80)).unwrap()),
+            cause: "exit".into(),
+            error: "".into(),
+            retry_after: self.rng.percent(10).then(|| Duration::from_secs(self.rng.below(10))),
+            has_result: self.rng.percent(30),
+        })
+    }
+
+    fn operate(&mut self) {
+        let node = self.node();
+        let job = self.rng.pick(&self.jobs).unwrap_or(JobId(Uuid::nil()));
+        let kind = KindName::new(self.rng.pick(&KINDS).unwrap());
+        let slot = SlotName::new(self.rng.pick(&[NODE_SLOTS, FLEET_SLOTS].concat()).unwrap());
+        let number = self.rng.below(5);
+        let small = u32::try_from(number).unwrap();
+        let command = match self.rng.below(18) {
+            0..3 => Command::Cancel { job, reason: None, prior: None },
+            3..6 => Command::Requeue { job, force: self.rng.percent(40), prior: None },
+            6 => Command::Reprioritize { job, priority: i8::try_from(number).unwrap() - 2, prior: None },
+            7 => Command::Delete { job, validate_only: self.rng.percent(20), prior: None },
+            8 => Command::PauseKind {
+                kind,
+                policy: if number < 3 { PausePolicy::Hold } else { PausePolicy::Reject },
+            },
+            9 => Command::ResumeKind { kind },
+            10 => Command::PauseSlot {
+                slot,
+                duration: self.rng.percent(70).then(|| Duration::from_secs(number)),
+            },
+            11 => Command::ResumeSlot { slot },
+            12 => Command::SetCapacity { slot, capacity: small },
+            13 => Command::Cordon { node },
+            14 => Command::Uncordon { node },
+            15 => Command::Drain { node, deadline: Duration::from_secs(number) },
+            16 => Command::Apply { fleet: Box::new(fleet(small, 3)), validate_only: self.rng.percent(20) },
+            _ => self.sweep_or_aside(job),
+        };
+        self.run(command);
+    }
+
+    fn sweep_or_aside(&mut self, job: JobId) -> Command {
+        if self.rng.percent(30) {
+            return Command::SetAside { job };
+        }
+        let finals = self.world.store.jobs.values().filter(|job| job.state.is_final());
+        let jobs = finals.take(5).cloned().collect();
+        Command::Sweep { jobs, results: self.world.store.results.keys().take(3).copied().collect() }
+    }
+}
+
+/// A fleet file; the capacity of `f1` and the units that `k2` needs differ from apply to apply.
+pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
+    let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
+        needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
+        lease: Duration::from_secs(lease),
+        retry: RetryPolicy::Intervals(vec![Duration::from_secs(1), Duration::from_secs(5)]),
+        ..KindPolicy::default()
+    };
+    let kinds = [
+        policy(&[("s1", 1), ("f1", 1)], 10),
+        policy(&[("f1", 1)], 10),
+        KindPolicy { dedupe: DedupePolicy::Live, queue_cap: Some(8), ..policy(&[("s2", 1 + f1 % 2)], 30) },
+        policy(&[], 12),
+        KindPolicy { max_failures: 1, max_losses: 2, ..policy(&[("s1", 2), ("f2", 1)], 15) },
+    ];
+    let fleets =
+        FLEET_SLOTS.into_iter().zip([f1, f2]).map(|(name, capacity)| (name, Scope::Fleet { capacity }));
+    let nodes = NODE_SLOTS.into_iter().map(|name| (name, Scope::Node));
+    Fleet {
+        slots: fleets.chain(nodes).map(|(name, scope)| (SlotName::new(name), scope)).collect(),
+        kinds: KINDS.into_iter().map(KindName::new).zip(kinds).collect(),
+    }
+}

@@ -1,0 +1,21 @@
+//! The tests of the scheduler: scripts with the traces that they must leave, and histories at random. One binary, so
+//! that their support is built once.
+
+#[cfg(test)]
+mod enqueue;
+#[cfg(test)]
+mod lease;
+#[cfg(test)]
+mod operate;
+#[cfg(test)]
+mod place;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod retry;
+#[cfg(test)]
+mod session;
+#[cfg(test)]
+mod slots;
+#[cfg(test)]
+mod support;

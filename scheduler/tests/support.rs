@@ -1,0 +1,19 @@
+//! What the tests of the scheduler share: the script language, a world around the scheduler, a model of its store and
+//! an oracle for placement.
+
+mod agent;
+mod commands;
+mod oracle;
+mod rng;
+mod script;
+mod store;
+mod trace;
+mod words;
+mod world;
+
+pub(crate) use self::{
+    agent::Agent,
+    rng::Rng,
+    script::{Script, check, token_of},
+    world::World,
+};

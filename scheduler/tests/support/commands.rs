@@ -1,0 +1,77 @@
+//! Script lines that become commands with many fields.
+
+use std::{sync::Arc, time::Duration};
+
+use tenure_scheduler::{
+    Command, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Prior, Producer,
+    Return, Statement, Tenant,
+};
+
+use super::words::Line;
+
+/// `enqueue J kind=K …`. The fingerprint is that of kind, `payload` and key.
+pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) -> Command {
+    let kind = line.get("kind").expect("kind=");
+    let key = line.get("key");
+    let text = format!("{kind}|{}|{}", line.get("payload").unwrap_or_default(), key.unwrap_or_default());
+    let mut fingerprint = [0; 32];
+    fingerprint.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+    Command::Enqueue(Box::new(Enqueue {
+        job,
+        producer: Producer::new(line.get("producer").unwrap_or("p")),
+        tenant: Tenant::new(line.get("tenant").unwrap_or("default")),
+        kind: KindName::new(kind),
+        fingerprint: Fingerprint(fingerprint),
+        payload_size: 0,
+        dedupe_key: key.map(DedupeKey::new),
+        priority: line.number("priority"),
+        run_at: line.duration("run_at").map(|after| now.wall.after(after)),
+        delay: line.duration("delay"),
+        stale_after: line.duration("stale_after"),
+        labels: Default::default(),
+        selector: line.texts("selector"),
+        needs: line.needs("needs"),
+        hard_time_limit: line.duration("hard"),
+        parent,
+        traceparent: None,
+        prior: Prior::default(),
+    }))
+}
+
+/// The reports of one line; `run` and `done` are two.
+pub(crate) fn statements(line: &Line) -> Vec<Statement> {
+    let started = Statement::Started { elapsed: line.duration("elapsed").unwrap_or_default() };
+    match line.verb.as_str() {
+        "accepted" => vec![Statement::Accepted],
+        "started" => vec![started],
+        "run" => vec![Statement::Accepted, started],
+        "progress" => vec![Statement::Progress],
+        "reaped" => vec![Statement::Reaped],
+        "done" => vec![Statement::Finished(finish(line, "ok")), Statement::Reaped],
+        "finish" => vec![Statement::Finished(finish(line, line.name(1)))],
+        _ => vec![Statement::Returned(Return {
+            rule: line.get("rule").unwrap_or("headroom").into(),
+            observed: line.number("observed").unwrap_or(0.0),
+            threshold: line.number("threshold").unwrap_or(0.0),
+            generation: line.number("generation").unwrap_or(0),
+            retry_after: line.duration("retry_after"),
+            started: line.has("started"),
+        })],
+    }
+}
+
+fn finish(line: &Line, how: &str) -> Finish {
+    let exit_code = line.number("code");
+    let (how, cause) = match how {
+        "ok" => (FinishedHow::Succeeded, "exit"),
+        "fail" => (FinishedHow::Failed, "exit"),
+        "permanent" => (FinishedHow::FailedPermanent, "exit"),
+        "timeout" => (FinishedHow::TimedOut, "limit"),
+        "revoked" => (FinishedHow::Revoked, "revoked"),
+        "lost" => (FinishedHow::Lost, "shim_died"),
+        other => panic!("ended how? {other}"),
+    };
+    let error: Arc<str> = line.get("error").unwrap_or_default().into();
+    let retry_after: Option<Duration> = line.duration("retry_after");
+    Finish { how, exit_code, cause: cause.into(), error, retry_after, has_result: line.has("result") }
+}

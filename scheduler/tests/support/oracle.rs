@@ -1,0 +1,282 @@
+//! An oracle for placement, written from the rules and not from the code: after a tick that says that nothing is left
+//! to do, no queued job fits on any node, and nothing was granted over the head of a job that came first and fitted.
+//!
+//! It lives on what a bystander sees: the stored rows, and the events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_scheduler::{
+    ClassId, Durable, Event, FencingToken, Group, Job, JobId, JobState, Kind, KindName, Lease, Mono, Needs,
+    Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, SlotName, Tenant,
+};
+
+/// What the jobs of a class have in common.
+type Key = (KindName, Needs, BTreeSet<(String, String)>, Tenant);
+
+#[derive(Debug, Clone)]
+struct Session {
+    suspect: bool,
+    leaving: bool,
+    blocked: bool,
+    credits: usize,
+    unanswered: BTreeSet<FencingToken>,
+    sent: u64,
+    hold_until: Option<u64>,
+    pressure: Pressure,
+    pressure_at: Mono,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Oracle {
+    sessions: BTreeMap<NodeName, Session>,
+    masks: BTreeSet<(NodeName, Key)>,
+    keys: BTreeMap<ClassId, Key>,
+    broken: BTreeSet<JobId>,
+}
+
+impl Oracle {
+    /// Takes over what one command did; `rows` are those after it.
+    pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
+        for event in events {
+            self.observe_one(now, event, rows);
+        }
+    }
+
+    fn observe_one(&mut self, now: Now, event: &Event, rows: &Durable) {
+        if let Event::SessionOpened { node, credits, pressure, .. } = event {
+            self.masks.retain(|(masked, _)| masked != node);
+            let session = Session {
+                suspect: false,
+                leaving: false,
+                blocked: false,
+                credits: usize::try_from(*credits).unwrap(),
+                unanswered: BTreeSet::new(),
+                sent: 0,
+                hold_until: None,
+                pressure: pressure.clone(),
+                pressure_at: now.mono,
+            };
+            self.sessions.insert(node.clone(), session);
+        } else if let Event::SessionClosed { node } | Event::NodeForgotten(node) = event {
+            self.sessions.remove(node);
+            if matches!(event, Event::NodeForgotten(_)) {
+                self.masks.retain(|(masked, _)| masked != node);
+            }
+        } else if let Event::NodeHeard { node, seen, .. } = event {
+            self.heard(node, *seen);
+        } else if let Event::NodeSuspected(node) = event {
+            self.with(node, |session| session.suspect = true);
+        } else if let Event::NodeLeaving(node) = event {
+            self.with(node, |session| session.leaving = true);
+        } else if let Event::SessionBlocked { node, blocked } = event {
+            self.with(node, |session| session.blocked = *blocked);
+        } else if let Event::MessageSent { node } = event {
+            self.with(node, |session| session.sent += 1);
+        } else if let Event::NodePressed { node, pressure } = event {
+            self.with(node, |session| {
+                session.pressure = pressure.clone();
+                session.pressure_at = now.mono;
+            });
+        } else if let Event::Granted { lease, .. } = event {
+            self.with(&lease.node, |session| {
+                session.unanswered.insert(lease.token);
+            });
+        } else if let Event::Phased { token, phase, .. } = event {
+            if *phase >= Phase::Accepted {
+                self.answered(*token);
+            }
+        } else if let Event::AttemptEnded(end) = event {
+            self.answered(end.token);
+        } else if let Event::Revoked { token, reason: RevokeReason::Unanswered } = event {
+            if let Some(lease) = rows.leases.get(token) {
+                self.with(&lease.node, |session| session.hold_until = Some(session.sent + 1));
+            }
+        } else if let Event::Masked { node, class, job, .. } = event {
+            if let Some(key) = rows.jobs.get(job).map(|job| key_of(job, rows)) {
+                self.keys.insert(*class, key.clone());
+                self.masks.insert((node.clone(), key));
+            }
+        } else if let Event::Unmasked { node, class } = event {
+            if let Some(key) = self.keys.get(class) {
+                self.masks.remove(&(node.clone(), key.clone()));
+            }
+        } else if let Event::SetAside(job) = event {
+            self.broken.insert(*job);
+        } else if let Event::Requeued(job) = event {
+            self.broken.remove(&job.id);
+        } else if let Event::Ended { job, .. } = event {
+            self.broken.remove(job);
+        }
+    }
+
+    fn with(&mut self, node: &NodeName, change: impl FnOnce(&mut Session)) {
+        if let Some(session) = self.sessions.get_mut(node) {
+            change(session);
+        }
+    }
+
+    fn heard(&mut self, node: &NodeName, seen: Ordinal) {
+        self.with(node, |session| {
+            session.suspect = false;
+            let seen = seen.0.min(session.sent);
+            session.hold_until = session.hold_until.filter(|until| *until > seen);
+        });
+    }
+
+    fn answered(&mut self, token: FencingToken) {
+        for session in self.sessions.values_mut() {
+            session.unanswered.remove(&token);
+        }
+    }
+
+    /// At rest nothing that is queued can be placed. What can, and where.
+    pub(crate) fn lost_wake_up(&self, now: Now, rows: &Durable) -> Option<(JobId, NodeName)> {
+        let used = Used::of(rows, rows.leases.values());
+        let fits = |job: &Job| Some((job.id, self.fits(now, rows, &used, &self.sessions, job)?));
+        self.candidates(rows).find_map(fits)
+    }
+
+    /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.
+    pub(crate) fn in_order(&self, now: Now, events: &[Event], rows: &Durable) {
+        let mut rows = rows.clone();
+        let mut sessions = self.sessions.clone();
+        for event in events.iter().rev() {
+            let Event::Granted { lease, .. } = event else { continue };
+            rows.leases.remove(&lease.token);
+            let Some(granted) = rows.jobs.get_mut(&lease.job) else { continue };
+            granted.state = JobState::Queued { since: now.wall };
+            let granted = granted.clone();
+            if let Some(session) = sessions.get_mut(&lease.node) {
+                session.unanswered.remove(&lease.token);
+            }
+            let used = Used::of(&rows, rows.leases.values());
+            for job in self.candidates(&rows).filter(|job| rank(job) < rank(&granted)) {
+                if let Some(node) = self.fits(now, &rows, &used, &sessions, job) {
+                    panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
+                }
+            }
+        }
+    }
+
+    /// Queued jobs that nothing but slots and nodes keeps.
+    fn candidates<'a>(&'a self, rows: &'a Durable) -> impl Iterator<Item = &'a Job> {
+        let held: BTreeSet<JobId> =
+            rows.leases.values().filter(|lease| lease.stage.is_live()).map(|lease| lease.job).collect();
+        rows.jobs.values().filter(move |job| {
+            matches!(job.state, JobState::Queued { .. })
+                && !held.contains(&job.id)
+                && !self.broken.contains(&job.id)
+        })
+    }
+
+    fn fits(
+        &self,
+        now: Now,
+        rows: &Durable,
+        used: &Used,
+        sessions: &BTreeMap<NodeName, Session>,
+        job: &Job,
+    ) -> Option<NodeName> {
+        let kind = rows.kinds.get(&job.kind)?;
+        let needs = needs_of(job, kind);
+        if kind.paused.is_some() {
+            return None;
+        }
+        for (slot, amount) in needs.iter() {
+            let declared = rows.slots.get(slot)?;
+            if declared.paused.is_some() {
+                return None;
+            }
+            if let Scope::Fleet { capacity } = declared.scope
+                && used.fleet(slot) + u64::from(amount) > u64::from(capacity)
+            {
+                return None;
+            }
+        }
+        let fits = |node: &&Node| self.fits_on(now, rows, used, sessions.get(&node.name), job, needs, node);
+        rows.nodes.values().find(fits).map(|node| node.name.clone())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "everything that a fit depends on")]
+    fn fits_on(
+        &self,
+        now: Now,
+        rows: &Durable,
+        used: &Used,
+        session: Option<&Session>,
+        job: &Job,
+        needs: &Needs,
+        node: &Node,
+    ) -> bool {
+        let Some(session) = session else { return false };
+        let selector = &rows.kinds[&job.kind].policy.selector;
+        let labels = selector.iter().chain(&job.selector).all(|(k, v)| node.labels.get(k) == Some(v));
+        let kinds = node.kinds.contains(&job.kind) && !node.cordoned && node.draining.is_none();
+        let heard = !session.suspect && !session.leaving && !session.blocked;
+        let fresh = now.mono.0 - session.pressure_at.0 <= 15_000_000;
+        let credit = session.unanswered.len() < session.credits && session.hold_until.is_none();
+        let open = session.pressure.closed.iter().all(|closed| match &closed.group {
+            Group::All => false,
+            Group::Slot(slot) => needs.amount(slot) == 0,
+            Group::Kind(kind) => *kind != job.kind,
+        });
+        let free = needs.iter().all(|(slot, amount)| {
+            if matches!(rows.slots[slot].scope, Scope::Fleet { .. }) {
+                return true;
+            }
+            let capacity = node.slots.get(slot).map_or(0, |capacity| capacity.units);
+            let cap = session.pressure.caps.get(slot).map_or(capacity, |cap| capacity.min(*cap));
+            used.node(&node.name, slot) + u64::from(amount) <= u64::from(cap)
+        });
+        let masked = self.masks.contains(&(node.name.clone(), key_of(job, rows)));
+        labels && kinds && heard && fresh && credit && open && free && !masked
+    }
+}
+
+/// Higher priority first, then the older enqueue.
+fn rank(job: &Job) -> (i32, u64) {
+    (-i32::from(job.priority), job.sequence.0)
+}
+
+fn needs_of<'a>(job: &'a Job, kind: &'a Kind) -> &'a Needs {
+    job.needs.as_ref().unwrap_or(&kind.policy.needs)
+}
+
+fn key_of(job: &Job, rows: &Durable) -> Key {
+    let kind = &rows.kinds[&job.kind];
+    let selector = kind.policy.selector.iter().chain(&job.selector);
+    let selector = selector.map(|(k, v)| (k.clone(), v.clone())).collect();
+    (job.kind.clone(), needs_of(job, kind).clone(), selector, job.tenant.clone())
+}
+
+/// What is taken, summed over the lease rows.
+struct Used {
+    fleet: BTreeMap<SlotName, u64>,
+    nodes: BTreeMap<(NodeName, SlotName), u64>,
+}
+
+impl Used {
+    fn of<'a>(rows: &Durable, leases: impl Iterator<Item = &'a Lease>) -> Self {
+        let mut used = Self { fleet: BTreeMap::new(), nodes: BTreeMap::new() };
+        for lease in leases {
+            for (slot, amount) in lease.reservation.fleet.iter() {
+                *used.fleet.entry(slot.clone()).or_default() += u64::from(amount);
+            }
+            for (slot, amount) in
+                lease.reservation.node.iter().filter(|_| rows.nodes.contains_key(&lease.node))
+            {
+                *used.nodes.entry((lease.node.clone(), slot.clone())).or_default() += u64::from(amount);
+            }
+        }
+        used
+    }
+
+    fn fleet(&self, slot: &SlotName) -> u64 {
+        self.fleet.get(slot).copied().unwrap_or(0)
+    }
+
+    fn node(&self, node: &NodeName, slot: &SlotName) -> u64 {
+        self.nodes.get(&(node.clone(), slot.clone())).copied().unwrap_or(0)
+    }
+}

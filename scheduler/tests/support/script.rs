@@ -1,0 +1,495 @@
+//! The script language: one command a line, names instead of ids, the trace as text. Each line is a turn of its own
+//! (apply, commit, release) but between `begin` and `commit`; only `tick` and `advance` place.
+//!
+//! | line | does |
+//! |---|---|
+//! | `slot S N`, `slot S node`, `kind K key=value…`, `drop kind K`, `drop slot S` | changes the fleet file and applies it |
+//! | `node N slots=s:1 labels=k:v kinds=a,b credits=1` | a new agent says Hello; without `kinds` it runs all declared |
+//! | `hello N [inc=2] [boot=b] [instance=i] [stream=1]`, `beat N [seen=1]`, `close N`, `leaving N` | its stream |
+//! | `mute N`, `steady N`, `deaf N`, `hearing N`, `forget-held N` | what the agent does by itself; muted: no heartbeats |
+//! | `press N close=*:rule:5:3 caps=s:1 gen=2 weight=2` | its pressure reading, sent at once |
+//! | `enqueue J kind=K …`, `cancel J`, `requeue J [force]`, `priority J 5`, `delete J`, `sweep J…`, `aside J` | producers |
+//! | `accepted J`, `started J [elapsed=3s]`, `run J`, `finish J ok…`, `reaped J`, `return J rule=r`, `done J` | reports |
+//! | `pause …`, `resume …`, `capacity S N`, `cordon N`, `uncordon N`, `drain N 5m`, `forget N [lost]` | operators |
+//! | `spool J ok` | its agent has the report on disk and could not send it |
+//! | `tick`, `advance 5s`, `wall +1h`, `reload`, `limits key=value…`, `begin`, `commit`, `lose` | the clock and the driver |
+//! | `job J`, `why J`, `explain J`, `health K`, `show X`, `hide X` | says something |
+//!
+//! Reports take `token=1.2`, `node=N` and `via=7` (a session) to be absurd. A grant is read by its agent at once.
+
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+
+use expect_test::Expect;
+use tenure_scheduler::{
+    Applied, Command, Event, FencingToken, Fleet, JobId, KindName, KindPolicy, Limits, NodeName, PausePolicy,
+    Refusal, RetryPolicy, Scope, SessionId, SlotName,
+};
+use uuid::Uuid;
+
+use super::{
+    agent::Agent,
+    words::{Line, duration},
+    world::World,
+};
+
+/// Runs a script and compares its trace.
+pub(crate) fn check(script: &str, expected: Expect) {
+    let mut run = Script::new();
+    run.lines(script);
+    expected.assert_eq(&run.trace);
+}
+
+/// A script on its way.
+pub(crate) struct Script {
+    pub(crate) world: World,
+    pub(crate) trace: String,
+    fleet: Fleet,
+    names: BTreeMap<String, JobId>,
+    ids: BTreeMap<JobId, String>,
+    /// The newest grant of each job: token and node.
+    grants: BTreeMap<JobId, (FencingToken, NodeName)>,
+    classes: BTreeMap<String, String>,
+    /// What is shown beside the usual: renewals, messages, phases.
+    shown: Vec<String>,
+}
+
+impl Script {
+    pub(crate) fn new() -> Self {
+        Self {
+            world: World::new(Limits::default()),
+            trace: String::new(),
+            fleet: Fleet::default(),
+            names: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            shown: Vec::new(),
+        }
+    }
+
+    pub(crate) fn lines(&mut self, script: &str) {
+        for text in script.lines() {
+            if let Some(line) = Line::parse(text) {
+                self.line(&line);
+            }
+        }
+    }
+
+    /// A job by its name. The same name is the same id in every script.
+    pub(crate) fn id(&mut self, name: &str) -> JobId {
+        let next =
+            JobId(Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + self.names.len() as u128 + 1));
+        let id = *self.names.entry(name.to_owned()).or_insert(next);
+        self.ids.insert(id, name.to_owned());
+        id
+    }
+
+    pub(crate) fn say(&mut self, text: &str) {
+        let text = self.with_names(text);
+        let at = Duration::from_micros(self.world.clock);
+        if at.is_zero() {
+            writeln!(self.trace, "{text}").unwrap();
+        } else {
+            writeln!(self.trace, "{at:?}: {text}").unwrap();
+        }
+    }
+
+    /// Ids become names.
+    fn with_names(&self, text: &str) -> String {
+        let mut words = text.split(' ').map(|word| {
+            let bare = word.trim_end_matches([':', ',']);
+            let name = bare.parse().ok().and_then(|id: JobId| self.ids.get(&id));
+            name.map_or(word.to_owned(), |name| word.replace(bare, name))
+        });
+        let first = words.next().unwrap_or_default();
+        words.fold(first, |text, word| text + " " + &word)
+    }
+
+    fn line(&mut self, line: &Line) {
+        match line.verb.as_str() {
+            "slot" | "kind" | "drop" => self.fleet_line(line),
+            "node" => self.node_line(line),
+            "hello" => self.hello_line(line),
+            "beat" => self.beat_line(line),
+            "mute" => self.agent(line).steady = false,
+            "steady" => self.agent(line).steady = true,
+            "deaf" => self.agent(line).deaf = true,
+            "hearing" => self.agent(line).deaf = false,
+            "forget-held" => self.agent(line).drop_held(),
+            "close" | "leaving" | "block" | "unblock" => self.session_line(line),
+            "press" => self.press_line(line),
+            "enqueue" => {
+                let command = self.enqueue_command(line);
+                self.run_named(line.name(0), command);
+            }
+            "accepted" | "started" | "run" | "finish" | "reaped" | "return" | "done" | "progress" => {
+                self.report_line(line);
+            }
+            "cancel" | "requeue" | "priority" | "delete" | "sweep" | "aside" => self.job_line(line),
+            "pause" | "resume" | "capacity" | "cordon" | "uncordon" | "drain" | "forget" => {
+                self.operator_line(line);
+            }
+            "tick" => {
+                for applied in self.world.tick() {
+                    self.events(&applied);
+                }
+                self.messages();
+            }
+            "advance" => self.advance(duration(line.name(0))),
+            "wall" => self.step_wall(line.name(0)),
+            "reload" => self.world.reload(),
+            "limits" => self.limits_line(line),
+            "begin" => self.world.batch = true,
+            "commit" => {
+                self.world.batch = false;
+                self.world.commit();
+                self.messages();
+            }
+            "lose" => {
+                self.world.batch = false;
+                self.world.reload();
+            }
+            "spool" => self.spool_line(line),
+            "job" | "why" | "explain" | "health" | "attempts" => self.say_line(line),
+            "show" => self.shown.push(line.name(0).to_owned()),
+            "hide" => self.shown.retain(|word| word != line.name(0)),
+            other => panic!("no such line: {other}"),
+        }
+    }
+
+    /// Runs a command; its refusal is told under the name of what it is about.
+    pub(crate) fn run_named(&mut self, name: &str, command: Command) {
+        let result = self.world.apply(command);
+        self.finish_line(name, result);
+    }
+
+    pub(crate) fn finish_line(&mut self, name: &str, result: Result<Applied, Refusal>) {
+        match result {
+            Ok(applied) => {
+                self.events(&applied);
+                if let Some(text) = World::reply(&applied.effects).and_then(super::trace::reply) {
+                    self.say(&format!("{name} {text}"));
+                }
+            }
+            Err(refusal) => {
+                let text = super::trace::refusal(&refusal);
+                self.say(&format!("refused {name} {text}"));
+            }
+        }
+        if !self.world.batch {
+            self.world.commit();
+            self.messages();
+        }
+    }
+
+    pub(crate) fn events(&mut self, applied: &Applied) {
+        for event in &applied.events {
+            self.learn(event);
+            if let Some(text) = super::trace::event(event, &self.classes, &self.shown, self.world.now()) {
+                self.say(&text);
+            }
+        }
+    }
+
+    /// Who holds what, and what a class is.
+    fn learn(&mut self, event: &Event) {
+        if let Event::Granted { lease, .. } = event {
+            self.grants.insert(lease.job, (lease.token, lease.node.clone()));
+        }
+        if let Event::Deferred { class, job, .. } | Event::Masked { class, job, .. } = event {
+            let kind = self.world.state.job(*job).map(|job| job.kind.to_string());
+            self.classes.insert(class.to_string(), kind.unwrap_or_default());
+        }
+    }
+
+    /// The messages that left since the last line, if they are shown.
+    pub(crate) fn messages(&mut self) {
+        let effects = self.world.take_released();
+        for effect in &effects {
+            if let Some(text) = super::trace::effect(effect, &self.shown) {
+                self.say(&text);
+            }
+        }
+    }
+
+    fn advance(&mut self, length: Duration) {
+        let mut seen = Vec::new();
+        let start = self.world.clock;
+        self.world.advance(length, |world, applied| seen.push((world.clock, applied.clone())));
+        let end = std::mem::replace(&mut self.world.clock, start);
+        for (at, applied) in seen {
+            self.world.clock = at;
+            self.events(&applied);
+            for effect in &applied.effects {
+                if let Some(text) = super::trace::effect(effect, &self.shown) {
+                    self.say(&text);
+                }
+            }
+        }
+        self.world.clock = end;
+        self.world.take_released();
+    }
+
+    fn step_wall(&mut self, text: &str) {
+        let (sign, length) = text.split_at(1);
+        let micros = i64::try_from(duration(length).as_micros()).unwrap();
+        self.world.step += if sign == "-" { -micros } else { micros };
+    }
+
+    fn limits_line(&mut self, line: &Line) {
+        let limits = &mut self.world.limits;
+        let set = |key: &str, field: &mut u32| *field = line.number(key).unwrap_or(*field);
+        set("classes", &mut limits.max_classes);
+        set("children", &mut limits.children);
+        set("descendants", &mut limits.descendants);
+        set("budget", &mut limits.placements_per_tick);
+        limits.max_live_jobs = line.number("live").unwrap_or(limits.max_live_jobs);
+        limits.tree_depth = line.number("depth").unwrap_or(limits.tree_depth);
+        self.world.reload();
+    }
+
+    fn fleet_line(&mut self, line: &Line) {
+        let before = self.fleet.clone();
+        match (line.verb.as_str(), line.name(0)) {
+            ("slot", name) => {
+                let scope = match line.name(1) {
+                    "node" => Scope::Node,
+                    capacity => Scope::Fleet { capacity: capacity.parse().unwrap() },
+                };
+                self.fleet.slots.insert(SlotName::new(name), scope);
+            }
+            ("kind", name) => {
+                self.fleet.kinds.insert(KindName::new(name), policy(line));
+            }
+            (_, "kind") => {
+                self.fleet.kinds.remove(&KindName::new(line.name(1)));
+            }
+            (_, _) => {
+                self.fleet.slots.remove(&SlotName::new(line.name(1)));
+            }
+        }
+        let fleet = Box::new(self.fleet.clone());
+        let result = self.world.apply(Command::Apply { fleet, validate_only: false });
+        if let Err(Refusal::FleetConflict { conflicts }) = &result {
+            conflicts.iter().for_each(|conflict| self.say(&format!("conflict: {conflict}")));
+            self.fleet = before;
+        }
+        self.finish_line(line.name(0), result);
+    }
+
+    fn node_line(&mut self, line: &Line) {
+        let mut agent = Agent::new(line.name(0));
+        agent.slots = line.amounts("slots").unwrap_or_default().into_iter().collect();
+        agent.labels = line.texts("labels");
+        agent.kinds = match line.get("kinds") {
+            Some(_) => line.list("kinds").into_iter().map(KindName::new).collect(),
+            None => self.fleet.kinds.keys().cloned().collect(),
+        };
+        agent.credits = line.number("credits").unwrap_or(100);
+        self.world.agents.insert(agent.name.clone(), agent);
+        self.hello_line(line);
+    }
+
+    fn hello_line(&mut self, line: &Line) {
+        let name = NodeName::new(line.name(0));
+        let kinds: Vec<KindName> = self.fleet.kinds.keys().cloned().collect();
+        let agent = self.world.agents.get_mut(&name).expect("a node of the script");
+        if let Some(incarnation) = line.number("inc") {
+            (agent.incarnation, agent.stream) = (incarnation, 0);
+        }
+        agent.boot = line.get("boot").map_or(agent.boot.clone(), str::to_owned);
+        agent.instance = line.get("instance").map_or(agent.instance.clone(), str::to_owned);
+        agent.stream = line.number::<u64>("stream").map_or(agent.stream, |stream| stream - 1);
+        if line.verb == "hello" {
+            agent.slots =
+                line.amounts("slots").map_or(agent.slots.clone(), |slots| slots.into_iter().collect());
+            agent.kinds = if line.has("all-kinds") { kinds } else { agent.kinds.clone() };
+        }
+        agent.max_epoch_seen = line.number("epoch").unwrap_or(0);
+        let result = self.world.hello(&name);
+        let name = name.to_string();
+        self.finish_line(&name, result);
+    }
+
+    fn beat_line(&mut self, line: &Line) {
+        let name = NodeName::new(line.name(0));
+        let clock = self.world.clock;
+        let agent = self.world.agents.get_mut(&name).expect("a node of the script");
+        let mut command = agent.beat(clock);
+        if let Command::Heartbeat(beat) = &mut command {
+            if let Some(seen) = line.number("seen") {
+                beat.seen = tenure_scheduler::Ordinal(seen);
+            }
+            if let Some(session) = line.number("via") {
+                beat.session = SessionId(session);
+            }
+            if let Some(token) = line.get("with") {
+                let token = token_of(token);
+                let job = self.id("stranger");
+                let phase = tenure_scheduler::Phase::Started;
+                beat.held.push(tenure_scheduler::Held { job, token, phase, elapsed: Duration::ZERO });
+            }
+        }
+        self.run_named(line.name(0), command);
+    }
+
+    fn agent(&mut self, line: &Line) -> &mut Agent {
+        self.world.agents.get_mut(&NodeName::new(line.name(0))).expect("a node of the script")
+    }
+
+    fn session_line(&mut self, line: &Line) {
+        let agent = self.agent(line);
+        let (node, session) = (agent.name.clone(), agent.session.unwrap_or_default());
+        agent.seq += 1;
+        let (seq, seen) = (agent.seq, tenure_scheduler::Ordinal(agent.seen));
+        let command = match line.verb.as_str() {
+            "close" => {
+                agent.session = None;
+                Command::SessionClosed { node, session }
+            }
+            "leaving" => Command::NodeDraining { node, session, seq, seen, restart: true },
+            verb => Command::SessionBlocked { node, session, blocked: verb == "block" },
+        };
+        self.run_named(line.name(0), command);
+    }
+
+    fn press_line(&mut self, line: &Line) {
+        let pressure = super::trace::pressure(line);
+        let generation = self.agent(line).pressure.generation + 1;
+        let generation = line.number("gen").unwrap_or(generation);
+        self.agent(line).pressure = tenure_scheduler::Pressure { generation, ..pressure };
+        let result = self.world.beat(&NodeName::new(line.name(0)));
+        self.finish_line(line.name(0), result);
+    }
+
+    fn enqueue_command(&mut self, line: &Line) -> Command {
+        let id = line.get("id").unwrap_or(line.name(0)).to_owned();
+        let (job, parent) = (self.id(&id), line.get("parent").map(str::to_owned));
+        let parent = parent.map(|parent| self.id(&parent));
+        let now = self.world.now();
+        super::commands::enqueue(line, job, parent, now)
+    }
+
+    fn report_line(&mut self, line: &Line) {
+        let job = self.id(line.name(0));
+        let grant = self.grants.get(&job).cloned();
+        let token =
+            line.get("token").map(token_of).or(grant.as_ref().map(|grant| grant.0)).unwrap_or_default();
+        let node = line.get("node").map(NodeName::new).or(grant.map(|grant| grant.1)).expect("a granted job");
+        let job = line.get("job").map_or(job, |job| self.id(job));
+        for statement in super::commands::statements(line) {
+            let clock = self.world.clock;
+            let agent = self.world.agents.get_mut(&node).expect("a node of the script");
+            let mut command = agent.report(job, token, statement, clock);
+            if let (Command::Report(report), Some(session)) = (&mut command, line.number("via")) {
+                report.session = SessionId(session);
+            }
+            self.run_named(line.name(0), command);
+        }
+    }
+
+    /// The agent has a report of an end on its disk, and could not send it.
+    fn spool_line(&mut self, line: &Line) {
+        let job = self.id(line.name(0));
+        let (token, node) = self.grants.get(&job).cloned().expect("a granted job");
+        let mut finish = line.clone();
+        finish.verb = "finish".into();
+        let finish = super::commands::statements(&finish);
+        let agent = self.world.agents.get_mut(&node).expect("a node of the script");
+        agent.spool.extend(finish.into_iter().map(|statement| (token, (job, statement))));
+    }
+
+    fn job_line(&mut self, line: &Line) {
+        let job = self.id(line.name(0));
+        let command = match line.verb.as_str() {
+            "cancel" => Command::Cancel { job, reason: None, prior: None },
+            "requeue" => Command::Requeue { job, force: line.has("force"), prior: None },
+            "priority" => Command::Reprioritize { job, priority: line.name(1).parse().unwrap(), prior: None },
+            "delete" => Command::Delete { job, validate_only: line.has("check"), prior: None },
+            "aside" => Command::SetAside { job },
+            _ => {
+                let ids: Vec<JobId> = line.names.clone().iter().map(|name| self.id(name)).collect();
+                let jobs = ids.iter().filter_map(|id| self.world.store.job(*id)).map(|job| *job).collect();
+                let results = self.world.store.results.keys().copied();
+                Command::Sweep { jobs, results: results.filter(|(job, _)| ids.contains(job)).collect() }
+            }
+        };
+        self.run_named(line.name(0), command);
+    }
+
+    fn operator_line(&mut self, line: &Line) {
+        let command = match (line.verb.as_str(), line.name(0)) {
+            ("pause", "kind") => {
+                let policy = if line.has("reject") { PausePolicy::Reject } else { PausePolicy::Hold };
+                Command::PauseKind { kind: KindName::new(line.name(1)), policy }
+            }
+            ("resume", "kind") => Command::ResumeKind { kind: KindName::new(line.name(1)) },
+            ("pause", _) => {
+                let duration = line.names.get(2).map(|text| duration(text));
+                Command::PauseSlot { slot: SlotName::new(line.name(1)), duration }
+            }
+            ("resume", _) => Command::ResumeSlot { slot: SlotName::new(line.name(1)) },
+            ("capacity", slot) => {
+                let slot = SlotName::new(slot);
+                Command::SetCapacity { slot, capacity: line.name(1).parse().unwrap() }
+            }
+            ("cordon", node) => Command::Cordon { node: NodeName::new(node) },
+            ("uncordon", node) => Command::Uncordon { node: NodeName::new(node) },
+            ("drain", node) => Command::Drain { node: NodeName::new(node), deadline: duration(line.name(1)) },
+            (_, node) => Command::Forget {
+                node: NodeName::new(node),
+                lost: line.has("lost"),
+                validate_only: line.has("check"),
+            },
+        };
+        let about = line.names.last().cloned().unwrap_or_default();
+        let name = if matches!(line.verb.as_str(), "pause" | "resume") { line.name(1) } else { line.name(0) };
+        let name = if name.is_empty() { about } else { name.to_owned() };
+        self.run_named(&name, command);
+    }
+
+    fn say_line(&mut self, line: &Line) {
+        let name = line.name(0).to_owned();
+        let text = match line.verb.as_str() {
+            "health" => super::trace::health(&self.world.health(&name)),
+            verb => {
+                let job = self.id(&name);
+                super::trace::query(&self.world, verb, &name, job)
+            }
+        };
+        text.lines().for_each(|line| self.say(line));
+    }
+}
+
+/// `1.2`: the second grant of the first epoch.
+pub(crate) fn token_of(text: &str) -> FencingToken {
+    let (epoch, count) = text.split_once('.').expect("epoch.count");
+    FencingToken::mint(tenure_scheduler::Epoch(epoch.parse().unwrap()), count.parse().unwrap())
+}
+
+/// What a `kind` line says, over the defaults; retries after 10 s, 60 s, so that traces are round.
+fn policy(line: &Line) -> KindPolicy {
+    let defaults = KindPolicy::default();
+    let retry = match line.get("retry") {
+        Some("exp") => RetryPolicy::default(),
+        Some(_) => RetryPolicy::Intervals(line.list("retry").iter().map(|text| duration(text)).collect()),
+        None => RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]),
+    };
+    KindPolicy {
+        needs: line.needs("needs").unwrap_or_default(),
+        selector: line.texts("selector"),
+        lease: line.duration("lease").unwrap_or(defaults.lease),
+        max_failures: line.number("max_failures").unwrap_or(defaults.max_failures),
+        max_losses: line.number("max_losses").unwrap_or(defaults.max_losses),
+        retry,
+        hard_time_limit: line.duration("hard").unwrap_or(defaults.hard_time_limit),
+        queue_cap: line.number("cap"),
+        stale_after: line.duration("stale_after"),
+        dedupe: match line.get("dedupe") {
+            Some("live") => tenure_scheduler::DedupePolicy::Live,
+            Some(_) | None => defaults.dedupe,
+        },
+        priority: line.number("priority").unwrap_or(defaults.priority),
+        ..defaults
+    }
+}

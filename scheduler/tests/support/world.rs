@@ -1,0 +1,354 @@
+//! A world around the scheduler: the driver's turn, a store, agents, two clocks. After every command it asserts the
+//! invariants; after every tick it asks the oracle; after every turn it compares memory, rows and a reload.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tenure_scheduler::{
+    Applied, Command, Durable, Effect, Enqueue, Epoch, FencingToken, JobId, KindName, Limits, Message, Mono,
+    NodeName, Now, Refusal, Reply, SessionId, State, Wall,
+};
+
+use super::{agent::Agent, oracle::Oracle, store::Store};
+
+/// Noon of 2026-09-30, UTC.
+const BEGIN: i64 = 1_790_769_600_000_000;
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) state: State,
+    pub(crate) store: Store,
+    pub(crate) oracle: Oracle,
+    pub(crate) agents: BTreeMap<NodeName, Agent>,
+    pub(crate) limits: Limits,
+    /// Microseconds since the world began. No leader sees it.
+    pub(crate) clock: u64,
+    /// When this leader began.
+    began: u64,
+    /// How far the wall clock was stepped.
+    pub(crate) step: i64,
+    pub(crate) sessions: u64,
+    /// Slow checks: a refusal left no trace, a twin says the same.
+    pub(crate) paranoid: bool,
+    /// Several commands make one turn: nothing is committed until this is off again.
+    pub(crate) batch: bool,
+    /// The newest token of each job ever granted: they only grow.
+    newest: BTreeMap<JobId, FencingToken>,
+    /// Effects of this turn, not released.
+    pending: Vec<Effect>,
+    /// Effects released by the last commits, until somebody takes them.
+    pub(crate) released: Vec<Effect>,
+}
+
+impl World {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let now = Now { mono: Mono(0), wall: Wall(BEGIN) };
+        Self {
+            state: State::load(Epoch(1), limits.clone(), Durable::default(), now),
+            store: Store::default(),
+            oracle: Oracle::default(),
+            agents: BTreeMap::new(),
+            limits,
+            clock: 0,
+            began: 0,
+            step: 0,
+            sessions: 0,
+            paranoid: true,
+            batch: false,
+            newest: BTreeMap::new(),
+            pending: Vec::new(),
+            released: Vec::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let wall = BEGIN + i64::try_from(self.clock).unwrap() + self.step;
+        Now { mono: Mono(self.clock - self.began), wall: Wall(wall) }
+    }
+
+    /// Applies one command of the present turn.
+    pub(crate) fn apply(&mut self, command: Command) -> Result<Applied, Refusal> {
+        let command = self.resolve(command);
+        let now = self.now();
+        let (is_tick, replies) = (matches!(command, Command::Tick), expected_replies(&command));
+        let before = self.paranoid.then(|| self.state.clone());
+        let result = self.state.apply(now, command.clone());
+        if let Some(mut twin) = before {
+            if result.is_err() {
+                let same = format!("{twin:?}") == format!("{:?}", self.state);
+                assert!(same, "a refusal left a trace: {command:?}");
+            }
+            assert_eq!(twin.apply(now, command.clone()), result, "the same command, another result");
+        }
+        let broken = self.state.check_invariants();
+        assert!(broken.is_empty(), "{broken:#?}\nafter {command:?}");
+        let applied = result?;
+        let answered = applied.effects.iter().filter(|effect| matches!(effect, Effect::Reply(_))).count();
+        assert_eq!(answered, replies, "replies to {command:?}");
+        let rows = self.state.durable();
+        self.oracle.observe(now, &applied.events, &rows);
+        for event in &applied.events {
+            if let tenure_scheduler::Event::Granted { lease, .. } = event {
+                let older = self.newest.insert(lease.job, lease.token);
+                assert!(older.is_none_or(|older| older < lease.token), "a token does not grow: {lease:?}");
+            }
+        }
+        if is_tick {
+            self.oracle.in_order(now, &applied.events, &rows);
+            if let (false, Some((job, node))) = (applied.more, self.oracle.lost_wake_up(now, &rows)) {
+                let said = self.state.explain(now, job);
+                panic!(
+                    "a lost wake-up: {job} is queued and fits on {node}; explained: {said:#?}\n{:#?}",
+                    self.oracle
+                );
+            }
+        }
+        self.pending.extend(applied.effects.iter().cloned());
+        Ok(applied)
+    }
+
+    /// What memory cannot know is looked up, as the driver does.
+    fn resolve(&self, command: Command) -> Command {
+        let prior = |id: JobId| if self.state.knows_job(id) { None } else { self.store.job(id) };
+        match command {
+            Command::Enqueue(enqueue) => {
+                let key =
+                    enqueue.dedupe_key.clone().map(|key| (enqueue.tenant.clone(), enqueue.kind.clone(), key));
+                let key = key.filter(|(tenant, kind, key)| !self.state.knows_key(tenant, kind, key));
+                let mut prior = self.store.prior(enqueue.job, key);
+                prior.by_id = prior.by_id.filter(|_| !self.state.knows_job(enqueue.job));
+                Command::Enqueue(Box::new(Enqueue { prior, ..*enqueue }))
+            }
+            Command::Cancel { job, reason, .. } => Command::Cancel { job, reason, prior: prior(job) },
+            Command::Requeue { job, force, .. } => Command::Requeue { job, force, prior: prior(job) },
+            Command::Reprioritize { job, priority, .. } => {
+                Command::Reprioritize { job, priority, prior: prior(job) }
+            }
+            Command::Delete { job, validate_only, .. } => {
+                Command::Delete { job, validate_only, prior: prior(job) }
+            }
+            Command::Report(mut report) => {
+                report.prior = prior(report.job);
+                Command::Report(report)
+            }
+            other @ (Command::Apply { .. }
+            | Command::PauseKind { .. }
+            | Command::ResumeKind { .. }
+            | Command::PauseSlot { .. }
+            | Command::ResumeSlot { .. }
+            | Command::SetCapacity { .. }
+            | Command::Cordon { .. }
+            | Command::Uncordon { .. }
+            | Command::Drain { .. }
+            | Command::Forget { .. }
+            | Command::Hello(_)
+            | Command::Heartbeat(_)
+            | Command::NodeDraining { .. }
+            | Command::SessionClosed { .. }
+            | Command::SessionBlocked { .. }
+            | Command::Sweep { .. }
+            | Command::SetAside { .. }
+            | Command::Tick) => other,
+        }
+    }
+
+    /// Ends the turn: commit, compare, release.
+    pub(crate) fn commit(&mut self) {
+        let changes = self.state.take_changes();
+        let nothing = changes.is_empty();
+        self.store.commit(changes);
+        self.state.committed();
+        assert!(self.state.take_changes().is_empty(), "a change is taken twice");
+        if !nothing {
+            let rows = Durable { classes: BTreeMap::new(), ..self.store.load() };
+            let durable = self.state.durable();
+            assert_eq!(durable, rows, "the rows differ from what was lived through");
+            let mut again =
+                State::load(Epoch(self.state.epoch().0 + 1), self.limits.clone(), rows, self.now());
+            assert_eq!(again.durable(), durable, "a reload differs from what was lived through");
+            assert!(again.check_invariants().is_empty(), "{:#?}", again.check_invariants());
+            assert!(again.take_changes().is_empty(), "a reload changes rows");
+        }
+        for effect in std::mem::take(&mut self.pending) {
+            self.release(&effect);
+            self.released.push(effect);
+        }
+    }
+
+    fn release(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Send { node, session, ordinal, applied, message } => {
+                if let Some(agent) = self.agents.get_mut(node) {
+                    agent.read(*session, *ordinal, *applied, message);
+                }
+            }
+            Effect::CloseSession { node, session, .. } => {
+                if let Some(agent) = self.agents.get_mut(node).filter(|agent| agent.session == Some(*session))
+                {
+                    agent.session = None;
+                }
+            }
+            Effect::Reply(_) | Effect::NotifyWatchers { .. } => {}
+        }
+    }
+
+    /// A turn of one command.
+    pub(crate) fn turn(&mut self, command: Command) -> Result<Applied, Refusal> {
+        let result = self.apply(command);
+        if !self.batch {
+            self.commit();
+        }
+        result
+    }
+
+    /// Ticks until nothing is left to do.
+    pub(crate) fn tick(&mut self) -> Vec<Applied> {
+        let mut all = Vec::new();
+        loop {
+            let applied = self.turn(Command::Tick).expect("a tick is never refused");
+            let more = applied.more;
+            all.push(applied);
+            if !more {
+                return all;
+            }
+            assert!(all.len() < 10_000, "a tick never comes to rest");
+        }
+    }
+
+    /// The leader is gone, with what it had not committed; another one loads what the store holds.
+    pub(crate) fn reload(&mut self) {
+        self.pending.clear();
+        let epoch = Epoch(self.state.epoch().0 + 1);
+        self.began = self.clock;
+        self.state = State::load(epoch, self.limits.clone(), self.store.load(), self.now());
+        assert_eq!(self.state.durable().jobs, self.store.load().jobs);
+        self.oracle = Oracle::default();
+        for agent in self.agents.values_mut() {
+            agent.session = None;
+        }
+    }
+
+    /// A node begins a session.
+    pub(crate) fn hello(&mut self, name: &NodeName) -> Result<Applied, Refusal> {
+        let session = self.next_session();
+        let clock = self.clock;
+        let agent = self.agents.get_mut(name).unwrap();
+        agent.next_beat = clock + 5_000_000;
+        let before = (agent.session, agent.seq, agent.seen);
+        let command = agent.hello(session, clock);
+        let result = self.turn(command);
+        if result.is_err() {
+            let agent = self.agents.get_mut(name).unwrap();
+            (agent.session, agent.seq, agent.seen) = before;
+        }
+        self.set_beat(name);
+        result
+    }
+
+    pub(crate) fn next_session(&mut self) -> SessionId {
+        self.sessions += 1;
+        SessionId(self.sessions)
+    }
+
+    fn set_beat(&mut self, name: &NodeName) {
+        let clock = self.clock;
+        if let Some(agent) = self.agents.get_mut(name) {
+            agent.next_beat = clock + u64::try_from(agent.interval.as_micros()).unwrap();
+        }
+    }
+
+    /// A heartbeat of a node by its present session.
+    pub(crate) fn beat(&mut self, name: &NodeName) -> Result<Applied, Refusal> {
+        let clock = self.clock;
+        let command = self.agents.get_mut(name).unwrap().beat(clock);
+        let result = self.turn(command);
+        self.set_beat(name);
+        result
+    }
+
+    /// Time passes. The driver wakes at every deadline; steady agents send heartbeats. `saw` hears every turn.
+    pub(crate) fn advance(&mut self, length: Duration, mut saw: impl FnMut(&Self, &Applied)) {
+        let target = self.clock + u64::try_from(length.as_micros()).unwrap();
+        for _ in 0..1_000_000 {
+            let due = self.state.next_deadline(self.now()).map(|mono| mono.0.saturating_add(self.began));
+            let beating = |agent: &&Agent| agent.steady && agent.session.is_some();
+            let beat =
+                self.agents.values().filter(beating).map(|agent| (agent.next_beat, agent.name.clone())).min();
+            let next = due.into_iter().chain(beat.as_ref().map(|(at, _)| *at)).min().unwrap_or(target);
+            self.clock = next.clamp(self.clock, target);
+            if let Some((at, name)) = beat.filter(|(at, _)| *at <= self.clock) {
+                self.clock = self.clock.max(at);
+                if let Ok(applied) = self.beat(&name) {
+                    saw(self, &applied);
+                }
+            }
+            for applied in self.tick() {
+                saw(self, &applied);
+            }
+            let due = self.state.next_deadline(self.now()).map(|mono| mono.0.saturating_add(self.began));
+            if self.clock == target && due.is_none_or(|due| due > target) {
+                let beating = |agent: &&Agent| agent.steady && agent.session.is_some();
+                if self.agents.values().filter(beating).all(|agent| agent.next_beat > target) {
+                    return;
+                }
+            }
+        }
+        panic!("time does not pass");
+    }
+
+    /// Takes the messages that were released since somebody last looked.
+    pub(crate) fn take_released(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.released)
+    }
+
+    /// The messages among them that say something else than that all is well.
+    pub(crate) fn messages(effects: &[Effect]) -> impl Iterator<Item = (&NodeName, &Message)> {
+        effects.iter().filter_map(|effect| match effect {
+            Effect::Send { node, message, .. } => Some((node, message)),
+            Effect::CloseSession { .. } | Effect::Reply(_) | Effect::NotifyWatchers { .. } => None,
+        })
+    }
+
+    /// The answer to the last command of a producer or operator.
+    pub(crate) fn reply(effects: &[Effect]) -> Option<&Reply> {
+        effects.iter().find_map(|effect| match effect {
+            Effect::Reply(reply) => Some(reply),
+            Effect::CloseSession { .. } | Effect::Send { .. } | Effect::NotifyWatchers { .. } => None,
+        })
+    }
+
+    pub(crate) fn health(&self, kind: &str) -> tenure_scheduler::KindHealth {
+        let kind = KindName::new(kind);
+        let snapshot = self.state.snapshot(self.now());
+        snapshot.health.into_iter().find(|health| health.kind == kind).expect("a declared kind")
+    }
+}
+
+/// Exactly one to each command of a producer or operator.
+fn expected_replies(command: &Command) -> usize {
+    match command {
+        Command::Apply { .. }
+        | Command::Enqueue(_)
+        | Command::Cancel { .. }
+        | Command::Requeue { .. }
+        | Command::Reprioritize { .. }
+        | Command::Delete { .. }
+        | Command::PauseKind { .. }
+        | Command::ResumeKind { .. }
+        | Command::PauseSlot { .. }
+        | Command::ResumeSlot { .. }
+        | Command::SetCapacity { .. }
+        | Command::Cordon { .. }
+        | Command::Uncordon { .. }
+        | Command::Drain { .. }
+        | Command::Forget { .. }
+        | Command::Sweep { .. } => 1,
+        Command::Hello(_)
+        | Command::Heartbeat(_)
+        | Command::Report(_)
+        | Command::NodeDraining { .. }
+        | Command::SessionClosed { .. }
+        | Command::SessionBlocked { .. }
+        | Command::SetAside { .. }
+        | Command::Tick => 0,
+    }
+}
