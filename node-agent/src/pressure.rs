@@ -32,7 +32,7 @@ use crate::clock::{Clock, Mono};
 use linux as host;
 #[cfg(target_os = "macos")]
 use macos as host;
-use rules::{KindFacts, Reading, Rules};
+use rules::{ClosedGroup, KindFacts, Reading, Rules};
 use settings::{Settings, Users};
 use signals::{Key, Samples, Value};
 
@@ -223,10 +223,23 @@ impl Shared {
         self.published.send_if_modified(|published| {
             let changed = published.generation != rules.reading().generation;
             if changed {
+                log_changes(published, rules.reading());
                 *published = Arc::new(rules.reading().clone());
             }
             changed
         });
+    }
+}
+
+/// One line for each group that closed or opened: lifecycle, never per sample.
+fn log_changes(before: &Reading, after: &Reading) {
+    let same = |a: &ClosedGroup, b: &ClosedGroup| a.group == b.group && a.rule == b.rule;
+    for closed in after.closed.iter().filter(|now| !before.closed.iter().any(|was| same(was, now))) {
+        let ClosedGroup { group, rule, signal, observed, threshold, .. } = closed;
+        tracing::info!(%group, rule, %signal, observed, threshold, "a pressure rule closed");
+    }
+    for opened in before.closed.iter().filter(|was| !after.closed.iter().any(|now| same(was, now))) {
+        tracing::info!(group = %opened.group, rule = opened.rule, "a pressure rule opened");
     }
 }
 
