@@ -91,7 +91,8 @@ impl Fleet {
             .apply(&text, false)
             .await
             .with_context(|| format!("the fleet file is refused:\n{text}"))?;
-        for node in fleet.plan.nodes.clone() {
+        let agents = if fleet.plan.up { Vec::new() } else { fleet.plan.nodes.clone() };
+        for node in agents {
             if node.proxied {
                 fleet.proxies.insert(node.name.clone(), Proxy::start(fleet.grpc).await?);
             }

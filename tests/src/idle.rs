@@ -39,6 +39,21 @@ pub fn longest(log: &Log, waiting: &[Waiting]) -> Option<Idle> {
     idles.max_by_key(|idle| idle.length)
 }
 
+/// From the end of one execution to the start of the next on the same unit, sorted. Only where work waited for the unit
+/// all along is that the time of a handover.
+pub fn handovers(log: &Log) -> Vec<Duration> {
+    let mut ends: BTreeMap<&str, Moment> = BTreeMap::new();
+    let mut found = Vec::new();
+    for run in &log.runs {
+        for unit in &run.units {
+            found.extend(ends.get(unit.as_str()).map(|end| run.start.at.since(*end)));
+            ends.extend(run.end.map(|end| (unit.as_str(), end)));
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
 /// Units of each slot that are taken from each moment on.
 fn changes(log: &Log) -> BTreeMap<Moment, BTreeMap<String, u32>> {
     let mut moments: BTreeSet<Moment> = BTreeSet::from([Moment::default()]);
@@ -142,6 +157,12 @@ mod tests {
     fn idle_times_apart_do_not_add_up() {
         let log = log(&[("a", 1, 100, 200, "s#0"), ("c", 2, 210, 300, "s#0"), ("b", 3, 320, 400, "s#0")]);
         assert_eq!(nanos(&log, &waiting("b", 150, &["s"])), 20);
+    }
+
+    #[test]
+    fn a_handover_is_from_an_end_to_the_next_start_on_the_same_unit() {
+        let log = log(&[("a", 1, 0, 100, "s#0"), ("b", 2, 130, 200, "s#0"), ("c", 3, 110, 300, "s#1")]);
+        assert_eq!(handovers(&log), [Duration::from_nanos(30)]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod intervals;
 pub mod plan;
 pub mod process;
 pub mod proxy;
+pub mod random;
 pub mod script;
 pub mod tag;
 pub mod wait;

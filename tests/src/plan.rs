@@ -16,6 +16,7 @@ pub struct Plan {
     pub(crate) kinds: Vec<KindPlan>,
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) server_file: String,
+    pub(crate) up: bool,
 }
 
 /// A kind, run by the test job.
@@ -72,6 +73,13 @@ impl Plan {
     #[must_use]
     pub fn server_file(mut self, text: &str) -> Self {
         text.clone_into(&mut self.server_file);
+        self
+    }
+
+    /// Server and agent in one process, `tenure up`, for the only node of the plan.
+    #[must_use]
+    pub fn up(mut self) -> Self {
+        self.up = true;
         self
     }
 

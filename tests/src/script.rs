@@ -19,6 +19,8 @@ pub struct Script {
 pub enum Step {
     /// Waits until the test opens the gate of this name. Gives up after a minute, with exit code 99.
     Wait(String),
+    /// Exits with 1 unless the gate is open already.
+    Require(String),
     /// Opens a gate itself.
     Open(String),
     /// Sleeps for this many milliseconds.
@@ -104,6 +106,7 @@ impl Step {
         }
         Ok(match word {
             "wait" => Self::Wait(rest.to_owned()),
+            "require" => Self::Require(rest.to_owned()),
             "open" => Self::Open(rest.to_owned()),
             "sleep" => Self::Sleep(number(rest, line)?),
             "exit" => Self::Exit(number(rest, line)?),
@@ -130,6 +133,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Wait(gate) => write!(f, "wait {gate}"),
+            Self::Require(gate) => write!(f, "require {gate}"),
             Self::Open(gate) => write!(f, "open {gate}"),
             Self::Sleep(millis) => write!(f, "sleep {millis}"),
             Self::Exit(code) => write!(f, "exit {code}"),
@@ -154,6 +158,7 @@ mod tests {
         let script = Script::new()
             .wait("go")
             .open("went")
+            .then(Step::Require("open".to_owned()))
             .sleep(Duration::from_millis(30))
             .fail_first(2)
             .then(Step::IgnoreTerm)

@@ -79,6 +79,12 @@ fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
                     return Ok(BROKEN);
                 }
             }
+            Step::Require(gate) => {
+                if !bench.gate(gate).exists() {
+                    complain(&format!("the gate {gate} is not open"));
+                    return Ok(1);
+                }
+            }
             Step::Open(gate) => drop(File::create(bench.gate(gate))?),
             Step::Sleep(millis) => std::thread::sleep(Duration::from_millis(*millis)),
             Step::Exit(code) => return Ok(*code),

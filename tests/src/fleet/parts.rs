@@ -26,22 +26,21 @@ impl Fleet {
         if ready.exists() {
             fs::remove_file(&ready)?;
         }
-        let (config, data) = (text(&self.path("server.toml"))?, text(&self.path("data"))?);
+        let data = text(&self.path("data"))?;
         let (grpc, http) = (self.grpc.to_string(), self.http.to_string());
         let ready_file = text(&ready)?;
-        let args = [
-            "server",
-            "--config",
-            &config,
-            "--data",
-            &data,
-            "--listen",
-            &grpc,
-            "--http",
-            &http,
-            "--ready-file",
-            &ready_file,
-        ];
+        let (first, second) = (text(&self.path("server.toml"))?, text(&self.path("node.toml"))?);
+        let mut args = if self.plan.up {
+            let node = self.plan.nodes.first().context("tenure up has one node")?;
+            fs::write(
+                &second,
+                self.plan.node_file(node, &binary::test_job()?, self.directory(), &self.mark),
+            )?;
+            vec!["up", "--node", &second]
+        } else {
+            vec!["server", "--config", &first]
+        };
+        args.extend(["--data", &data, "--listen", &grpc, "--http", &http, "--ready-file", &ready_file]);
         let mut server = Process::tenure("the server", &args, &self.path("logs/server"), &self.mark)?;
         let announced = until("the server is ready", PATIENCE, async || {
             server.alive().map_err(|error| error.to_string())?;
@@ -118,7 +117,8 @@ impl Fleet {
     /// If it does not in time.
     pub async fn node_live(&mut self, node: &str) -> anyhow::Result<()> {
         let client = self.client.clone();
-        let agent = self.agents.get_mut(node).context("no such agent")?;
+        let agent = if self.plan.up { self.server.as_mut() } else { self.agents.get_mut(node) };
+        let agent = agent.context("no such agent")?;
         until(&format!("{node} is live"), PATIENCE, async || {
             agent.alive().map_err(|error| error.to_string())?;
             match client.node(node).await {
@@ -152,6 +152,14 @@ impl Fleet {
     /// If it does not run.
     pub fn take_agent(&mut self, node: &str) -> anyhow::Result<Process> {
         self.agents.remove(node).context("no such agent")
+    }
+
+    /// The same for the server, and for `tenure up`.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn take_server(&mut self) -> anyhow::Result<Process> {
+        self.server.take().context("the server does not run")
     }
 
     /// The proxy in front of a node's session.

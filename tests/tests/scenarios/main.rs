@@ -1,4 +1,15 @@
 //! What the product promises, shown on real processes. One file per promise; each scenario ends with the server's own
 //! invariants, the oracle over what its jobs wrote, and a look for processes left running.
 
+mod cap;
+mod commands;
+mod dedupe;
+mod health;
+mod input;
+mod jobs;
+mod losses;
+mod poison;
+mod pressure;
+mod restart;
 mod seed;
+mod stop;
