@@ -56,6 +56,7 @@ pub(crate) async fn serve(
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .with_state(Watched { handle, metrics });
+    let incoming = incoming.until(shutdown.clone());
     let server = axum::serve(incoming, router).with_graceful_shutdown(shutdown.clone().cancelled_owned());
     let patience = async {
         shutdown.cancelled().await;

@@ -44,6 +44,8 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(5);
 /// Headers of one request, in bytes.
 const MOST_HEADERS: u32 = 16 * 1024;
+/// A connection that says nothing for so long after it was accepted is closed: HTTP/2's own timers begin later.
+const SPEAK_WITHIN: Duration = Duration::from_secs(10);
 /// After the shutdown began, open calls have this long; then their connections are cut.
 const DRAIN: Duration = Duration::from_secs(8);
 /// Waits after accept errors: doubled from the first to the last.
@@ -72,6 +74,8 @@ pub(crate) struct Incoming {
     listener: TcpListener,
     address: SocketAddr,
     room: Arc<Semaphore>,
+    /// Ends the connections on which nothing was said yet.
+    stopping: CancellationToken,
     /// Ends every connection at once, when patience is over.
     cut: CancellationToken,
     /// Given up for a moment when no file descriptor is left, so that a client is closed instead of left hanging.
@@ -88,7 +92,13 @@ impl Incoming {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let room = Arc::new(Semaphore::new(most_connections as usize));
-        Ok(Self { listener, address, room, cut: CancellationToken::new(), spare: spare() })
+        let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
+        Ok(Self { listener, address, room, stopping, cut, spare: spare() })
+    }
+
+    /// From this shutdown on, connections on which nothing was said are closed.
+    pub(crate) fn until(self, shutdown: CancellationToken) -> Self {
+        Self { stopping: shutdown, ..self }
     }
 
     /// Where it listens; the port is the real one.
@@ -107,8 +117,12 @@ impl Incoming {
                     if let Err(error) = set_options(&stream) {
                         debug!(error = %Chain(&error), %peer, "a socket took no options");
                     }
+                    let stopping = self.stopping.clone();
+                    let silent = async move {
+                        drop(tokio::time::timeout(SPEAK_WITHIN, stopping.cancelled()).await);
+                    };
                     let cut = Box::pin(self.cut.clone().cancelled_owned());
-                    return Connection { stream, cut, _room: room };
+                    return Connection { stream, silent: Some(Box::pin(silent)), cut, _room: room };
                 }
                 Err(error) if is_about_one_connection(&error) => {
                     debug!(error = %Chain(&error), "a connection was gone before it was accepted");
@@ -158,19 +172,20 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
 /// An accepted connection. It gives its room back when it is dropped.
 pub(crate) struct Connection {
     stream: TcpStream,
+    /// Until the first byte: ends when that took too long, or when the server stops.
+    silent: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
-    /// An error once the connection is cut.
-    fn check_cut(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        match self.cut.as_mut().poll(context) {
-            Poll::Ready(()) => {
-                Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the server is stopping"))
-            }
-            Poll::Pending => Ok(()),
+    /// An error once the connection is to end.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let silent = self.silent.as_mut().is_some_and(|silent| silent.as_mut().poll(context).is_ready());
+        if silent || self.cut.as_mut().poll(context).is_ready() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
         }
+        Ok(())
     }
 }
 
@@ -188,8 +203,13 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.check_cut(context)?;
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.check(context)?;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.silent = None;
+        }
+        read
     }
 }
 
@@ -199,7 +219,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.check_cut(context)?;
+        self.check(context)?;
         Pin::new(&mut self.stream).poll_write(context, data)
     }
 
@@ -216,7 +236,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.check_cut(context)?;
+        self.check(context)?;
         Pin::new(&mut self.stream).poll_write_vectored(context, data)
     }
 
@@ -236,6 +256,7 @@ pub(crate) async fn serve(
     gate: GateLayer,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
+    let incoming = incoming.until(shutdown.clone());
     let cut = incoming.cut.clone();
     let server = transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION)

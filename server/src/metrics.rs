@@ -10,16 +10,15 @@ use std::{
     time::Duration,
 };
 
-use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder, core::Collector,
-    proto::MetricFamily,
-};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 use tenure_scheduler::{
-    AttemptEnd, Effect, Event, JobState, KindHealth, Message, NodeState, Outcome, Reply, Snapshot, Verdict,
-    Wall,
+    AttemptEnd, Effect, Event, JobState, Message, Outcome, Reply, Snapshot, Verdict, Wall,
 };
 
 mod figure;
+mod gauges;
+#[cfg(test)]
+mod tests;
 
 pub use figure::{Figure, Shape, Spec};
 
@@ -149,7 +148,7 @@ impl Metrics {
     /// A bug in the table of names.
     pub fn text(&self, scrape: &Scrape) -> Result<String, Error> {
         let mut families = self.registry.gather();
-        families.extend(gauges(scrape)?);
+        families.extend(gauges::of(scrape)?);
         Ok(TextEncoder::new().encode_to_string(&families)?)
     }
 
@@ -226,104 +225,4 @@ fn histogram(registry: &Registry, figure: Figure) -> Result<HistogramVec, promet
     let vec = HistogramVec::new(options, spec.labels)?;
     registry.register(Box::new(vec.clone()))?;
     Ok(vec)
-}
-
-/// Collects the gauges of one scrape; they are made anew for each, so nothing that is gone lingers.
-struct Gauges(Vec<MetricFamily>);
-
-impl Gauges {
-    fn put<'a>(
-        &mut self,
-        figure: Figure,
-        values: impl IntoIterator<Item = (Vec<&'a str>, f64)>,
-    ) -> Result<(), prometheus::Error> {
-        let spec = figure.spec();
-        if spec.shape == Shape::Counter {
-            let vec = prometheus::CounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
-            for (labels, value) in values {
-                vec.with_label_values(&labels).inc_by(value);
-            }
-            self.0.extend(vec.collect());
-            return Ok(());
-        }
-        let vec = GaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
-        for (labels, value) in values {
-            vec.with_label_values(&labels).set(value);
-        }
-        self.0.extend(vec.collect());
-        Ok(())
-    }
-
-    fn one(&mut self, figure: Figure, value: f64) -> Result<(), prometheus::Error> {
-        self.put(figure, [(vec![], value)])
-    }
-}
-
-fn gauges(scrape: &Scrape) -> Result<Vec<MetricFamily>, prometheus::Error> {
-    let snapshot = &*scrape.snapshot;
-    let mut all = Gauges(Vec::new());
-    let kinds = || snapshot.health.iter();
-    all.put(
-        Figure::Jobs,
-        kinds().flat_map(|k| {
-            [("queued", k.depth), ("scheduled", k.scheduled), ("running", k.running)]
-                .map(|(state, count)| (vec![k.kind.as_str(), state], float(count)))
-        }),
-    )?;
-    all.put(
-        Figure::OldestAge,
-        kinds().map(|k| (vec![k.kind.as_str()], k.oldest_age.unwrap_or_default().as_secs_f64())),
-    )?;
-    all.put(
-        Figure::DeadToday,
-        kinds().map(|k| (vec![k.kind.as_str()], float(dead_on(k, scrape.now.day())))),
-    )?;
-    all.put(Figure::NodesAble, kinds().map(|k| (vec![k.kind.as_str()], f64::from(k.nodes_able))))?;
-    all.put(
-        Figure::KindPaused,
-        kinds().map(|k| (vec![k.kind.as_str()], f64::from(u8::from(k.paused.is_some())))),
-    )?;
-
-    let slots = || snapshot.slots.iter();
-    all.put(Figure::SlotUsed, slots().map(|s| (vec![s.slot.name.as_str()], f64::from(s.count.used))))?;
-    all.put(
-        Figure::SlotCapacity,
-        slots().map(|s| (vec![s.slot.name.as_str()], f64::from(s.count.capacity))),
-    )?;
-    all.put(Figure::SlotWaiting, slots().map(|s| (vec![s.slot.name.as_str()], float(s.waiting))))?;
-
-    let nodes = || snapshot.nodes.iter();
-    let in_state = |state| nodes().filter(|n| n.state == state).count();
-    all.put(
-        Figure::Nodes,
-        [("live", NodeState::Live), ("suspect", NodeState::Suspect), ("away", NodeState::Away)]
-            .map(|(word, state)| (vec![word], float(in_state(state) as u64))),
-    )?;
-    all.put(Figure::NodeLeases, nodes().map(|n| (vec![n.node.name.as_str()], f64::from(n.running))))?;
-    all.put(Figure::NodeUnreaped, nodes().map(|n| (vec![n.node.name.as_str()], f64::from(n.unreaped))))?;
-    all.put(
-        Figure::NodeClosedGroups,
-        nodes().map(|n| (vec![n.node.name.as_str()], float(n.closed.len() as u64))),
-    )?;
-
-    all.one(Figure::LiveJobs, float(snapshot.live_jobs))?;
-    all.one(Figure::Leases, float(snapshot.leases))?;
-    all.one(Figure::Sessions, float(scrape.sessions))?;
-    all.one(Figure::Epoch, float(scrape.epoch))?;
-    all.one(Figure::Leader, f64::from(u8::from(scrape.leader)))?;
-    all.one(Figure::Reloads, float(scrape.reloads))?;
-    all.one(Figure::SnapshotAge, scrape.snapshot_age.as_secs_f64())?;
-    all.one(Figure::Uptime, scrape.uptime.as_secs_f64())?;
-    all.put(Figure::BuildInfo, [(vec![env!("CARGO_PKG_VERSION")], 1.0)])?;
-    Ok(all.0)
-}
-
-/// Jobs of the kind that became dead on a day since 1970, UTC.
-fn dead_on(kind: &KindHealth, day: i64) -> u64 {
-    kind.dead_by_day.iter().find(|&&(at, _)| at == day).map_or(0, |&(_, count)| count)
-}
-
-/// Exact up to 2⁵³, which no count of ours reaches.
-fn float(count: u64) -> f64 {
-    count as f64
 }

@@ -2,7 +2,11 @@
 //!
 //! Invariant: each status that leaves through here is counted once and has a reason; causes go to the log, once.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tenure_scheduler::{Command, Kind, KindName, Now, Producer, Reply, State, Wall};
 use tenure_store::reader;
@@ -91,11 +95,31 @@ impl Api {
         self.handle.snapshot()
     }
 
-    /// A kind as published; for answers that show it beside something else.
-    pub(crate) fn published_kind(&self, name: &KindName) -> Option<Kind> {
+    /// Kinds as they are in force, for answers that show them beside jobs: as published, and what is not published
+    /// yet by one question to the driver. A kind that is declared no more is absent.
+    pub(crate) async fn kinds<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n KindName>,
+    ) -> Result<BTreeMap<KindName, Kind>, No> {
         let published = self.published();
-        let kinds = &published.snapshot.kinds;
-        kinds.binary_search_by(|kind| kind.name.cmp(name)).ok().and_then(|at| kinds.get(at)).cloned()
+        let mut known = BTreeMap::new();
+        let mut unknown = BTreeSet::new();
+        for name in names {
+            let kinds = &published.snapshot.kinds;
+            match kinds.binary_search_by(|kind| kind.name.cmp(name)).ok().and_then(|at| kinds.get(at)) {
+                Some(_) if known.contains_key(name) => {}
+                Some(kind) => drop(known.insert(name.clone(), kind.clone())),
+                None => drop(unknown.insert(name.clone())),
+            }
+        }
+        if !unknown.is_empty() {
+            let fresh = self.query(move |state, _| {
+                let found = unknown.into_iter().filter_map(|name| state.kind(&name).cloned());
+                found.map(|kind| (kind.name.clone(), kind)).collect::<Vec<_>>()
+            });
+            known.extend(fresh.await?);
+        }
+        Ok(known)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Jobs: enqueue, and everything that is done to a single job. Thin: check, submit, show.
 
+use std::collections::BTreeMap;
+
 use tenure_proto::v1::{self, job_service_server::JobService};
-use tenure_scheduler::{Command, Job, JobId, Reply};
+use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Reply};
 use tonic::{Request, Response, Status, async_trait};
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -113,7 +115,8 @@ impl JobService for Jobs {
 
 async fn enqueue(api: &Api, spec: Option<v1::JobSpec>) -> Result<v1::EnqueueResponse, No> {
     let submission = spec::submission(spec, &api.producer(), || fresh_id(api))?;
-    enqueued(api, api.handle.submit(submission).await?)
+    let (job, deduplicated) = enqueued(api.handle.submit(submission).await?)?;
+    Ok(v1::EnqueueResponse { job: Some(shown(api, &job).await), deduplicated })
 }
 
 async fn enqueue_batch(api: &Api, specs: Vec<v1::JobSpec>) -> Result<v1::EnqueueBatchResponse, No> {
@@ -137,16 +140,27 @@ async fn enqueue_batch(api: &Api, specs: Vec<v1::JobSpec>) -> Result<v1::Enqueue
     }
     // What is wrong in itself was not submitted; the replies fill the other places, in order.
     let mut replies = api.handle.submit_batch(submissions).await?.into_iter();
-    let items = mistakes.into_iter().map(|mistake| {
-        item(
-            api,
-            match mistake {
-                Some(no) => Err(no),
-                None => replies.next().ok_or_else(No::internal).and_then(|reply| enqueued(api, reply?)),
-            },
-        )
+    let answers: Vec<Result<(Box<Job>, bool), No>> = mistakes
+        .into_iter()
+        .map(|mistake| match mistake {
+            Some(no) => Err(no),
+            None => replies.next().ok_or_else(No::internal).and_then(|reply| enqueued(reply?)),
+        })
+        .collect();
+    let kinds = kinds(api, answers.iter().flatten().map(|(job, _)| &job.kind)).await;
+    let items = answers.into_iter().map(|answer| {
+        let enqueued = answer.map(|(job, deduplicated)| v1::EnqueueResponse {
+            job: Some(convert::job::job(&job, kinds.get(&job.kind), None)),
+            deduplicated,
+        });
+        item(api, enqueued)
     });
     Ok(v1::EnqueueBatchResponse { items: items.collect() })
+}
+
+fn enqueued(reply: Reply) -> Result<(Box<Job>, bool), No> {
+    let Reply::Enqueued { job, deduplicated } = reply else { return Err(unexpected("enqueue")) };
+    Ok((job, deduplicated))
 }
 
 fn item(api: &Api, answer: Result<v1::EnqueueResponse, No>) -> v1::EnqueueBatchItem {
@@ -159,11 +173,6 @@ fn item(api: &Api, answer: Result<v1::EnqueueResponse, No>) -> v1::EnqueueBatchI
         }
     };
     v1::EnqueueBatchItem { answer: Some(answer) }
-}
-
-fn enqueued(api: &Api, reply: Reply) -> Result<v1::EnqueueResponse, No> {
-    let Reply::Enqueued { job, deduplicated } = reply else { return Err(unexpected("enqueue")) };
-    Ok(v1::EnqueueResponse { job: Some(shown(api, &job)), deduplicated })
 }
 
 async fn cancel(api: &Api, request: &v1::CancelJobRequest) -> Result<(v1::Job, bool), No> {
@@ -200,7 +209,7 @@ async fn changed(
     let Reply::Job { job, changed } = reply else {
         return Err(unexpected("cancel, requeue or reprioritize"));
     };
-    Ok((shown(api, &job), changed))
+    Ok((shown(api, &job).await, changed))
 }
 
 async fn delete(api: &Api, request: &v1::DeleteJobRequest) -> Result<v1::DeleteJobResponse, No> {
@@ -210,12 +219,19 @@ async fn delete(api: &Api, request: &v1::DeleteJobRequest) -> Result<v1::DeleteJ
     let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
     let command = Command::Delete { job, validate_only: request.validate_only, prior: None };
     let Reply::Deleted { job } = api.submit(command).await? else { return Err(unexpected("delete")) };
-    Ok(v1::DeleteJobResponse { job: Some(shown(api, &job)) })
+    Ok(v1::DeleteJobResponse { job: Some(shown(api, &job).await) })
 }
 
 /// A job as a command left it, before placement looked at it.
-fn shown(api: &Api, job: &Job) -> v1::Job {
-    convert::job::job(job, api.published_kind(&job.kind).as_ref(), None)
+async fn shown(api: &Api, job: &Job) -> v1::Job {
+    let kinds = kinds(api, [&job.kind]).await;
+    convert::job::job(job, kinds.get(&job.kind), None)
+}
+
+/// Kinds to show beside jobs whose command is stored: what is done is told as done, even if its kind cannot be looked
+/// up any more.
+async fn kinds<'n>(api: &Api, names: impl IntoIterator<Item = &'n KindName>) -> BTreeMap<KindName, Kind> {
+    api.kinds(names).await.unwrap_or_default()
 }
 
 /// An id for a job whose caller made none.

@@ -245,8 +245,9 @@ async fn health_has_the_figures_of_every_kind() {
 
 #[tokio::test]
 async fn the_process_says_that_it_lives_and_whether_it_is_ready() {
-    let served = Served::start().await;
+    let served = Served::start_empty().await;
     assert!(http_get(&served, "/livez").await.ends_with("ok\n"));
+    assert!(http_get(&served, "/metrics").await.starts_with("HTTP/1.1 200"));
     assert!(http_get(&served, "/readyz").await.starts_with("HTTP/1.1 200"));
     assert!(http_get(&served, "/else").await.starts_with("HTTP/1.1 404"));
     served.store.set_away(true);

@@ -348,3 +348,24 @@ async fn connections_over_the_cap_wait_until_another_ends() {
     drop((open, waiting));
     served.end().await;
 }
+
+#[tokio::test]
+async fn connections_that_say_nothing_do_not_delay_the_end() {
+    let served = Served::start().await;
+    let addresses = served.addresses();
+    let mut idle = Vec::new();
+    for address in [addresses.grpc, addresses.http] {
+        idle.push(tokio::net::TcpStream::connect(address).await.expect("it listens"));
+    }
+    // A call proves that connections made before it are accepted.
+    served.job(spec("plain")).await;
+    tokio::time::timeout(Duration::from_secs(4), served.end())
+        .await
+        .expect("an end before open calls are cut");
+    for mut stream in idle {
+        // The server's settings may have come; whether the end is clean is of no interest.
+        let mut rest = Vec::new();
+        let read = tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await;
+        drop(read.expect("closed in time"));
+    }
+}

@@ -80,8 +80,8 @@ pub(super) async fn wait(api: &Api, request: &v1::WaitJobRequest) -> Result<v1::
     loop {
         let row = row(api, id).await?;
         if row.state.is_final() {
-            let job = convert::job::job(&row, api.published_kind(&row.kind).as_ref(), None);
-            return Ok(v1::WaitJobResponse { job: Some(job), done: true });
+            let now = at_rest(api, row).await?;
+            return Ok(v1::WaitJobResponse { job: Some(now.shown()), done: true });
         }
         // All three only wait, so that losing one of them loses nothing.
         let over = tokio::select! {
@@ -113,7 +113,7 @@ pub(super) async fn list(api: &Api, request: v1::ListJobsRequest) -> Result<v1::
     let mut more = rows.len() > size as usize;
     rows.truncate(size as usize);
     let live = overlay(api, &rows).await?;
-    let kinds = kinds_of(api, &rows);
+    let kinds = api.kinds(rows.iter().map(|row| &row.kind)).await?;
     let mut jobs = Vec::with_capacity(rows.len());
     let mut bytes = 0;
     let mut last = None;
@@ -226,18 +226,6 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
     Ok(views)
 }
 
-fn kinds_of(api: &Api, rows: &[Job]) -> BTreeMap<KindName, Kind> {
-    let mut kinds = BTreeMap::new();
-    for row in rows {
-        if !kinds.contains_key(&row.kind)
-            && let Some(kind) = api.published_kind(&row.kind)
-        {
-            kinds.insert(row.kind.clone(), kind);
-        }
-    }
-    kinds
-}
-
 /// A job as it stands now: final ones from the store, live ones as memory has them.
 async fn look(api: &Api, id: JobId) -> Result<Now, No> {
     let stored = row(api, id).await?;
@@ -256,7 +244,13 @@ async fn look(api: &Api, id: JobId) -> Result<Now, No> {
     }
     // Final, or it became final between the two looks: then the store has it by now.
     let job = if stored.state.is_final() { stored } else { row(api, id).await? };
-    Ok(Now { kind: api.published_kind(&job.kind), job, live: None })
+    at_rest(api, job).await
+}
+
+/// A job as its row tells it.
+async fn at_rest(api: &Api, job: Job) -> Result<Now, No> {
+    let kind = api.kinds([&job.kind]).await?.remove(&job.kind);
+    Ok(Now { job, kind, live: None })
 }
 
 async fn row(api: &Api, id: JobId) -> Result<Job, No> {
