@@ -161,6 +161,35 @@ impl Deferral {
         }
     }
 
+    /// Whether it is the same on every node.
+    pub(crate) fn is_of_fleet(&self) -> bool {
+        matches!(self, Self::SlotBusy { node: None, .. } | Self::KindPaused | Self::SlotPaused { .. })
+    }
+
+    /// The node that gave it, if one did.
+    pub(crate) fn node(&self) -> Option<&NodeName> {
+        match self {
+            Self::SlotBusy { node, .. } => node.as_ref(),
+            Self::NodePressure { node, .. }
+            | Self::Masked { node, .. }
+            | Self::NodesCordoned { node }
+            | Self::Draining { node }
+            | Self::Suspect { node }
+            | Self::Unanswered { node, .. }
+            | Self::NotReaped { node } => Some(node),
+            Self::NoMatchingNode { .. }
+            | Self::Behind { .. }
+            | Self::KindPaused
+            | Self::SlotPaused { .. }
+            | Self::Impossible { .. }
+            | Self::Broken
+            | Self::WarmingUp
+            | Self::Backoff { .. }
+            | Self::RunAt { .. }
+            | Self::Ready => None,
+        }
+    }
+
     /// Its parameters by name, as text.
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {

@@ -1,11 +1,12 @@
 //! Placement: which class next, on which node. Two directions of decision share one fit function (`place/fit.rs`):
 //!
-//! * *class-driven*: something of the class changed, so every node is looked at;
-//! * *node-driven*: only some nodes gained since the class failed, so only those are looked at.
+//! * *class-driven*: the class was not tried yet, or its fleet slots were short: every node is looked at;
+//! * *node-driven*: no node had room when the class was last tried: only nodes that gained since are looked at.
 //!
-//! A class that failed remembers the gain epochs of its fleet slots and is skipped until one of them, or a node,
-//! gained. There are no wait lists by reason: a class that failed for a node slot, then for a dry fleet slot, would
-//! stand on the wrong one, and its wake-up would be lost.
+//! A class that failed for the fleet is skipped until one of its fleet slots gained, one that failed for the nodes
+//! until a node gained. A class that meets a dry fleet slot before it has looked at a node that gained fails for the
+//! fleet from then on, and will look at every node. There are no wait lists by reason: a class that failed for a node
+//! slot, then for a dry fleet slot, would stand on the wrong one, and its wake-up would be lost.
 
 pub(crate) mod classes;
 pub(crate) mod fit;
@@ -68,8 +69,10 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
 
 /// The heads of all classes that are worth a look, the first first: priority, then age.
 fn candidates(state: &State, gained: &BTreeSet<NodeName>) -> BTreeSet<(Place, ClassId)> {
-    let worth = |class: &Class| {
-        !gained.is_empty() || class.failed.as_ref().is_none_or(|failed| failed.gains != gains(state, class))
+    let worth = |class: &Class| match &class.failed {
+        None => true,
+        Some(failed) if failed.reason.is_of_fleet() => failed.gains != gains(state, class),
+        Some(_) => !gained.is_empty(),
     };
     let all = state.classes.iter().filter(|(_, class)| worth(class));
     all.filter_map(|(id, class)| class.queue.first().map(|head| (*head, id))).collect()
@@ -98,21 +101,22 @@ fn choose(state: &State, now: Now, id: ClassId, gained: &BTreeSet<NodeName>) -> 
     let Some(entry) = class.queue.first().and_then(|(_, _, job)| state.jobs.get(job)) else {
         return Choice::Leave;
     };
-    let class_driven = class.failed.as_ref().is_none_or(|failed| failed.gains != gains(state, class));
     if let Err(reason) = fit::of_fleet(state, class) {
-        let known = class.failed.as_ref().is_some_and(|failed| failed.reason.is_same_reason(&reason));
-        return if known && !class_driven { Choice::Leave } else { Choice::Defer(reason) };
+        return Choice::Defer(reason);
     }
-    if class_driven {
+    let known = class.failed.as_ref().map(|failed| &failed.reason).filter(|reason| !reason.is_of_fleet());
+    let Some(known) = known else {
         return match fit::best(state, now, id, class, &entry.job, state.nodes.keys()) {
             Some(node) => Choice::Place(node),
             None => Choice::Defer(fit::why_not(state, now, id, class)),
         };
-    }
+    };
     match fit::best(state, now, id, class, &entry.job, gained.iter()) {
         Some(node) => Choice::Place(node),
-        // What a gained node says may be another reason than before.
-        None => Choice::Defer(fit::why_not(state, now, id, class)),
+        None if fit::tells_more(state, now, id, class, gained, known) => {
+            Choice::Defer(fit::why_not(state, now, id, class))
+        }
+        None => Choice::Leave,
     }
 }
 

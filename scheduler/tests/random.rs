@@ -8,7 +8,7 @@ mod heal;
 use self::fuzz::Fuzz;
 
 /// How many seeds a usual run tries; about ten seconds.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 25;
 /// Steps of one history.
 const STEPS: u32 = 400;
 

@@ -1,5 +1,7 @@
 //! The one fit function: whether a class may start on a node now, and if not, why not. Every path uses it, explain too.
 
+use std::collections::BTreeSet;
+
 use crate::{
     deferral::Deferral,
     ids::{NodeName, SlotName},
@@ -173,6 +175,21 @@ pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> De
         Some(reason) => reason,
         None => Deferral::NoMatchingNode { selector: class.key.selector_map() },
     }
+}
+
+/// Whether what these nodes say may change the reason that is known: it was one of them that gave it, or one is nearer
+/// to a fit.
+pub(crate) fn tells_more(
+    state: &State,
+    now: Now,
+    id: ClassId,
+    class: &Class,
+    nodes: &BTreeSet<NodeName>,
+    known: &Deferral,
+) -> bool {
+    let said = nodes.iter().filter_map(|name| of_node(state, now, id, class, state.nodes.get(name)?).err());
+    known.node().is_some_and(|node| nodes.contains(node))
+        || said.map(|reason| nearness(&reason)).max().is_some_and(|nearest| nearest > nearness(known))
 }
 
 /// How near to a fit a node was that gave this reason: in how many steps of [`of_node`] it passed.

@@ -151,6 +151,7 @@ impl Fuzz {
         self.world.batch = false;
         if self.rng.percent(20) {
             self.world.reload(); // The commit failed: nobody heard of the turn.
+            self.forget_ghosts();
         } else {
             self.world.commit();
         }
