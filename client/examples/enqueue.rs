@@ -1,6 +1,7 @@
 //! Enqueues one job, waits for it and prints its result.
 //!
-//! `cargo run -p tenure-client --example enqueue -- KIND [PAYLOAD]`, beside a running `tenure up`.
+//! `cargo run -p tenure-client --example enqueue -- KIND [PAYLOAD]`, beside a running `tenure up`. `TENURE_SERVER` names
+//! another server than the one on the default port.
 
 use std::io::Write;
 use std::time::Duration;
@@ -14,7 +15,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let payload = arguments.next().unwrap_or_default();
     let mut out = std::io::stdout();
 
-    let client = Client::connect(tenure_client::DEFAULT_ENDPOINT)?;
+    let server = std::env::var("TENURE_SERVER");
+    let client = Client::connect(server.as_deref().unwrap_or(tenure_client::DEFAULT_ENDPOINT))?;
 
     // The id is made here, so a call that has to be sent again is still one job.
     let job = NewJob::new(kind).payload(payload).content_type("text/plain");

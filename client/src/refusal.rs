@@ -14,7 +14,7 @@ use tonic_types::{ErrorDetails, RpcStatusExt, StatusExt, pb};
 /// The server's no: nothing was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The gRPC code.
+    /// The gRPC code; UNAVAILABLE for every call that ended with its connection.
     pub code: Code,
     /// A stable word in upper case (`QUEUE_FULL`). Empty if the answer came from the transport and not from Tenure.
     pub reason: String,
@@ -84,9 +84,11 @@ impl Refusal {
     /// Decodes the status of a call.
     pub fn from_status(status: &Status) -> Self {
         let details = status.get_error_details();
-        let message =
-            if details.error_info().is_some() { status.message().to_owned() } else { chain(status) };
-        Self::new(status.code(), message, &details)
+        if details.error_info().is_some() {
+            return Self::new(status.code(), status.message().to_owned(), &details);
+        }
+        let code = if was_cut_off(status) { Code::Unavailable } else { status.code() };
+        Self::new(code, chain(status), &details)
     }
 
     /// Decodes the status of one item of a batch.
@@ -161,6 +163,14 @@ fn sorted(map: &std::collections::HashMap<String, String>) -> BTreeMap<String, S
     map.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
+/// Whether nobody answered the call: its connection broke, or its stream was reset, while it was in flight.
+///
+/// The transport gives such a call UNKNOWN, INTERNAL or CANCELLED, as the moment has it. A status that was read off the
+/// wire never has a source, one that the transport made always has.
+fn was_cut_off(status: &Status) -> bool {
+    std::error::Error::source(status).is_some()
+}
+
 /// The message of a transport's status with its causes: "transport error" alone says nothing.
 fn chain(status: &Status) -> String {
     let mut message = status.message().to_owned();
@@ -176,6 +186,8 @@ fn chain(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn queue_full() -> Status {
@@ -217,6 +229,21 @@ mod tests {
     fn a_status_without_details_is_a_refusal_without_a_reason() {
         let refusal = Refusal::from_status(&Status::new(Code::Internal, "boom"));
         assert_eq!((refusal.reason.as_str(), refusal.to_string().as_str()), ("", "boom"));
+    }
+
+    #[test]
+    fn a_status_that_the_transport_made_is_unavailable_whatever_its_code() {
+        let mut details = ErrorDetails::new();
+        details.set_error_info("LEASE_LOST", "tenure", []);
+        for code in [Code::Unknown, Code::Internal, Code::Cancelled] {
+            let mut status = Status::new(code, "transport error");
+            status.set_source(Arc::new(std::io::Error::from(std::io::ErrorKind::ConnectionReset)));
+            let refusal = Refusal::from_status(&status);
+            assert!(refusal.is_unavailable(), "{code}");
+            assert_eq!(refusal.to_string(), "transport error: connection reset");
+            let answered = Status::with_error_details(code, "no", details.clone());
+            assert!(!Refusal::from_status(&answered).is_unavailable(), "{code}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Trying again: UNAVAILABLE only, with full-jitter back-off, until a deadline.
 //!
+//! A call whose connection broke while it was in flight is UNAVAILABLE too ([`Refusal::from_status`]).
 //! Not responsible for any other refusal: RESOURCE_EXHAUSTED goes back to the caller with its `retry_after`.
 //! Invariant: a call that is sent again is word for word the call that was sent before, job ids included.
 

@@ -1,10 +1,13 @@
 //! The client against a server that answers by script, over a real socket.
 
+#[path = "support/cutter.rs"]
+mod cutter;
 #[path = "support/fake.rs"]
 mod fake;
 
 use std::time::Duration;
 
+use cutter::{Cut, Cutter};
 use fake::{Answer, Fake};
 use tenure_client::proto::{
     EnqueueBatchItem, EnqueueBatchRequest, EnqueueBatchResponse, EnqueueRequest, EnqueueResponse, Job,
@@ -46,6 +49,35 @@ async fn unavailable_is_retried_with_the_same_id_and_its_echo_is_no_duplicate() 
     let sent = fake.sent::<EnqueueRequest>("JobService/Enqueue");
     assert_eq!(sent.len(), 3);
     assert!(sent.iter().all(|request| request.job.as_ref() == Some(job.spec())));
+}
+
+#[tokio::test]
+async fn a_call_whose_connection_is_cut_is_sent_again() {
+    let job = NewJob::new("k");
+    let fake = Fake::start([("JobService/Enqueue", vec![Answer::ok(&stored(job.id(), true))])]).await;
+    let cuts = &[Cut::Closed, Cut::Reset, Cut::InAnswer, Cut::Reset];
+    let cutter = Cutter::start(fake.address, cuts, job.id()).await;
+    let retry = RetryPolicy { give_up_after: Duration::from_secs(30), ..RetryPolicy::default() };
+    let client = Client::connect_with(&cutter.endpoint(), Options { retry }).unwrap();
+    let enqueued = client.enqueue(&job).await.unwrap();
+    assert_eq!(enqueued.job.id, job.id());
+    assert!(!enqueued.deduplicated, "the try whose answer was cut stored it");
+    assert_eq!(cutter.cuts(), cuts.len());
+    let sent = fake.sent::<EnqueueRequest>("JobService/Enqueue");
+    assert_eq!(sent.len(), 2, "one answer was cut, one came through");
+    assert_eq!(sent[0], sent[1]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_cut_off_to_the_last_is_unavailable() {
+    let fake = Fake::start([]).await;
+    for way in [&[Cut::Closed], &[Cut::Reset]] {
+        let cutter = Cutter::start(fake.address, way, "").await;
+        let retry = RetryPolicy { give_up_after: Duration::ZERO, ..RetryPolicy::default() };
+        let client = Client::connect_with(&cutter.endpoint(), Options { retry }).unwrap();
+        let error = client.get("x").await.unwrap_err();
+        assert!(matches!(error, Error::Unavailable { tries: 1, .. }), "{way:?}: {error:?}");
+    }
 }
 
 #[tokio::test]
