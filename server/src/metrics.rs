@@ -2,7 +2,7 @@
 //! published snapshot when somebody asks, so that they can never disagree with `tenure health`.
 //!
 //! Not responsible for: serving them (`http.rs`), or deciding anything by them. Nothing here reads a clock.
-//! Invariant: every label value is a declared name, a word of a closed set, or capped ([`MOST_RULES`]).
+//! Invariant: every label value is a declared name, a word of a closed set, or capped.
 
 use std::{
     collections::BTreeSet,

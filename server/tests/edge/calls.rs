@@ -1,6 +1,6 @@
 //! The calls of producers and operators against a real server, over a real socket.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use tenure_proto::v1::{self, JobState};
 use tonic::Code;
@@ -60,6 +60,30 @@ async fn the_same_call_twice_is_one_job_and_the_same_key_is_the_first_job() {
     assert_eq!((by_key.deduplicated, id(&by_key.job.unwrap())), (true, spec.job_id.clone()));
     let reused = v1::JobSpec { dedupe_key: "other".to_owned(), ..spec };
     assert_eq!(no(served.enqueue(reused).await), (Code::AlreadyExists, "JOB_ID_REUSED".to_owned()));
+    served.end().await;
+}
+
+#[tokio::test]
+async fn one_key_from_many_callers_at_once_is_one_job() {
+    let served = Served::start().await;
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..32 {
+        let mut jobs = served.jobs.clone();
+        callers.spawn(async move {
+            let mut answers = Vec::new();
+            for _ in 0..7 {
+                let job = Some(v1::JobSpec { dedupe_key: "digest:2026-11-30".to_owned(), ..spec("plain") });
+                answers.push(jobs.enqueue(v1::EnqueueRequest { job }).await.expect("an answer").into_inner());
+            }
+            answers
+        });
+    }
+    let answers: Vec<_> = callers.join_all().await.into_iter().flatten().collect();
+    let first: Vec<_> = answers.iter().filter(|answer| !answer.deduplicated).collect();
+    assert_eq!((answers.len(), first.len()), (224, 1));
+    let ids: BTreeSet<_> =
+        answers.iter().map(|answer| answer.job.as_ref().expect("a job").id.clone()).collect();
+    assert_eq!(ids.len(), 1);
     served.end().await;
 }
 
