@@ -2,7 +2,11 @@
 //! that their support is built once.
 
 #[cfg(test)]
+mod cancel;
+#[cfg(test)]
 mod enqueue;
+#[cfg(test)]
+mod explain;
 #[cfg(test)]
 mod lease;
 #[cfg(test)]
@@ -12,10 +16,16 @@ mod place;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
+mod report;
+#[cfg(test)]
+mod requeue;
+#[cfg(test)]
 mod retry;
 #[cfg(test)]
 mod session;
 #[cfg(test)]
 mod slots;
+#[cfg(test)]
+mod stale;
 #[cfg(test)]
 mod support;

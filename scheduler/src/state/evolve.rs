@@ -1,23 +1,23 @@
 //! The only mutator: what each event does to the state. It cannot refuse; the handlers checked before they emitted.
 
+mod leases;
 mod nodes;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    event::{AttemptEnd, Event},
-    ids::{DedupeKey, FencingToken, JobId, KindName, NodeName, Ordinal, Tenant},
-    job::{Attempt, Job, JobState, Outcome, ScheduledCause, Wait},
+    event::Event,
+    ids::{DedupeKey, JobId, KindName, Tenant},
+    job::{Job, JobState, ScheduledCause},
     kind::{DedupePolicy, Kind},
-    lease::{ANSWER_WITHIN, Lease, Phase, RevokeReason, Stage, Watch, expiry, first_lease},
+    lease::Stage,
     place::{
         self, ClassId,
         classes::{ClassKey, place_of},
         timeline::Joined,
     },
-    rows::ResultPut,
     slots::{Needs, Reservation, Scope, Slot},
-    state::{Due, JobEntry, KindEntry, LeaseEntry, Stand, State},
+    state::{Due, JobEntry, KindEntry, Stand, State},
     time::{Now, Wall},
 };
 
@@ -468,233 +468,6 @@ impl State {
             }
         }
     }
-
-    // Leases.
-
-    fn granted(&mut self, lease: &Lease, waits: &[Wait], now: Now) {
-        self.grants += 1;
-        let id = lease.job;
-        self.leave(id, now);
-        self.change(id, |job| {
-            job.waits = waits.to_vec();
-            job.state = JobState::Running;
-            job.token = lease.token;
-            job.last_outcome = None;
-            job.last_node = Some(lease.node.clone());
-            job.granted_at = Some(now.wall);
-        });
-        if let Some(kind) = self.kinds.get_mut(&lease.kind) {
-            kind.running += 1;
-            kind.grants.count(now.mono);
-            kind.last_grant = Some(now.mono);
-        }
-        let mut ordinal = None;
-        if let Some(node) = self.nodes.get_mut(&lease.node) {
-            node.ledger.take(&lease.reservation.node);
-            node.leases.insert(lease.token);
-            if let Some(live) = &mut node.live {
-                live.unanswered.insert(lease.token);
-                ordinal = Some(Ordinal(live.sent + 1)); // The grant is the next message.
-            }
-        }
-        self.fleet.take(&lease.reservation.fleet);
-        let watch = Watch {
-            phase: Phase::Granted,
-            expires: expiry(now.mono, first_lease(lease.length)),
-            since: now.mono,
-            loaded: false,
-            ordinal,
-            answered: false,
-            spooled: false,
-            orphaned: false,
-            revoked: None,
-            started_at: None,
-        };
-        self.timers.at(watch.expires, Due::Lease(lease.token));
-        self.timers.at(now.mono.after(ANSWER_WITHIN), Due::Answer(lease.token));
-        self.lease_of.insert(id, lease.token);
-        self.dirty.new_lease(lease.token);
-        self.leases.insert(lease.token, LeaseEntry { lease: lease.clone(), watch });
-    }
-
-    fn attempt_ended(&mut self, end: &AttemptEnd, now: Now) {
-        let Some(lease) = self.leases.get(&end.token).map(|entry| entry.lease.clone()) else { return };
-        if end.keep_row {
-            self.dirty.attempt(Attempt {
-                job: end.job,
-                token: end.token,
-                attempt: lease.attempt,
-                round: lease.round,
-                node: lease.node.clone(),
-                outcome: end.outcome,
-                cause: end.cause.clone(),
-                error: end.error.clone(),
-                exit_code: end.exit_code,
-                granted_at: lease.granted_at,
-                started_at: end.started_at,
-                ended_at: now.wall,
-            });
-        }
-        if let Some(kind) = self.kinds.get_mut(&lease.kind) {
-            kind.running = kind.running.saturating_sub(1);
-        }
-        match end.lease {
-            Some(Stage::Finished) => {
-                if let Some(entry) = self.leases.get_mut(&end.token) {
-                    entry.lease.stage = Stage::Finished;
-                    entry.watch.phase = entry.watch.phase.max(Phase::Finished);
-                    entry.watch.answered = true;
-                }
-                self.answered(&lease.node, end.token);
-                self.dirty.lease(end.token);
-            }
-            Some(Stage::Granted | Stage::Unreaped) => self.lease_over(end.token, Some(Stage::Unreaped), now),
-            None => self.lease_over(end.token, None, now),
-        }
-        self.keep_result(end, &lease.kind, now);
-        self.change(end.job, |job| count_outcome(job, end));
-        self.become_state(end.job, &end.next, end.reason.as_ref(), now);
-    }
-
-    fn loss_replaced(&mut self, end: &AttemptEnd, now: Now) {
-        let Some(entry) = self.jobs.get(&end.job) else { return };
-        let job = entry.job.clone();
-        self.leave(end.job, now);
-        self.change(end.job, |job| {
-            match job.last_outcome {
-                Some(Outcome::Lost) => job.losses = job.losses.saturating_sub(1),
-                Some(Outcome::Returned) => {
-                    job.returns = job.returns.saturating_sub(1);
-                    job.returns_in_row = job.returns_in_row.saturating_sub(1);
-                }
-                Some(
-                    Outcome::Succeeded
-                    | Outcome::Failed
-                    | Outcome::FailedPermanent
-                    | Outcome::TimedOut
-                    | Outcome::Cancelled,
-                )
-                | None => {}
-            }
-            count_outcome(job, end);
-        });
-        let was_lost = matches!(job.last_outcome, Some(Outcome::Lost));
-        self.dirty.attempt(Attempt {
-            job: end.job,
-            token: end.token,
-            attempt: if was_lost { job.attempt().saturating_sub(1) } else { job.attempt() },
-            round: job.round,
-            node: job.last_node.clone().unwrap_or_else(|| NodeName::new("")),
-            outcome: end.outcome,
-            cause: end.cause.clone(),
-            error: end.error.clone(),
-            exit_code: end.exit_code,
-            granted_at: job.granted_at.unwrap_or(job.created_at),
-            started_at: end.started_at,
-            ended_at: now.wall,
-        });
-        self.keep_result(end, &job.kind, now);
-        self.become_state(end.job, &end.next, end.reason.as_ref(), now);
-    }
-
-    fn keep_result(&mut self, end: &AttemptEnd, kind: &KindName, now: Now) {
-        if !end.keep_result {
-            return;
-        }
-        let ttl = self.kinds.get(kind).map(|entry| entry.kind.policy.result_ttl).unwrap_or_default();
-        let expires_at = now.wall.after(ttl);
-        self.dirty.result(ResultPut { job: end.job, token: end.token, created_at: now.wall, expires_at });
-    }
-
-    /// A lease is over. What it charges of the fleet is free; of its node too, unless it stays unreaped.
-    fn lease_over(&mut self, token: FencingToken, stage: Option<Stage>, now: Now) {
-        let Some(lease) = self.leases.get(&token).map(|entry| entry.lease.clone()) else { return };
-        let waited = self.waited_for(&lease, now);
-        if let (Some(_), Some(entry)) = (stage, self.leases.get_mut(&token)) {
-            entry.lease.stage = Stage::Unreaped;
-            entry.lease.reservation.fleet = Needs::default();
-            self.dirty.lease(token);
-        } else {
-            self.leases.remove(&token);
-            self.dirty.delete_lease(token);
-            if let Some(node) = self.nodes.get_mut(&lease.node) {
-                node.ledger.give_back(&lease.reservation.node);
-                node.leases.remove(&token);
-            }
-        }
-        if lease.stage.is_live() {
-            self.fleet.give_back(&lease.reservation.fleet);
-            self.gain(&lease.reservation);
-        }
-        self.answered(&lease.node, token);
-        self.gained.insert(lease.node.clone());
-        if self.lease_of.get(&lease.job) == Some(&token) {
-            self.lease_of.remove(&lease.job);
-        }
-        if let Some(waits) = waited {
-            self.change(lease.job, |job| job.waits = waits);
-            self.stand(lease.job, Stand::Nowhere);
-            self.join_class(lease.job, now);
-        }
-    }
-
-    /// What the job that waits for the end of this lease has waited for; none: no job does.
-    fn waited_for(&self, lease: &Lease, now: Now) -> Option<Vec<Wait>> {
-        let waiter = self.jobs.get(&lease.job).filter(|entry| entry.stand == Stand::NotReaped);
-        let it = waiter.is_some() && self.lease_of.get(&lease.job) == Some(&lease.token);
-        it.then(|| self.waits(lease.job, now).unwrap_or_default())
-    }
-
-    fn slots_freed(&mut self, token: FencingToken, fleet: bool) {
-        let Some(entry) = self.leases.get_mut(&token) else { return };
-        // Without its fleet slots it waits for a report of its end; with them it runs out on a host that is gone.
-        (entry.watch.spooled, entry.watch.orphaned) = (fleet, !fleet);
-        let node_part = std::mem::take(&mut entry.lease.reservation.node);
-        let fleet_part =
-            if fleet { std::mem::take(&mut entry.lease.reservation.fleet) } else { Needs::default() };
-        self.dirty.lease(token);
-        if let Some(node) = self.nodes.get_mut(&entry.lease.node) {
-            node.ledger.give_back(&node_part);
-            self.gained.insert(entry.lease.node.clone());
-        }
-        self.fleet.give_back(&fleet_part);
-        self.gain(&Reservation { node: node_part, fleet: fleet_part });
-    }
-
-    fn phased(&mut self, token: FencingToken, phase: Phase, started_at: Option<Wall>) {
-        let Some(entry) = self.leases.get_mut(&token) else { return };
-        entry.watch.phase = entry.watch.phase.max(phase);
-        entry.watch.answered = true;
-        // A listing of it by a later session is as good as a report: the node has read its grant.
-        entry.watch.ordinal.get_or_insert(Ordinal(0));
-        entry.watch.started_at = entry.watch.started_at.or(started_at);
-        let node = entry.lease.node.clone();
-        if entry.watch.phase >= Phase::Accepted {
-            self.answered(&node, token);
-        }
-    }
-
-    /// The node has answered a grant: it may take another.
-    fn answered(&mut self, node: &NodeName, token: FencingToken) {
-        if let Some(entry) = self.nodes.get_mut(node)
-            && let Some(live) = &mut entry.live
-        {
-            let was_full = live.is_full();
-            if live.unanswered.remove(&token) && was_full {
-                self.gained.insert(node.clone());
-            }
-        }
-    }
-
-    fn revoked(&mut self, token: FencingToken, reason: RevokeReason) {
-        let Some(entry) = self.leases.get_mut(&token) else { return };
-        entry.watch.revoked = Some(reason);
-        if reason == RevokeReason::Unanswered
-            && let Some(live) = self.nodes.get_mut(&entry.lease.node).and_then(|node| node.live.as_mut())
-        {
-            live.hold_until_seen = Some(Ordinal(live.sent + 1)); // The Revoke is the next message.
-        }
-    }
 }
 
 /// One more job became dead on that day.
@@ -703,23 +476,4 @@ fn count_dead(days: &mut BTreeMap<i64, u64>, at: Wall) {
     while days.len() > DEAD_DAYS {
         days.pop_first();
     }
-}
-
-/// What the end of an execution does to the counters of its job.
-fn count_outcome(job: &mut Job, end: &AttemptEnd) {
-    job.last_outcome = Some(end.outcome);
-    if end.started_at.is_some() {
-        job.started_at = end.started_at;
-    }
-    match end.outcome {
-        Outcome::Failed | Outcome::FailedPermanent | Outcome::TimedOut => job.failures += 1,
-        Outcome::Lost => job.losses += 1,
-        Outcome::Returned => {
-            job.returns += 1;
-            job.returns_in_row += 1;
-            return;
-        }
-        Outcome::Succeeded | Outcome::Cancelled => {}
-    }
-    job.returns_in_row = 0;
 }
