@@ -118,8 +118,6 @@ pub enum Event {
         credits: u32,
         /// What its rules closed.
         pressure: Pressure,
-        /// Names that the fleet does not declare.
-        warnings: Vec<String>,
     },
     /// A session ended.
     SessionClosed {

@@ -10,7 +10,7 @@ use crate::{
         fit,
     },
     slots::{Count, Scope},
-    state::{KindEntry, NodeEntry, Stand, State},
+    state::{KindEntry, NodeEntry, Stand, State, nodes::undeclared},
     time::Now,
     view::{KindHealth, NodeState, NodeView, QueueSignal, SlotView, Snapshot},
 };
@@ -136,7 +136,7 @@ impl State {
             unreaped: count(false),
             silent_for: (!entry.presumed_open).then(|| now.mono.since(entry.heard)),
             closed: entry.live.as_ref().map(|live| live.pressure.closed.clone()).unwrap_or_default(),
-            warnings: entry.live.as_ref().map(|live| live.warnings.clone()).unwrap_or_default(),
+            warnings: if entry.live.is_some() { undeclared(self, &entry.node) } else { Vec::new() },
         }
     }
 

@@ -76,8 +76,8 @@ impl State {
                 self.dirty.node(name);
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
             }
-            Event::SessionOpened { node, session, seq, credits, pressure, warnings } => {
-                self.session_opened(node, *session, *seq, *credits, pressure, warnings, now);
+            Event::SessionOpened { node, session, seq, credits, pressure } => {
+                self.session_opened(node, *session, *seq, *credits, pressure, now);
             }
             Event::SessionClosed { node } => {
                 if let Some(entry) = self.nodes.get_mut(node) {

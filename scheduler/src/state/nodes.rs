@@ -11,7 +11,8 @@ use crate::{
     kind::KindPolicy,
     node::{Node, Pressure},
     place::ClassId,
-    slots::Ledger,
+    slots::{Ledger, Scope},
+    state::State,
     time::{Mono, Now},
 };
 
@@ -67,7 +68,6 @@ pub(crate) struct Live {
     pub(crate) pressure: Pressure,
     pub(crate) pressure_at: Mono,
     pub(crate) interval: Duration,
-    pub(crate) warnings: Vec<String>,
 }
 
 impl Live {
@@ -113,4 +113,18 @@ pub(crate) fn heartbeat_interval<'a>(kinds: impl Iterator<Item = &'a KindPolicy>
 /// After this long without a word a node is suspect.
 pub(crate) fn silence(interval: Duration) -> Duration {
     2 * interval + Duration::from_secs(2)
+}
+
+/// What a node offers and the fleet does not declare, one sentence each.
+pub(crate) fn undeclared(state: &State, node: &Node) -> Vec<String> {
+    let slot = |slot: &SlotName| match state.slots.get(slot).map(|slot| slot.scope) {
+        Some(Scope::Node) => None,
+        Some(Scope::Fleet { .. }) => {
+            Some(format!("slot {slot} is a fleet slot; this node's units are ignored"))
+        }
+        None => Some(format!("slot {slot} is not declared by the fleet file")),
+    };
+    let kinds = node.kinds.iter().filter(|kind| !state.kinds.contains_key(*kind));
+    let kinds = kinds.map(|kind| format!("kind {kind} is not declared by the fleet file"));
+    node.slots.keys().filter_map(slot).chain(kinds).collect()
 }

@@ -11,8 +11,7 @@ use crate::{
     lease::{RevokeReason, Stage, expiry},
     node::{Capacity, Node},
     refusal::Refusal,
-    slots::Scope,
-    state::{NodeEntry, State, silence},
+    state::{NodeEntry, nodes::undeclared, silence},
     step::{
         Step,
         fleet::newest,
@@ -50,7 +49,7 @@ impl Step<'_> {
             self.effect(Effect::CloseSession { node, session: older, reason: "SUPERSEDED_SESSION" });
         }
         let node = self.row(&hello);
-        let warnings = warnings(self.state, &hello);
+        let warnings = undeclared(self.state, &node);
         self.emit(Event::NodePut(Box::new(node)));
         self.emit(Event::SessionOpened {
             node: hello.node.clone(),
@@ -58,7 +57,6 @@ impl Step<'_> {
             seq: hello.seq,
             credits: hello.credits.max(1),
             pressure: hello.pressure.clone(),
-            warnings: warnings.clone(),
         });
         let listing = match claim {
             Claim::New | Claim::Same => self.reconcile(&hello),
@@ -220,24 +218,6 @@ fn claim(known: Option<&NodeEntry>, hello: &Hello, now: Now) -> Result<Claim, Re
         return Err(Refusal::NodeNameInUse { node: hello.node.clone() });
     }
     Ok(if same_instance { Claim::Rebooted } else { Claim::Other })
-}
-
-/// What the node offers and the fleet does not declare.
-fn warnings(state: &State, hello: &Hello) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for slot in hello.slots.keys() {
-        match state.slots.get(slot).map(|slot| slot.scope) {
-            Some(Scope::Node) => {}
-            Some(Scope::Fleet { .. }) => {
-                warnings.push(format!("slot {slot} is a fleet slot; this node's units are ignored"))
-            }
-            None => warnings.push(format!("slot {slot} is not declared by the fleet file")),
-        }
-    }
-    for kind in hello.kinds.iter().filter(|kind| !state.kinds.contains_key(*kind)) {
-        warnings.push(format!("kind {kind} is not declared by the fleet file"));
-    }
-    warnings
 }
 
 /// Held leases by token; the last listing of a token counts.

@@ -44,7 +44,6 @@ impl State {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one event")]
     pub(super) fn session_opened(
         &mut self,
         node: &NodeName,
@@ -52,7 +51,6 @@ impl State {
         seq: u64,
         credits: u32,
         pressure: &Pressure,
-        warnings: &[String],
         now: Now,
     ) {
         let Some(entry) = self.nodes.get_mut(node) else { return };
@@ -74,7 +72,6 @@ impl State {
             pressure: pressure.clone(),
             pressure_at: now.mono,
             interval,
-            warnings: warnings.to_vec(),
         });
         for token in &entry.leases {
             if let Some(lease) = self.leases.get_mut(token) {
