@@ -54,7 +54,8 @@ join nodes on nodes.name = used.node
 join json_each(nodes.slots) as offered on offered.key = used.slot
 where used.amount > (offered.value ->> 'units') and used.newest > (offered.value ->> 'since');
 
--- I8: every reservation belongs to a lease of a known node, under a token that its job had.
+-- I8: every reservation belongs to a lease of a known node, and a granted one to a token that its job had. (A lease that
+-- is over may be older than its job: that was deleted, and enqueued anew under its id.)
 create view inv_leases_have_owners (invariant, subject, detail) as
 select 'inv_leases_have_owners', cast(leases.token as text), 'its node ' || leases.node || ' is not known'
 from leases
@@ -63,21 +64,22 @@ union all
 select 'inv_leases_have_owners', cast(leases.token as text), 'its job never had this token'
 from leases
 join jobs on jobs.id = leases.job_id
-where jobs.token < leases.token;
+where leases.phase = 'granted' and jobs.token < leases.token;
 
--- I9: a lease has all of its job's needs. Jobs without needs of their own take their kind's, which may have changed.
+-- I9: a lease has all of its job's needs, of the node and of the fleet; a part is given back as a whole. Jobs without
+-- needs of their own take their kind's, which may have changed.
 create view inv_all_or_nothing (invariant, subject, detail) as
 select 'inv_all_or_nothing', cast(leases.token as text),
-  'job ' || jobs.id || ' needs ' || needed.value || ' of ' || needed.key
+  'job ' || jobs.id || ' needs ' || needed.value || ' of ' || slots.scope || ' slot ' || slots.name
 from leases
 join jobs on jobs.id = leases.job_id and jobs.token = leases.token
 join json_each(jobs.needs) as needed
+join slots on slots.name = needed.key
 where leases.phase = 'granted'
   and jobs.needs is not null
-  and needed.value <> coalesce(
-    (select taken.value from json_each(leases.reservation, '$.node') as taken where taken.key = needed.key), 0)
-    + coalesce(
-    (select taken.value from json_each(leases.reservation, '$.fleet') as taken where taken.key = needed.key), 0);
+  and leases.reservation -> slots.scope <> '{}'
+  and needed.value is not (
+    select taken.value from json_each(leases.reservation -> slots.scope) as taken where taken.key = needed.key);
 
 -- I11: a success is final, and nothing else is a success.
 create view inv_final_is_settled (invariant, subject, detail) as

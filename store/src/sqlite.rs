@@ -119,7 +119,7 @@ pub async fn open(options: &Options) -> Result<(SqliteJournal, Reader), Error> {
     let file = options.file();
     let lock = lock::take(&file)?;
     let failed = |source: sqlx::Error| Error::Open { path: file.clone(), source: source.into() };
-    let mut connection = connect(&file).await.map_err(failed)?;
+    let mut connection = connect(&file, true).await.map_err(failed)?;
     schema::bring_up_to_date(&mut connection).await?;
     // The journal opens its own at every takeover.
     connection.close().await.map_err(failed)?;
@@ -135,10 +135,11 @@ fn make_directory(path: &Path) -> Result<(), Error> {
     builder.create(path).map_err(|source| Error::Directory { path: path.into(), source })
 }
 
-/// A connection that writes.
-async fn connect(file: &Path) -> Result<SqliteConnection, sqlx::Error> {
+/// A connection that writes. Only the start may create the file: if it vanishes later, that is the store being away,
+/// not a new store.
+async fn connect(file: &Path, create: bool) -> Result<SqliteConnection, sqlx::Error> {
     common(file)
-        .create_if_missing(true)
+        .create_if_missing(create)
         .journal_mode(SqliteJournalMode::Wal)
         // In WAL mode NORMAL would lose the newest commits with the power.
         .synchronous(SqliteSynchronous::Full)

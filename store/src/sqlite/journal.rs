@@ -118,7 +118,7 @@ impl Journal for SqliteJournal {
             old.close().await.unwrap_or_default();
         }
         let connection =
-            connect(&self.file).await.map_err(|error| fault::of("opening the database", error))?;
+            connect(&self.file, false).await.map_err(|error| fault::of("opening the database", error))?;
         let connection = self.connection.insert(connection);
         let epoch = raise_epoch(connection, at_least).await?;
         let durable = load(connection).await?;

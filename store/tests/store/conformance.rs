@@ -10,6 +10,7 @@ macro_rules! exam {
     ($($module:ident: $store:ty),+ $(,)?) => {
         $(mod $module {
             use super::{cases, lists, model, refusals};
+            use crate::lived_through;
 
             exam!(@tests $store;
                 cases: a_new_store_is_empty, rows_come_back_as_they_were, rows_change, rows_go,
@@ -26,6 +27,7 @@ macro_rules! exam {
                     deleting_what_is_not_there_is_a_mismatch, a_missing_payload_is_refused,
                     every_second_wall_has_a_name, a_refused_turn_leaves_no_trace;
                 model: random_turns_equal_the_model;
+                lived_through: loading_equals_having_lived_through_it;
             );
         })+
     };

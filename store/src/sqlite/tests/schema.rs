@@ -1,0 +1,195 @@
+//! The schema: names, comments, checks, views, and databases of other versions.
+
+use sqlx::{Executor, SqliteConnection};
+
+use super::{
+    super::{Error, fault, open, schema::MIGRATIONS},
+    Store, insert_job,
+};
+use crate::{Journal, reader::INVARIANTS};
+
+#[test]
+fn every_key_of_the_schema_has_a_name_when_it_fires() {
+    for line in MIGRATIONS.iter().flat_map(|(_, _, text)| text.lines()).map(str::trim) {
+        let word = |n| line.split_whitespace().nth(n).unwrap_or_default();
+        if line.starts_with("constraint") && (word(2) == "primary" || word(2) == "unique") {
+            assert!(fault::UNIQUE.iter().any(|(_, name)| *name == word(1)), "{line}");
+        }
+        if line.starts_with("create unique index") {
+            assert!(fault::UNIQUE.iter().any(|(_, name)| *name == word(3)), "{line}");
+        }
+        if line.starts_with("constraint") && word(2) == "foreign" {
+            assert!(fault::FOREIGN.iter().any(|(_, name)| *name == word(1)), "{line}");
+        }
+    }
+}
+
+#[test]
+fn every_table_and_column_has_a_comment() {
+    let mut before = "";
+    let mut columns = 0;
+    for line in MIGRATIONS.iter().flat_map(|(_, _, text)| text.lines()) {
+        if ["create table", "create view", "create trigger"].iter().any(|start| line.starts_with(start)) {
+            assert!(before.starts_with("--"), "{line}");
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if line.starts_with("  ") && matches!(words[..], [_, "text" | "integer" | "blob" | "text,", ..]) {
+            columns += 1;
+            assert!(line.contains(" -- "), "{line}");
+        }
+        before = line;
+    }
+    assert!(columns > 80, "{columns} columns found");
+}
+
+#[tokio::test]
+async fn checks_refuse_what_makes_no_sense() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    insert_job(&mut hand, "j", "queued", 0).await;
+    hand.execute("insert into slots values ('s', 'node', null, 0, 0, null)").await.unwrap();
+    hand.execute(
+        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped')",
+    )
+    .await
+    .unwrap();
+    let broken = [
+        ("update jobs set state = 'pending'", "jobs_state_is_known"),
+        ("update jobs set finished_at = 1", "jobs_final_has_finished_at"),
+        ("update jobs set state = 'dead', queued_at = null", "jobs_final_has_finished_at"),
+        ("update jobs set run_at = 1", "jobs_scheduled_has_run_at"),
+        ("update jobs set scheduled_cause = 'run_at'", "jobs_scheduled_has_cause"),
+        (
+            "update jobs set state = 'scheduled', queued_at = null, run_at = 1, scheduled_cause = 'cron'",
+            "jobs_cause_is_known",
+        ),
+        ("update jobs set queued_at = null", "jobs_queued_has_queued_at"),
+        ("update jobs set state = 'running', queued_at = null", "jobs_running_has_token"),
+        ("update jobs set last_outcome = 'failed'", "jobs_outcome_is_known"),
+        ("update jobs set priority = 101", "jobs_priority_in_range"),
+        ("update jobs set dedupe_held = 1", "jobs_held_has_key"),
+        ("update jobs set cancel_requested = 2", "jobs_flags_are_flags"),
+        ("update jobs set fingerprint = x'00'", "jobs_fingerprint_is_sha256"),
+        ("update jobs set round = 0", "jobs_round_from_one"),
+        ("update jobs set losses = -1", "jobs_counts_not_negative"),
+        ("update slots set scope = 'zone'", "slots_scope_is_known"),
+        ("update slots set capacity = 1", "slots_fleet_has_capacity"),
+        ("update slots set scope = 'fleet'", "slots_fleet_has_capacity"),
+        ("update slots set scope = 'fleet', capacity = -1", "slots_capacity_not_negative"),
+        ("update slots set paused_until = 1", "slots_until_only_paused"),
+        ("update slots set paused = 2", "slots_flags_are_flags"),
+        ("update leases set phase = 'parked'", "leases_phase_is_known"),
+        ("update leases set token = 0", "leases_token_from_one"),
+        ("update leases set attempt = 0", "leases_attempt_from_one"),
+        ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
+        ("insert into leader_fence (epoch) values (5)", "leader_fence_one_row"),
+        ("insert into leader_fence (epoch, one) values (5, 0)", "leader_fence_one"),
+        ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
+        (
+            "insert into attempts values ('j', 1, 1, 1, 'n', 'ok', '', '', null, 1, null, 1)",
+            "attempts_outcome_is_known",
+        ),
+        (
+            "insert into attempts values ('j', 1, 0, 1, 'n', 'lost', '', '', null, 1, null, 1)",
+            "attempts_number_from_one",
+        ),
+    ];
+    for (statement, wall) in broken {
+        let error = hand.execute(statement).await.expect_err(statement);
+        let fault = fault::of("a hand", error);
+        assert!(
+            matches!(&fault, crate::journal::Error::Constraint { name, .. } if name == wall),
+            "{statement}: {wall}, {fault:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn views_show_what_must_never_be() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    assert_eq!(store.reader.violations().await.unwrap(), []);
+    hand.execute("pragma foreign_keys = off").await.unwrap();
+
+    // Sound rows beside the broken ones: an overdrawn slot whose capacity fell later, a job that runs.
+    insert_job(&mut hand, "sound", "running", 3).await;
+    hand.execute("insert into slots values ('lowered', 'fleet', 1, 99, 0, null), ('browser', 'node', null, 0, 0, null), ('over', 'fleet', 1, 2, 0, null)").await.unwrap();
+    hand.execute("insert into nodes values ('n', '', '', 1, 1, '{}', '{\"browser\":{\"units\":1,\"since\":0}}', '[]', '{}', '', 0, null, 1)").await.unwrap();
+    lease(&mut hand, 3, "sound", "n", "granted", r#"{"node":{},"fleet":{"lowered":2}}"#).await;
+
+    let mut expected = Vec::new();
+    insert_job(&mut hand, "no-lease", "running", 4).await;
+    expected.push(("inv_one_live_lease", "no-lease"));
+    lease(&mut hand, 5, "gone", "n", "granted", "{}").await;
+    expected.push(("inv_one_live_lease", "gone"));
+    lease(&mut hand, 6, "a", "n", "finished", r#"{"fleet":{"over":2}}"#).await;
+    expected.push(("inv_slots_within_capacity", "over"));
+    lease(&mut hand, 7, "b", "n", "unreaped", r#"{"node":{"browser":2},"fleet":{"over":9}}"#).await;
+    expected.push(("inv_slots_within_capacity", "n/browser"));
+    lease(&mut hand, 8, "c", "elsewhere", "unreaped", "{}").await;
+    expected.push(("inv_leases_have_owners", "8"));
+    insert_job(&mut hand, "newer-lease", "running", 8).await;
+    lease(&mut hand, 9, "newer-lease", "n", "granted", "{}").await;
+    expected.push(("inv_leases_have_owners", "9"));
+    expected.push(("inv_one_live_lease", "newer-lease"));
+    insert_job(&mut hand, "half", "running", 10).await;
+    hand.execute("update jobs set needs = '{\"browser\":1,\"over\":1}' where id = 'half'").await.unwrap();
+    lease(&mut hand, 10, "half", "n", "granted", r#"{"node":{"gpu":1},"fleet":{}}"#).await;
+    expected.push(("inv_all_or_nothing", "10"));
+    insert_job(&mut hand, "unsettled", "queued", 0).await;
+    hand.execute("update jobs set last_outcome = 'succeeded' where id = 'unsettled'").await.unwrap();
+    expected.push(("inv_final_is_settled", "unsettled"));
+    hand.execute("insert into results values ('sound', 1, x'', '', 1, 1)").await.unwrap();
+    expected.push(("inv_results_have_executions", "sound"));
+    insert_job(&mut hand, "miscounted", "queued", 0).await;
+    hand.execute("update jobs set failures = 1 where id = 'miscounted'").await.unwrap();
+    expected.push(("inv_attempts_are_counted", "miscounted"));
+
+    let mut found = store.reader.violations().await.unwrap();
+    found.sort();
+    let mut found: Vec<_> = found.iter().map(|row| (row.invariant.as_str(), row.subject.as_str())).collect();
+    found.dedup();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    for name in INVARIANTS {
+        assert!(expected.iter().any(|(invariant, _)| *invariant == name), "{name} was not breached");
+    }
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_with_a_sentence() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    hand.execute("insert into _sqlx_migrations values (9999, 'later', current_timestamp, true, x'00', 0)")
+        .await
+        .unwrap();
+    let Store { journal, options, _directory, .. } = store;
+    journal.close().await;
+    let error = open(&options).await.expect_err("a later version wrote to it");
+    assert!(matches!(error, Error::Newer { found: 9999, .. }), "{error:?}");
+    assert!(error.to_string().contains("start the later version"), "{error}");
+}
+
+#[tokio::test]
+async fn a_migration_that_was_edited_stops_the_start() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    hand.execute("update _sqlx_migrations set checksum = x'00' where version = 1").await.unwrap();
+    let Store { journal, options, _directory, .. } = store;
+    journal.close().await;
+    let error = open(&options).await.expect_err("its checksum differs");
+    assert!(matches!(error, Error::Migrate(_)), "{error:?}");
+}
+
+async fn lease(
+    hand: &mut SqliteConnection,
+    token: i64,
+    job: &str,
+    node: &str,
+    phase: &str,
+    reservation: &str,
+) {
+    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4)";
+    let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
+    row.execute(hand).await.unwrap();
+}

@@ -1,0 +1,119 @@
+//! Every statement prepares, finds its index, and names its columns by the right positions.
+
+use sqlx::{Executor, Row, SqlSafeStr};
+
+use super::{
+    super::{commit, journal, reader, schema},
+    Store, sql,
+};
+use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
+
+#[tokio::test]
+async fn every_statement_prepares() {
+    let modules: [(&str, &[&'static str]); 4] = [
+        (include_str!("../commit.rs"), &commit::ALL),
+        (include_str!("../journal.rs"), &journal::ALL),
+        (include_str!("../reader.rs"), &reader::ALL),
+        (include_str!("../schema.rs"), &schema::ALL),
+    ];
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    for (source, all) in modules {
+        let constants =
+            source.lines().filter(|line| line.contains("const ") && line.contains(": &str =")).count();
+        assert_eq!(constants, all.len(), "every constant stands in ALL");
+        for statement in all {
+            hand.prepare(statement.into_sql_str()).await.expect(statement);
+        }
+    }
+}
+
+#[test]
+fn positions_in_statements_are_those_of_the_columns() {
+    let (last, columns) = JobRow::COLUMNS.split_last().unwrap();
+    assert_eq!(*last, "previous");
+    assert_eq!(columns.join(", "), job_columns!());
+    // Inserts: every column in order.
+    for (statement, columns) in [
+        (commit::JOB_INSERT, columns),
+        (commit::LEASE_UPSERT, LeaseRow::COLUMNS),
+        (commit::ATTEMPT_UPSERT, AttemptRow::COLUMNS),
+    ] {
+        let flat = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&format!("({})", columns.join(", "))), "{statement}");
+        let positions: Vec<&str> = flat.split("new.value ->> ").skip(1).collect();
+        assert_eq!(positions.len(), columns.len(), "{statement}");
+        for (at, text) in positions.iter().enumerate() {
+            assert!(
+                text.starts_with(&format!("{at},"))
+                    || text.starts_with(&format!("{at})"))
+                    || text.starts_with(&format!("{at} ")),
+                "{at}: {text}"
+            );
+        }
+    }
+    // The update: each column by its position.
+    let mut found = 0;
+    for line in commit::JOB_UPDATE.lines() {
+        let Some((column, position)) = line.trim().trim_end_matches(',').split_once(" = new.value ->> ")
+        else {
+            continue;
+        };
+        if let Ok(position) = position.parse::<usize>() {
+            assert_eq!(JobRow::COLUMNS.get(position), Some(&column));
+            found += 1;
+        }
+    }
+    assert_eq!(found, 28);
+    assert!(
+        commit::JOB_UPDATE.ends_with("where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 40")
+    );
+}
+
+#[tokio::test]
+async fn statements_find_their_indexes() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    let plans = [
+        (commit::JOB_UPDATE, "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"),
+        (commit::JOB_DELETE, "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"),
+        (journal::JOB_PRIOR_BY_ID, "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"),
+        (
+            journal::JOB_PRIOR_BY_KEY,
+            "SEARCH jobs USING INDEX jobs_dedupe_held (tenant=? AND kind=? AND dedupe_key=?)",
+        ),
+        (journal::JOB_LOAD, "USING INDEX jobs_live"),
+        (reader::JOB_LIST, "SEARCH jobs USING INDEX jobs_newest ((created_at,id)<(?,?))"),
+        (
+            reader::JOB_LIST_OF_KIND,
+            "SEARCH jobs USING INDEX jobs_newest_of_kind (kind=? AND (created_at,id)<(?,?))",
+        ),
+        (reader::JOB_LIST_DEAD, "SEARCH jobs USING INDEX jobs_newest_dead ((created_at,id)<(?,?))"),
+        (
+            reader::JOB_LIST_OF_PARENT,
+            "SEARCH jobs USING INDEX jobs_newest_of_parent (parent_id=? AND (created_at,id)<(?,?))",
+        ),
+        (
+            reader::JOB_LIST_OF_KEY,
+            "SEARCH jobs USING INDEX jobs_newest_of_key (dedupe_key=? AND (created_at,id)<(?,?))",
+        ),
+        (reader::JOB_DUE, "INDEX jobs_finished (kind=? AND finished_at>? AND finished_at<?)"),
+        (reader::RESULT_DUE, "SEARCH results USING INDEX results_due (expires_at<?)"),
+        (reader::PAYLOAD_GET, "SEARCH payloads USING INDEX sqlite_autoindex_payloads_1 (job_id=?)"),
+        (
+            reader::ATTEMPT_LIST,
+            "SEARCH attempts USING INDEX sqlite_autoindex_attempts_1 (job_id=? AND token>?)",
+        ),
+    ];
+    for (statement, expected) in plans {
+        let rows =
+            sqlx::query(sql(format!("explain query plan {statement}"))).fetch_all(&mut hand).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+        let plan = plan.join("\n").replace("USING COVERING INDEX", "USING INDEX");
+        assert!(plan.contains(expected), "{statement}\n{plan}");
+        assert!(
+            !plan.contains("TEMP B-TREE FOR ORDER BY") || statement == reader::RESULT_DUE,
+            "{statement}\n{plan}"
+        );
+    }
+}

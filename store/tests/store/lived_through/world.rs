@@ -1,0 +1,299 @@
+//! A small world around a scheduler: producers, operators, and nodes that do as they are told, mostly.
+
+mod agents;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use tenure_scheduler::{
+    Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
+    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, Report,
+    RetryPolicy, Scope, SessionId, SlotName, State, Tenant, Wall,
+};
+use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
+
+use self::agents::{Agent, hello, receive, statement};
+use super::load;
+use crate::{
+    random::Random,
+    samples::{id, needs, texts},
+    stores::bytes_for,
+};
+
+const KINDS: [&str; 3] = ["crawl", "digest", "shell"];
+const NODES: [&str; 3] = ["mini-1", "mini-2", "mini-3"];
+
+/// See the module.
+pub(super) struct World {
+    pub(super) state: State,
+    now: Now,
+    agents: BTreeMap<NodeName, Agent>,
+    effects: Vec<Effect>,
+    next_job: u64,
+    next_session: u64,
+    /// What has happened, to see that the world is lively.
+    pub(super) seen: BTreeSet<String>,
+}
+
+impl World {
+    pub(super) fn new(taken: Taken) -> Self {
+        let now = Now { mono: Mono(0), wall: Wall(1_780_000_000_000_000) };
+        let agents = NODES.map(|name| (NodeName::new(name), Agent::default())).into();
+        Self {
+            state: load(taken, now),
+            now,
+            agents,
+            effects: Vec::new(),
+            next_job: 0,
+            next_session: 0,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// A reload: sessions end, `mono` begins anew.
+    pub(super) fn new_leader(&mut self, taken: Taken) {
+        self.now.mono = Mono(0);
+        self.state = load(taken, self.now);
+        self.effects.clear();
+        self.agents.values_mut().for_each(|agent| agent.session = None);
+    }
+
+    /// Collects and applies one turn; what is to be committed.
+    pub(super) async fn turn(
+        &mut self,
+        random: &mut Random,
+        journal: &mut impl Journal,
+        reader: &Reader,
+    ) -> (Changes, Beside) {
+        let length = if random.chance(3) { random.below(400_000_000) } else { random.below(3_000_000) };
+        self.now.mono = self.now.mono.after(Duration::from_micros(length));
+        self.now.wall = self.now.wall.after(Duration::from_micros(length));
+        let mut commands = Vec::new();
+        for _ in 0..random.below(7) {
+            commands.push(self.command(random, reader).await);
+        }
+        commands.push(Command::Tick);
+        for mut command in commands {
+            self.look_up(&mut command, journal).await;
+            // A refusal leaves no trace, which the comparison shows.
+            if let Ok(applied) = self.state.apply(self.now, command) {
+                applied.events.iter().for_each(|event| self.count(event));
+                self.effects.extend(applied.effects);
+            }
+        }
+        let changes = self.state.take_changes();
+        let beside = bytes_for(&changes);
+        (changes, beside)
+    }
+
+    /// The turn is durable: its effects are released.
+    pub(super) fn committed(&mut self, random: &mut Random) {
+        self.state.committed();
+        for effect in std::mem::take(&mut self.effects) {
+            match effect {
+                Effect::Send { node, session, ordinal, message, .. } => {
+                    let Some(agent) = self.agents.get_mut(&node) else { continue };
+                    // Some are lost with their stream.
+                    if agent.session == Some(session) && !random.chance(2) {
+                        agent.applied = ordinal;
+                        receive(agent, message);
+                    } else if agent.session == Some(session) {
+                        agent.session = None;
+                    }
+                }
+                Effect::CloseSession { node, session, .. } => {
+                    let Some(agent) = self.agents.get_mut(&node) else { continue };
+                    agent.session = agent.session.filter(|open| *open != session);
+                }
+                Effect::Reply(_) | Effect::NotifyWatchers { .. } => {}
+            }
+        }
+    }
+
+    /// The first word of its line in a trace tells what it was.
+    fn count(&mut self, event: &Event) {
+        let line = event.to_string();
+        self.seen.extend(line.split(' ').next().map(String::from));
+    }
+
+    async fn command(&mut self, random: &mut Random, reader: &Reader) -> Command {
+        if self.state.kind(&KindName::new(KINDS[0])).is_none() {
+            return Command::Apply { fleet: Box::new(fleet(random)), validate_only: false };
+        }
+        match random.below(100) {
+            0..30 => self.enqueue(random),
+            30..75 => self.of_node(random),
+            75..85 => self.of_job(random),
+            85..90 => sweep(self.now, random, reader).await,
+            _ => operate(random),
+        }
+    }
+
+    fn enqueue(&mut self, random: &mut Random) -> Command {
+        let again = self.next_job > 0 && random.chance(10);
+        let n = if again { random.below(self.next_job) } else { self.next_job };
+        self.next_job += u64::from(!again);
+        let key = random.chance(40).then(|| DedupeKey::new(format!("key-{}", random.below(5))));
+        let own_needs = random.chance(30).then(|| needs(&[("browser", 1), ("anthropic", 1)]));
+        Command::Enqueue(Box::new(Enqueue {
+            job: id(n),
+            producer: Producer::new("local"),
+            tenant: Tenant::new(if random.chance(20) { "other" } else { "default" }),
+            kind: kind(random),
+            fingerprint: Fingerprint([u8::try_from(n % 251).unwrap(); 32]),
+            payload_size: random.below(3) * 10,
+            dedupe_key: key,
+            priority: random.chance(20).then_some(5),
+            run_at: None,
+            delay: random.chance(20).then(|| Duration::from_millis(random.below(10_000))),
+            stale_after: random.chance(20).then(|| Duration::from_millis(random.below(20_000))),
+            labels: if random.chance(30) { texts(&[("for", "people \"ä\"")]) } else { texts(&[]) },
+            selector: if random.chance(10) { texts(&[("os", "linux")]) } else { texts(&[]) },
+            needs: own_needs,
+            hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
+            parent: (self.next_job > 1 && random.chance(10)).then(|| id(random.below(self.next_job))),
+            traceparent: random.chance(10).then(|| "00-ab-cd-01".into()),
+            prior: Prior::default(),
+        }))
+    }
+
+    fn of_job(&mut self, random: &mut Random) -> Command {
+        let job = id(random.below(self.next_job.max(1)));
+        match random.below(6) {
+            0 | 1 => {
+                Command::Cancel { job, reason: random.chance(50).then(|| "no need".into()), prior: None }
+            }
+            2 | 3 => Command::Requeue { job, force: random.chance(30), prior: None },
+            4 => Command::Reprioritize { job, priority: 7, prior: None },
+            _ => Command::Delete { job, validate_only: false, prior: None },
+        }
+    }
+
+    fn of_node(&mut self, random: &mut Random) -> Command {
+        let node = NodeName::new(*random.pick(&NODES).unwrap());
+        let agent = self.agents.get_mut(&node).unwrap();
+        let Some(session) = agent.session.filter(|_| !random.chance(2)) else {
+            self.next_session += 1;
+            return hello(random, node, agent, SessionId(self.next_session));
+        };
+        if random.chance(2) {
+            agent.session = None;
+            return Command::SessionClosed { node, session };
+        }
+        let held: Vec<_> = agent.held.iter().map(|(token, held)| (*token, *held)).collect();
+        let seq = agent.next_seq();
+        let Some(&(token, (job, phase))) = random.pick(&held).filter(|_| random.chance(70)) else {
+            return Command::Heartbeat(Box::new(Heartbeat {
+                node,
+                session,
+                seq,
+                seen: agent.applied,
+                held: agent.listing(),
+                pressure: Pressure::default(),
+            }));
+        };
+        let (statement, next) = statement(random, phase);
+        match next {
+            Some(next) => agent.held.insert(token, (job, next)),
+            None => agent.held.remove(&token),
+        };
+        let seen = agent.applied;
+        Command::Report(Box::new(Report {
+            node,
+            session,
+            seq: Some(seq),
+            seen,
+            job,
+            token,
+            statement,
+            prior: None,
+        }))
+    }
+
+    /// What memory does not hold travels along.
+    async fn look_up(&mut self, command: &mut Command, journal: &mut impl Journal) {
+        if let Command::Enqueue(enqueue) = command {
+            let Enqueue { tenant, kind, dedupe_key, .. } = &**enqueue;
+            let held =
+                |key: &DedupeKey| HeldKey { tenant: tenant.clone(), kind: kind.clone(), key: key.clone() };
+            let unknown = |key: &&DedupeKey| !self.state.knows_key(tenant, kind, key);
+            let keys: Vec<HeldKey> = dedupe_key.iter().filter(unknown).map(held).collect();
+            let found = journal.prior(&self.unknown(enqueue.job), &keys).await.unwrap();
+            let holds = |job: &&Job| job.dedupe_held && job.dedupe_key == *dedupe_key && dedupe_key.is_some();
+            let by_key = found.iter().find(holds).cloned().map(Box::new);
+            let by_id = found.into_iter().find(|job| job.id == enqueue.job).map(Box::new);
+            enqueue.prior = Prior { by_id, by_key };
+        } else if let Command::Cancel { job, prior, .. }
+        | Command::Requeue { job, prior, .. }
+        | Command::Reprioritize { job, prior, .. }
+        | Command::Delete { job, prior, .. } = command
+        {
+            *prior = journal.prior(&self.unknown(*job), &[]).await.unwrap().pop().map(Box::new);
+        } else if let Command::Report(report) = command {
+            report.prior = journal.prior(&self.unknown(report.job), &[]).await.unwrap().pop().map(Box::new);
+        }
+    }
+
+    fn unknown(&self, job: JobId) -> Vec<JobId> {
+        if self.state.knows_job(job) { Vec::new() } else { vec![job] }
+    }
+}
+
+fn operate(random: &mut Random) -> Command {
+    let (kind, node) = (kind(random), NodeName::new(*random.pick(&NODES).unwrap()));
+    let slot = SlotName::new(*random.pick(&["anthropic", "browser", "shell"]).unwrap());
+    match random.below(12) {
+        0 => Command::Apply { fleet: Box::new(fleet(random)), validate_only: random.chance(20) },
+        1 => Command::PauseKind { kind, policy: PausePolicy::Hold },
+        2 | 3 => Command::ResumeKind { kind },
+        4 => Command::PauseSlot { slot, duration: random.chance(80).then(|| Duration::from_secs(3)) },
+        5 | 6 => Command::ResumeSlot { slot },
+        7 => Command::SetCapacity { slot, capacity: u32::try_from(random.below(5)).unwrap() },
+        8 => Command::Cordon { node },
+        9 => Command::Uncordon { node },
+        10 => Command::Drain { node, deadline: Duration::from_secs(5) },
+        _ => Command::Forget { node, lost: random.chance(50), validate_only: false },
+    }
+}
+
+/// What a retention sweep finds; the kinds here keep their jobs for half a minute.
+async fn sweep(now: Now, random: &mut Random, reader: &Reader) -> Command {
+    let ago = |seconds: i64| Wall(now.wall.0 - seconds * 1_000_000);
+    let cutoffs = [KindCutoff { kind: kind(random), finished_until: ago(30) }];
+    let jobs = reader.due_jobs(&cutoffs, ago(120), 500).await.unwrap();
+    let results = reader.due_results(now.wall, 500).await.unwrap();
+    Command::Sweep { jobs, results }
+}
+
+fn fleet(random: &mut Random) -> Fleet {
+    let policy = |random: &mut Random, amounts: &[(&'static str, u32)]| KindPolicy {
+        needs: needs(amounts),
+        lease: Duration::from_secs(10 + random.below(20)),
+        max_failures: 2,
+        max_losses: 2,
+        retry: RetryPolicy::Intervals(vec![Duration::from_secs(1), Duration::from_secs(5)]),
+        queue_cap: random.chance(30).then_some(8),
+        stale_after: random.chance(20).then(|| Duration::from_secs(30)),
+        dedupe: if random.chance(50) { DedupePolicy::Live } else { DedupePolicy::Retained },
+        result_ttl: Duration::from_secs(20),
+        ..KindPolicy::default()
+    };
+    let kinds = [
+        (KINDS[0], policy(random, &[("browser", 1)])),
+        (KINDS[1], policy(random, &[("anthropic", 1)])),
+        (KINDS[2], policy(random, &[("shell", 1), ("anthropic", 1)])),
+    ];
+    let capacity = u32::try_from(2 + random.below(3)).unwrap();
+    Fleet {
+        slots: [("anthropic", Scope::Fleet { capacity }), ("browser", Scope::Node), ("shell", Scope::Node)]
+            .map(|(slot, scope)| (SlotName::new(slot), scope))
+            .into(),
+        kinds: kinds.map(|(kind, policy)| (KindName::new(kind), policy)).into(),
+    }
+}
+
+fn kind(random: &mut Random) -> KindName {
+    KindName::new(*random.pick(&KINDS).unwrap())
+}
