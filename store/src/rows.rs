@@ -1,9 +1,9 @@
 //! Rows ↔ scheduler types: the only place where the two meet. Scheduler types carry no serde and no SQL.
 //!
-//! Writing: a row becomes a struct whose fields are the columns, and a batch of them one JSON text, of lists or of maps. Reading: the columns
-//! of a row come in the order of the statement, through [`Columns`], which each database implements. What is a map or a
-//! list is one JSON text in one column. Instants and lengths are whole microseconds; a number beyond a signed 64-bit
-//! column is stored as the end of its range.
+//! Writing: a row becomes a struct whose fields are the columns, and a batch of them one JSON text, of lists or of maps.
+//! Reading: the columns of a row come in the order of the statement, through a trait that each database implements. What
+//! is a map or a list is one JSON text in one column. Instants and lengths are whole microseconds; a number beyond a
+//! signed 64-bit column is stored as the end of its range.
 //!
 //! Invariant: what was written is read back equal (lengths to the microsecond), or refused with table and key; nothing
 //! here panics, whatever a row holds.
