@@ -158,16 +158,12 @@ async fn a_restarted_agent_ends_what_it_finds_and_the_job_runs_again_without_wai
         fleet.node_live("n1").await?;
         let gone = fleet.gone(first.start.token, PATIENCE).await?;
         let second = fleet.started(&job, 2, PATIENCE).await?;
-        // The slot was charged until the tree was gone.
-        let log = fleet.log()?;
-        let next = log.of(&waiting).next().map_or(second.start.at, |run| run.start.at.min(second.start.at));
-        ensure!(next > gone || next.since(killed) > Duration::ZERO, "{next:?} {gone:?}");
+        ensure!(second.start.at > gone, "{second:?}");
         ensure!(second.start.at.since(killed) < Duration::from_secs(30), "it waited for its lease");
         let found = fleet.client().get(&job).await?;
         ensure!(found.failures == 0 && found.losses + found.returns == 1, "{found:?}");
         fleet.open("go")?;
         fleet.all_succeed(&[job, waiting], PATIENCE).await
     })
-    .await?;
-    Ok(())
+    .await
 }

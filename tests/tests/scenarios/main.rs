@@ -13,3 +13,4 @@ mod pressure;
 mod restart;
 mod seed;
 mod stop;
+mod storm;
