@@ -130,8 +130,10 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// A count with its noun: `1 job`, `2 jobs`.
-pub(crate) fn count(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+pub(crate) fn count(count: impl ToString, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 #[cfg(test)]

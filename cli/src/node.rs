@@ -157,7 +157,7 @@ async fn drain(
 
 fn running(node: Option<&Node>) -> String {
     let running = node.map_or(0, |node| node.running);
-    let jobs = human::count(usize::try_from(running).unwrap_or(usize::MAX), "job");
+    let jobs = human::count(running, "job");
     format!("{jobs} {}", if running == 1 { "runs" } else { "run" })
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use fake::{Answer, Fake};
 use tenure_proto::v1::{
-    ApplyRequest, ApplyResponse, CheckInvariantsResponse, DeleteJobRequest, EnqueueRequest, EnqueueResponse,
-    GetJobResponse, GetQueueHealthResponse, GetServerInfoResponse, InvariantViolation, Job, JobState, Kind,
-    KindHealth, ListJobsRequest, ListJobsResponse, ListKindsResponse, RequeueJobRequest, RequeueJobResponse,
-    WaitJobResponse,
+    ApplyRequest, ApplyResponse, CheckInvariantsResponse, DeferralShare, DeleteJobRequest, EnqueueRequest,
+    EnqueueResponse, ExplainJobResponse, GetJobResponse, GetQueueHealthResponse, GetServerInfoResponse,
+    InvariantViolation, Job, JobState, Kind, KindHealth, ListJobsRequest, ListJobsResponse,
+    ListKindsResponse, RequeueJobRequest, RequeueJobResponse, WaitJobResponse,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -109,6 +109,35 @@ async fn every_kind_of_no_has_its_exit_code() {
         assert!(stderr(&output).contains(reason), "{}", stderr(&output));
         assert!(stderr(&output).contains("did you mean: site.qa"), "{}", stderr(&output));
     }
+}
+
+#[tokio::test]
+async fn a_job_that_has_ended_still_tells_what_it_waited_for() {
+    let share = DeferralShare {
+        reason: "node_pressure".to_owned(),
+        message: "uid_procs on mini-1".to_owned(),
+        count: 38,
+        duration: Some(prost_types::Duration { seconds: 1_500, nanos: 0 }),
+    };
+    let ended = Job { waits: vec![share], ..job("x", JobState::Succeeded) };
+    let explained = ExplainJobResponse { job: Some(ended.clone()), ..ExplainJobResponse::default() };
+    let fake = Fake::start([
+        ("JobService/GetJob", vec![Answer::ok(&GetJobResponse { job: Some(ended) })]),
+        ("JobService/ExplainJob", vec![Answer::ok(&explained)]),
+    ])
+    .await;
+    for (verb, words) in [
+        ("get", "deferred 38 times: 25m uid_procs on mini-1"),
+        ("explain", "deferred 38 times: 25m uid_procs on mini-1"),
+        ("explain", "25m      38  uid_procs on mini-1"),
+    ] {
+        let output = tenure(&fake, &["job", verb, "x"], "").await;
+        assert_eq!(code(&output), 0);
+        assert!(stdout(&output).contains(words), "{}", stdout(&output));
+    }
+    let output = tenure(&fake, &["job", "get", "x", "-o", "json"], "").await;
+    let object: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(object["job"]["waits"][0]["count"], "38");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Why a job does not run yet: the answer to "why is the digest late?" in one screen.
+//! Why a job does not run yet, or what it waited for: the answer to "why is the digest late?" in one screen.
 
 use tenure_client::proto::{ExplainJobResponse, Job, JobState, NodeExplanation, SlotExplanation};
 
@@ -59,6 +59,9 @@ fn headline(job: &Job, output: &Output) -> Vec<String> {
         lines.push(why);
     } else if !job.reason.is_empty() {
         lines.push(format!("why: {}", human::brief(&job.reason, 300)));
+    }
+    if job.deferral.is_none() && !job.waits.is_empty() {
+        lines.push(format!("before that it was {}", human::clean(&show::waited(&job.waits))));
     }
     lines
 }
@@ -134,12 +137,11 @@ fn nodes(nodes: &[NodeExplanation]) -> Table {
 
 fn history(job: &Job) -> Table {
     let mut table = Table::new(["TIME", "TIMES", "REASON"]);
-    for share in job.deferral.iter().flat_map(|deferral| &deferral.history) {
-        let reason = if share.message.is_empty() { &share.reason } else { &share.message };
+    for share in show::waits(job) {
         table.row([
             human::wire_length(share.duration.as_ref()).into(),
             Field::figure(share.count),
-            reason.as_str().into(),
+            show::subject(share).into(),
         ]);
     }
     table

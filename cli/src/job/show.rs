@@ -1,6 +1,6 @@
 //! Jobs and their attempts as tables.
 
-use tenure_client::proto::{Attempt, Job, JobState, Outcome};
+use tenure_client::proto::{Attempt, DeferralShare, Job, JobState, Outcome};
 use tenure_client::wire;
 
 use super::state_word;
@@ -58,6 +58,9 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
     if let Some(deferral) = &job.deferral {
         row("waits for", deferral.message.as_str().into());
     }
+    if !waits(job).is_empty() {
+        row("waited", waited(waits(job)).into());
+    }
     row("attempt", attempt(job).into());
     if job.round > 0 {
         row("round", job.round.to_string().into());
@@ -101,6 +104,27 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
     row("time limit", human::wire_length(job.hard_time_limit.as_ref()).into());
     row("payload", human::bytes(job.payload_size).into());
     table
+}
+
+/// Everything that a job has waited for, the longest first. The history of a present deferral holds the waits of before.
+pub(super) fn waits(job: &Job) -> &[DeferralShare] {
+    let history = job.deferral.as_ref().map_or(&[][..], |deferral| &deferral.history);
+    if history.is_empty() { &job.waits } else { history }
+}
+
+/// `deferred 38 times: 25m uid_procs on mini-1, 14m slot anthropic 6/6`.
+pub(super) fn waited(waits: &[DeferralShare]) -> String {
+    let times = waits.iter().map(|share| share.count).fold(0, u64::saturating_add);
+    let shares: Vec<String> = waits
+        .iter()
+        .map(|share| format!("{} {}", human::wire_length(share.duration.as_ref()), subject(share)))
+        .collect();
+    format!("deferred {}: {}", human::count(times, "time"), shares.join(", "))
+}
+
+/// What a share of the waiting is about.
+pub(super) fn subject(share: &DeferralShare) -> &str {
+    if share.message.is_empty() { &share.reason } else { &share.message }
 }
 
 /// `2, with 1 of 3 failures, 0 of 3 losses, 4 returns`.
@@ -161,6 +185,11 @@ fn ran(attempt: &Attempt) -> String {
 mod tests {
     use tenure_client::proto::Deferral;
 
+    fn share(message: &str, count: u64, seconds: i64) -> DeferralShare {
+        let duration = Some(prost_types::Duration { seconds, nanos: 0 });
+        DeferralShare { reason: "slot".to_owned(), message: message.to_owned(), count, duration }
+    }
+
     use super::*;
 
     #[test]
@@ -174,6 +203,18 @@ mod tests {
         assert_eq!(why(&waits), "slot anthropic 6/6");
         let dead = Job { reason: "Traceback\nboom\n".to_owned(), ..Job::default() };
         assert_eq!(why(&dead), "boom");
+    }
+
+    #[test]
+    fn a_job_that_runs_or_has_ended_tells_what_it_waited_for() {
+        let waits = vec![share("uid_procs on mini-1", 37, 1500), share("", 1, 840)];
+        let job = Job { state: JobState::Succeeded.into(), waits, ..Job::default() };
+        assert_eq!(waited(super::waits(&job)), "deferred 38 times: 25m uid_procs on mini-1, 14m slot");
+        let mut waiting = Job { deferral: Some(Deferral::default()), ..job };
+        assert_eq!(super::waits(&waiting).len(), 2, "a deferral that came without its history");
+        let history = vec![share("slot anthropic 6/6", 1, 5)];
+        waiting.deferral = Some(Deferral { history, ..Deferral::default() });
+        assert_eq!(waited(super::waits(&waiting)), "deferred 1 time: 5s slot anthropic 6/6");
     }
 
     #[test]
