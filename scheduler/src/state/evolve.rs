@@ -119,8 +119,11 @@ impl State {
                 }
             }
             Event::SetAside(id) => {
-                self.leave(*id, now);
-                self.stand(*id, Stand::Broken);
+                // Its row is what could not be written, so it stays as it is.
+                self.leave_queue(*id);
+                if let Some(entry) = self.jobs.get_mut(id) {
+                    (entry.stand, entry.since) = (Stand::Broken, now);
+                }
             }
             Event::WarmedUp => {
                 self.warm = true;
@@ -347,6 +350,11 @@ impl State {
         if let Some(waits) = waits {
             self.change(id, |job| job.waits = waits);
         }
+        self.leave_queue(id);
+    }
+
+    /// A job stands nowhere, and counts for its kind no more.
+    fn leave_queue(&mut self, id: JobId) {
         self.leave_class(id);
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         if std::mem::replace(&mut entry.stand, Stand::Nowhere) == Stand::Broken {

@@ -29,6 +29,8 @@ pub(crate) struct Fuzz {
     pub(crate) grants: Vec<(JobId, FencingToken, NodeName)>,
     /// Processes of agents that lost their state: they run until then.
     pub(crate) ghosts: Vec<(JobId, u64)>,
+    /// The wall clock is stepped now and then.
+    wall_steps: bool,
     /// Prints its trace.
     traced: bool,
     /// A digest of everything that was decided.
@@ -48,12 +50,14 @@ impl Fuzz {
         };
         let mut world = World::new(limits);
         world.paranoid = rng.percent(20);
+        let wall_steps = rng.percent(30);
         let mut fuzz = Self {
             rng,
             world,
             jobs: Vec::new(),
             grants: Vec::new(),
             ghosts: Vec::new(),
+            wall_steps,
             traced,
             transcript: 0,
         };
@@ -139,6 +143,10 @@ impl Fuzz {
             72..79 => self.beat(),
             79..86 => self.operate(),
             86..91 => self.press(),
+            91 if self.wall_steps => {
+                let seconds = i64::try_from(self.rng.below(21)).unwrap() - 10;
+                self.world.step_wall(seconds * 1_000_000);
+            }
             91..96 => self.trouble(),
             _ => self.absurd(),
         }
@@ -253,7 +261,9 @@ impl Fuzz {
 
     /// A node gets on with something that it holds.
     fn work(&mut self) {
-        let name = self.node();
+        let busy = self.world.agents.values().filter(|agent| !agent.held.is_empty());
+        let busy: Vec<NodeName> = busy.map(|agent| agent.name.clone()).collect();
+        let Some(name) = self.rng.pick(&busy) else { return };
         let clock = self.world.clock;
         let Some(agent) = self.world.agents.get_mut(&name) else { return };
         agent.kill_overdue(clock);

@@ -233,7 +233,7 @@ impl Script {
     fn step_wall(&mut self, text: &str) {
         let (sign, length) = text.split_at(1);
         let micros = i64::try_from(duration(length).as_micros()).unwrap();
-        self.world.step += if sign == "-" { -micros } else { micros };
+        self.world.step_wall(if sign == "-" { -micros } else { micros });
     }
 
     fn limits_line(&mut self, line: &Line) {

@@ -25,7 +25,9 @@ pub(crate) struct World {
     /// When this leader began.
     began: u64,
     /// How far the wall clock was stepped.
-    pub(crate) step: i64,
+    step: i64,
+    /// It was stepped at some time: lengths of the wall clock are not those that passed.
+    stepped: bool,
     pub(crate) sessions: u64,
     /// Slow checks: a refusal left no trace, a twin says the same.
     pub(crate) paranoid: bool,
@@ -51,6 +53,7 @@ impl World {
             clock: 0,
             began: 0,
             step: 0,
+            stepped: false,
             sessions: 0,
             paranoid: true,
             batch: false,
@@ -63,6 +66,12 @@ impl World {
     pub(crate) fn now(&self) -> Now {
         let wall = BEGIN + i64::try_from(self.clock).unwrap() + self.step;
         Now { mono: Mono(self.clock - self.began), wall: Wall(wall) }
+    }
+
+    /// Somebody sets the wall clock.
+    pub(crate) fn step_wall(&mut self, micros: i64) {
+        self.step += micros;
+        self.stepped = true;
     }
 
     /// Applies one command of the present turn.
@@ -81,6 +90,12 @@ impl World {
         }
         let broken = self.state.check_invariants();
         assert!(broken.is_empty(), "{broken:#?}\nafter {command:?}");
+        if let Err(refusal @ Refusal::QueueFull { .. }) = &result {
+            assert!(
+                refusal.retry_after() > Some(Duration::ZERO),
+                "waiting helps, but for how long? {refusal}"
+            );
+        }
         let applied = result?;
         let answered = applied.effects.iter().filter(|effect| matches!(effect, Effect::Reply(_))).count();
         assert_eq!(answered, replies, "replies to {command:?}");
@@ -96,14 +111,28 @@ impl World {
             self.oracle.in_order(now, &applied.events, &rows);
             if let (false, Some((job, node))) = (applied.more, self.oracle.lost_wake_up(now, &rows)) {
                 let said = self.state.explain(now, job);
-                panic!(
-                    "a lost wake-up: {job} is queued and fits on {node}; explained: {said:#?}\n{:#?}",
-                    self.oracle
-                );
+                panic!("a lost wake-up: {job} is queued and fits on {node}; explained: {said:#?}");
+            }
+            if !applied.more {
+                self.everyone_says_why(&rows);
             }
         }
         self.pending.extend(applied.effects.iter().cloned());
         Ok(applied)
+    }
+
+    /// A stored job that does not run says why: a reason that holds, and no more time than it has been there.
+    fn everyone_says_why(&self, rows: &Durable) {
+        let now = self.now();
+        for (id, job) in rows.jobs.iter().filter(|(_, job)| job.state.is_waiting()) {
+            let view = self.state.live_view(now, *id).and_then(|view| view.deferral);
+            let view = view.unwrap_or_else(|| panic!("{id} waits and does not say why"));
+            assert!(!matches!(view.reason.name(), "ready" | "behind"), "{id} was not looked at: {view:?}");
+            let waited: Duration = view.history.iter().map(|wait| wait.duration).sum();
+            let age = now.wall.since(job.created_at);
+            assert!(self.stepped || waited <= age, "{id} waited {waited:?} and is {age:?} old: {view:#?}");
+            assert!(self.stepped || view.since <= now.wall, "{id} waits since later than now: {view:?}");
+        }
     }
 
     /// What memory cannot know is looked up, as the driver does.

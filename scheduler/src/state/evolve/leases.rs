@@ -173,9 +173,13 @@ impl State {
             self.lease_of.remove(&lease.job);
         }
         if let Some(waits) = waited {
-            self.change(lease.job, |job| job.waits = waits);
-            self.stand(lease.job, Stand::Nowhere);
-            self.join_class(lease.job, now);
+            self.leave_queue(lease.job);
+            // It waits for its slots from now on; what it waited for so far is told by its row.
+            self.change(lease.job, |job| {
+                job.waits = waits;
+                job.state = JobState::Queued { since: now.wall };
+            });
+            self.join(lease.job, now);
         }
     }
 
