@@ -10,14 +10,16 @@
 //! Invariants: a commit is whole or absent; rows affected equal rows sent; a deposed leader writes nothing; loading
 //! gives what was committed, or an error that names table and key, never a part of it.
 //!
-//! Reading order: `journal` → `reader` → `rows` → `sqlite` and `sqlite/*` → `memory`.
+//! Reading order: `journal` → `reader` → `rows` → `sqlite` and `sqlite/*` → `postgres` and
+//! `postgres/*` → `memory`.
 
 pub mod journal;
 pub mod memory;
+pub mod postgres;
 pub mod reader;
 pub mod rows;
 pub mod sqlite;
 mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
-pub use reader::{JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation};
+pub use reader::{Durability, JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation};

@@ -11,12 +11,14 @@ use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, N
 
 use crate::{
     journal::{Cause, Payload},
-    memory, rows, sqlite,
+    memory, postgres, rows, sqlite,
 };
 
 /// A cheap handle to the committed rows of a store. Clones share their connections.
 #[derive(Debug, Clone)]
 pub enum Reader {
+    /// Of a Postgres database.
+    Postgres(postgres::PostgresReader),
     /// Of a SQLite file.
     Sqlite(sqlite::SqliteReader),
     /// Of a store in memory.
@@ -27,6 +29,7 @@ pub enum Reader {
 macro_rules! each {
     ($self:ident, $reader:ident => $call:expr) => {
         match $self {
+            Self::Postgres($reader) => $call,
             Self::Sqlite($reader) => $call,
             Self::Memory($reader) => $call,
         }
@@ -133,10 +136,22 @@ impl Reader {
         each!(self, reader => reader.ping().await)
     }
 
-    /// The word for the store, for people: sqlite, memory.
+    /// What an acknowledged commit survives.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn durability(&self) -> Result<Durability, Error> {
+        match self {
+            Self::Postgres(reader) => reader.durability().await,
+            Self::Sqlite(_) | Self::Memory(_) => Ok(Durability::Single),
+        }
+    }
+
+    /// The word for the store, for people: postgres, sqlite, memory.
     #[must_use]
     pub fn store_name(&self) -> &'static str {
         match self {
+            Self::Postgres(_) => "postgres",
             Self::Sqlite(_) => "sqlite",
             Self::Memory(_) => "memory",
         }
@@ -145,6 +160,29 @@ impl Reader {
     /// Closes its connections. Later reads of every clone answer [`Error::Unavailable`].
     pub async fn close(&self) {
         each!(self, reader => reader.close().await);
+    }
+}
+
+/// What an acknowledged commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The death of the process and of the machine's power: it is on one disk.
+    Single,
+    /// As well the loss of that machine: a standby has it.
+    Sync,
+    /// The loss of that machine, but for the newest commits that its standbys had not received.
+    Async,
+}
+
+impl Durability {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Sync => "sync",
+            Self::Async => "async",
+        }
     }
 }
 

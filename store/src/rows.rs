@@ -8,6 +8,7 @@
 //! Invariant: what was written is read back equal (lengths to the microsecond), or refused with table and key; nothing
 //! here panics, whatever a row holds.
 
+mod cells;
 mod fleet;
 mod jobs;
 mod json;
@@ -16,13 +17,14 @@ mod positional;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use serde::{Serialize, Serializer, de::DeserializeOwned};
+use serde::{Serialize, Serializer as _, de::DeserializeOwned};
 use tenure_scheduler::{FencingToken, JobId, Wall, micros};
 use uuid::Uuid;
 
-use self::positional::positional;
+use self::positional::{mapped, positional};
 
 pub(crate) use self::{
+    cells::{Arrays, At, Cell, Hex, JSONB_VERSION, Json, Text},
     fleet::{KindRow, NodeRow, SlotRow, TimelineRow, read_class, read_kind, read_node, read_slot},
     jobs::{AttemptRow, CutoffRow, JobRow, KeyRow, job_columns, read_attempt, read_job},
     leases::{LeaseRow, read_lease},
@@ -44,6 +46,8 @@ pub struct Error {
 pub(crate) trait Columns {
     fn text(&mut self) -> Result<Option<&str>, String>;
     fn int(&mut self) -> Result<Option<i64>, String>;
+    /// Whole microseconds since 1970, UTC.
+    fn instant(&mut self) -> Result<Option<i64>, String>;
     fn flag(&mut self) -> Result<Option<bool>, String>;
     fn bytes(&mut self) -> Result<Option<&[u8]>, String>;
     fn id(&mut self) -> Result<Option<Uuid>, String>;
@@ -134,12 +138,14 @@ impl<'a> Fields<'a> {
         self.some(column, number)
     }
 
-    fn wall(&mut self, column: &'static str) -> Result<Wall, Error> {
-        self.int(column).map(Wall)
+    fn opt_wall(&mut self, column: &'static str) -> Result<Option<Wall>, Error> {
+        let at = self.columns.instant().map_err(|problem| self.wrong(column, &problem))?;
+        Ok(at.map(Wall))
     }
 
-    fn opt_wall(&mut self, column: &'static str) -> Result<Option<Wall>, Error> {
-        Ok(self.opt_int(column)?.map(Wall))
+    fn wall(&mut self, column: &'static str) -> Result<Wall, Error> {
+        let at = self.opt_wall(column)?;
+        self.some(column, at)
     }
 
     fn token(&mut self, column: &'static str) -> Result<FencingToken, Error> {
@@ -229,16 +235,7 @@ fn length_us(length: Duration) -> i64 {
     int(micros(length))
 }
 
-/// Something that is written as its text.
-struct Text<T>(T);
-
-impl<T: fmt::Display> Serialize for Text<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
 /// JSON inside a row: a text. Maps with text keys and lists cannot fail to be written.
-fn json_text<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".into())
+fn json_text<T: Serialize>(value: &T) -> Json {
+    Json(serde_json::to_string(value).unwrap_or_else(|_| "null".into()))
 }

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use tenure_scheduler::{
     Capacity, ClassEntry, ClassRow, Host, Kind, KindName, KindPolicy, Node, NodeName, Pause, PausePolicy,
     Scope, Slot, SlotName,
 };
 
 use super::{
-    Error, Fields, int,
+    At, Error, Fields, Json, int,
     json::{CapacityJson, ClassEntryJson, HostJson, PolicyJson},
-    json_text, length_us,
+    json_text, length_us, mapped,
 };
 
+mapped! {
 /// The columns of a kind, to be written.
-#[derive(Serialize)]
 pub(crate) struct KindRow<'a> {
     name: &'a str,
-    policy: String,
+    policy: Json,
     paused: Option<&'static str>,
-    dead_by_day: String,
+    dead_by_day: Json,
+}
 }
 
 impl<'a> From<&'a Kind> for KindRow<'a> {
@@ -67,15 +67,16 @@ fn pause_name(policy: PausePolicy) -> &'static str {
     }
 }
 
+mapped! {
 /// The columns of a slot, to be written.
-#[derive(Serialize)]
 pub(crate) struct SlotRow<'a> {
     name: &'a str,
     scope: &'static str,
     capacity: Option<u32>,
     capacity_since: i64,
     paused: bool,
-    paused_until: Option<i64>,
+    paused_until: Option<At>,
+}
 }
 
 impl<'a> From<&'a Slot> for SlotRow<'a> {
@@ -90,7 +91,7 @@ impl<'a> From<&'a Slot> for SlotRow<'a> {
             capacity,
             capacity_since: int(slot.capacity_since.0),
             paused: slot.paused.is_some(),
-            paused_until: slot.paused.and_then(|pause| pause.until).map(|at| at.0),
+            paused_until: slot.paused.and_then(|pause| pause.until).map(At::from),
         }
     }
 }
@@ -115,22 +116,23 @@ pub(crate) fn read_slot(row: &mut Fields<'_>) -> Result<Slot, Error> {
     Ok(Slot { name, scope, paused: paused.then_some(Pause { until }), capacity_since })
 }
 
+mapped! {
 /// The columns of a node, to be written.
-#[derive(Serialize)]
 pub(crate) struct NodeRow<'a> {
     name: &'a str,
     instance: &'a str,
     boot_id: &'a str,
     incarnation: i64,
     stream: i64,
-    labels: String,
-    slots: String,
-    kinds: String,
-    host: String,
+    labels: Json,
+    slots: Json,
+    kinds: Json,
+    host: Json,
     agent_version: &'a str,
     cordoned: bool,
     draining_us: Option<i64>,
-    last_seen_at: i64,
+    last_seen_at: At,
+}
 }
 
 impl<'a> From<&'a Node> for NodeRow<'a> {
@@ -151,7 +153,7 @@ impl<'a> From<&'a Node> for NodeRow<'a> {
             agent_version: &node.agent_version,
             cordoned: node.cordoned,
             draining_us: node.draining.map(length_us),
-            last_seen_at: node.last_seen.0,
+            last_seen_at: node.last_seen.into(),
         }
     }
 }
@@ -187,11 +189,12 @@ pub(crate) fn read_node(row: &mut Fields<'_>) -> Result<Node, Error> {
     })
 }
 
+mapped! {
 /// The columns of a class, to be written.
-#[derive(Serialize)]
 pub(crate) struct TimelineRow<'a> {
     class: &'a str,
-    timeline: String,
+    timeline: Json,
+}
 }
 
 impl<'a> From<&'a ClassRow> for TimelineRow<'a> {

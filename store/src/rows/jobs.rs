@@ -9,7 +9,7 @@ use tenure_scheduler::{
 };
 
 use super::{
-    Error, Fields, Text, int,
+    At, Error, Fields, Hex, Json, Text, int,
     json::{NeedsJson, WaitJson},
     json_text, length_us, positional,
 };
@@ -26,12 +26,12 @@ pub(crate) struct JobRow<'a> {
     state: &'static str,
     version: i64,
     priority: i8,
-    needs: Option<String>,
-    selector: String,
-    labels: String,
+    needs: Option<Json>,
+    selector: Json,
+    labels: Json,
     dedupe_key: Option<&'a str>,
     dedupe_held: bool,
-    fingerprint: String,
+    fingerprint: Hex,
     hard_time_limit_us: Option<i64>,
     parent_id: Option<Text<JobId>>,
     root_id: Text<JobId>,
@@ -47,17 +47,17 @@ pub(crate) struct JobRow<'a> {
     token: i64,
     last_outcome: Option<&'static str>,
     last_node: Option<&'a str>,
-    granted_at: Option<i64>,
-    started_at: Option<i64>,
+    granted_at: Option<At>,
+    started_at: Option<At>,
     cancel_requested: bool,
-    created_at: i64,
-    stale_at: Option<i64>,
+    created_at: At,
+    stale_at: Option<At>,
     reason: Option<&'a str>,
-    waits: String,
-    run_at: Option<i64>,
+    waits: Json,
+    run_at: Option<At>,
     scheduled_cause: Option<&'static str>,
-    queued_at: Option<i64>,
-    finished_at: Option<i64>,
+    queued_at: Option<At>,
+    finished_at: Option<At>,
     previous: Option<i64>,
 }
 }
@@ -73,7 +73,7 @@ impl<'a> JobRow<'a> {
 
     fn new(previous: Option<i64>, job: &'a Job) -> Self {
         let (run_at, scheduled_cause) = match job.state {
-            JobState::Scheduled { until, cause } => (Some(until.0), Some(cause_name(cause))),
+            JobState::Scheduled { until, cause } => (Some(At(until.0)), Some(cause_name(cause))),
             JobState::Queued { .. }
             | JobState::Running
             | JobState::Succeeded { .. }
@@ -81,7 +81,7 @@ impl<'a> JobRow<'a> {
             | JobState::Cancelled { .. }
             | JobState::Expired { .. } => (None, None),
         };
-        let queued_at = if let JobState::Queued { since } = job.state { Some(since.0) } else { None };
+        let queued_at = if let JobState::Queued { since } = job.state { Some(At(since.0)) } else { None };
         Self {
             id: Text(job.id),
             sequence: int(job.sequence.0),
@@ -96,7 +96,7 @@ impl<'a> JobRow<'a> {
             labels: json_text(&job.labels),
             dedupe_key: job.dedupe_key.as_ref().map(DedupeKey::as_str),
             dedupe_held: job.dedupe_held,
-            fingerprint: hex(&job.fingerprint.0),
+            fingerprint: Hex(job.fingerprint.0),
             hard_time_limit_us: job.hard_time_limit.map(length_us),
             parent_id: job.parent.map(Text),
             root_id: Text(job.root),
@@ -112,17 +112,17 @@ impl<'a> JobRow<'a> {
             token: int(job.token.0),
             last_outcome: job.last_outcome.map(Outcome::name),
             last_node: job.last_node.as_ref().map(NodeName::as_str),
-            granted_at: job.granted_at.map(|at| at.0),
-            started_at: job.started_at.map(|at| at.0),
+            granted_at: job.granted_at.map(At::from),
+            started_at: job.started_at.map(At::from),
             cancel_requested: job.cancel_requested,
-            created_at: job.created_at.0,
-            stale_at: job.stale_at.map(|at| at.0),
+            created_at: job.created_at.into(),
+            stale_at: job.stale_at.map(At::from),
             reason: job.reason.as_deref(),
             waits: json_text(&job.waits.iter().map(WaitJson::from).collect::<Vec<_>>()),
             run_at,
             scheduled_cause,
             queued_at,
-            finished_at: job.state.finished_at().map(|at| at.0),
+            finished_at: job.state.finished_at().map(At::from),
             previous,
         }
     }
@@ -226,9 +226,9 @@ pub(crate) struct AttemptRow<'a> {
     cause: &'a str,
     error: &'a str,
     exit_code: Option<i32>,
-    granted_at: i64,
-    started_at: Option<i64>,
-    ended_at: i64,
+    granted_at: At,
+    started_at: Option<At>,
+    ended_at: At,
 }
 }
 
@@ -244,9 +244,9 @@ impl<'a> From<&'a Attempt> for AttemptRow<'a> {
             cause: &attempt.cause,
             error: &attempt.error,
             exit_code: attempt.exit_code,
-            granted_at: attempt.granted_at.0,
-            started_at: attempt.started_at.map(|at| at.0),
-            ended_at: attempt.ended_at.0,
+            granted_at: attempt.granted_at.into(),
+            started_at: attempt.started_at.map(At::from),
+            ended_at: attempt.ended_at.into(),
         }
     }
 }
@@ -325,9 +325,4 @@ fn cause_name(cause: ScheduledCause) -> &'static str {
 
 fn cause_of(name: &str) -> Option<ScheduledCause> {
     [ScheduledCause::RunAt, ScheduledCause::Backoff].into_iter().find(|cause| cause_name(*cause) == name)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    nibbles.filter_map(|nibble| char::from_digit(u32::from(nibble), 16)).collect()
 }

@@ -2,7 +2,7 @@
 
 use tenure_scheduler::{JobId, KindName, Lease, NodeName, Reservation, Stage};
 
-use super::{Error, Fields, Text, int, json::ReservationJson, json_text, length_us, positional};
+use super::{At, Error, Fields, Json, Text, int, json::ReservationJson, json_text, length_us, positional};
 
 positional! {
 /// The columns of a lease, to be written.
@@ -12,10 +12,10 @@ pub(crate) struct LeaseRow<'a> {
     kind: &'a str,
     node: &'a str,
     length_us: i64,
-    reservation: String,
+    reservation: Json,
     attempt: u32,
     round: u32,
-    granted_at: i64,
+    granted_at: At,
     phase: &'static str,
 }
 }
@@ -31,7 +31,7 @@ impl<'a> From<&'a Lease> for LeaseRow<'a> {
             reservation: json_text(&ReservationJson::from(&lease.reservation)),
             attempt: lease.attempt,
             round: lease.round,
-            granted_at: lease.granted_at.0,
+            granted_at: lease.granted_at.into(),
             phase: lease.stage.name(),
         }
     }

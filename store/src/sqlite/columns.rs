@@ -29,6 +29,10 @@ impl Columns for SqliteColumns<'_> {
         self.get()
     }
 
+    fn instant(&mut self) -> Result<Option<i64>, String> {
+        self.get()
+    }
+
     fn flag(&mut self) -> Result<Option<bool>, String> {
         self.get::<i64>().map(|flag| flag.map(|flag| flag != 0))
     }

@@ -8,7 +8,7 @@ use sqlx::{
 use super::Error;
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 5] = [
+pub(crate) const MIGRATIONS: [(u32, &str, &str); 5] = [
     (1, "create_jobs", include_str!("../../../migrations/sqlite/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/sqlite/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/sqlite/0003_create_fleet.sql")),

@@ -44,4 +44,5 @@ macro_rules! exam {
 exam! {
     memory: crate::stores::MemoryStore,
     sqlite: crate::stores::SqliteStore,
+    postgres: crate::stores::PostgresStore,
 }

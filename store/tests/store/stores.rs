@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Debug};
 
 use tempfile::TempDir;
 use tenure_scheduler::{Changes, Durable, Epoch, Job, JobChange, JobId};
-use tenure_store::{Beside, Journal, Payload, Reader, ResultBytes, Taken, journal, memory, sqlite};
+use tenure_store::{Beside, Journal, Payload, Reader, ResultBytes, Taken, journal, memory, postgres, sqlite};
 
 /// A store under test. It is empty at first, and gone when it is dropped.
 pub(crate) trait TestStore: Sized {
@@ -52,6 +52,31 @@ impl TestStore for SqliteStore {
         let directory = TempDir::new().unwrap();
         let (journal, reader) = sqlite::open(&sqlite::Options::new(directory.path())).await.unwrap();
         Self { journal, reader, _directory: directory }
+    }
+
+    fn journal(&mut self) -> &mut Self::Journal {
+        &mut self.journal
+    }
+
+    fn reader(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+/// A store in a Postgres database.
+pub(crate) struct PostgresStore {
+    journal: postgres::PostgresJournal,
+    reader: Reader,
+}
+
+impl TestStore for PostgresStore {
+    type Journal = postgres::PostgresJournal;
+
+    async fn new() -> Self {
+        let url = tenure_test_postgres::shared().unwrap().database().unwrap();
+        let options = postgres::Options { migrate: true, ..postgres::Options::new(url.parse().unwrap()) };
+        let (journal, reader) = postgres::open(&options).await.unwrap();
+        Self { journal, reader }
     }
 
     fn journal(&mut self) -> &mut Self::Journal {

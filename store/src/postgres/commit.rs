@@ -1,0 +1,149 @@
+//! What one commit writes: a handful of set-based statements whatever the batch, in the order deletes, updates, inserts.
+//! A batch of rows is one array per column.
+
+pub(super) mod statements;
+
+use sqlx::{Arguments, Encode, PgConnection, Postgres, Type, error::BoxDynError, postgres::PgArguments};
+use tenure_scheduler::{KindName, NodeName, SlotName};
+use uuid::Uuid;
+
+use self::statements::{
+    ATTEMPT_UPSERT, CLASS_DELETE, CLASS_INSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT,
+    LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT,
+    SLOT_DELETE, SLOT_UPSERT,
+};
+use super::fault;
+use crate::{
+    journal::Error,
+    rows::{Arrays, At, AttemptRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TimelineRow, int},
+    turn::{self, Turn, count},
+};
+
+/// Writes a turn into a transaction that has checked its epoch.
+///
+/// # Errors
+/// If a statement fails, or affects another number of rows than it was sent.
+pub(super) async fn write(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
+    delete(connection, turn).await?;
+    update(connection, turn).await?;
+    insert(connection, turn).await
+}
+
+async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
+    let changes = turn.changes;
+    // Not counted: the result may have gone with its job, and a timeline need not have been saved yet.
+    let results = Batch::new("RESULT_DELETE", RESULT_DELETE, count(&changes.results_deleted))
+        .column(changes.results_deleted.iter().map(|(job, _)| job.0).collect::<Vec<_>>())
+        .column(changes.results_deleted.iter().map(|(_, token)| int(token.0)).collect::<Vec<_>>());
+    results.run(connection).await?;
+    // A timeline that is put is deleted first: see CLASS_INSERT.
+    let put = changes.classes_put.iter().map(|row| &*row.class);
+    let classes: Vec<&str> = changes.classes_deleted.iter().map(|class| &**class).chain(put).collect();
+    Batch::new("CLASS_DELETE", CLASS_DELETE, count(&classes)).column(classes).run(connection).await?;
+    // Payloads, attempts and results go with their job.
+    let jobs: Vec<Uuid> = turn.deleted.iter().map(|job| job.0).collect();
+    Batch::new("JOB_DELETE", JOB_DELETE, count(&jobs)).column(jobs).run_all(connection).await?;
+    let leases: Vec<i64> = changes.leases_deleted.iter().map(|token| int(token.0)).collect();
+    Batch::new("LEASE_DELETE", LEASE_DELETE, count(&leases)).column(leases).run_all(connection).await?;
+    let kinds: Vec<&str> = changes.kinds_deleted.iter().map(KindName::as_str).collect();
+    Batch::new("KIND_DELETE", KIND_DELETE, count(&kinds)).column(kinds).run_all(connection).await?;
+    let slots: Vec<&str> = changes.slots_deleted.iter().map(SlotName::as_str).collect();
+    Batch::new("SLOT_DELETE", SLOT_DELETE, count(&slots)).column(slots).run_all(connection).await?;
+    let nodes: Vec<&str> = changes.nodes_deleted.iter().map(NodeName::as_str).collect();
+    Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await
+}
+
+async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
+    let changes = turn.changes;
+    for updated in [&turn.updated_free, &turn.updated_held] {
+        let jobs = updated.iter().map(|(previous, job)| JobRow::update(*previous, job));
+        put(connection, "JOB_UPDATE", JOB_UPDATE, jobs).await?;
+    }
+    put(connection, "KIND_UPSERT", KIND_UPSERT, changes.kinds_put.iter().map(KindRow::from)).await?;
+    put(connection, "SLOT_UPSERT", SLOT_UPSERT, changes.slots_put.iter().map(SlotRow::from)).await?;
+    put(connection, "NODE_UPSERT", NODE_UPSERT, changes.nodes_put.iter().map(NodeRow::from)).await?;
+    put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await
+}
+
+async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
+    put(connection, "JOB_INSERT", JOB_INSERT, turn.inserted.iter().map(|job| JobRow::insert(job))).await?;
+    let payloads = &turn.payloads;
+    Batch::new("PAYLOAD_INSERT", PAYLOAD_INSERT, count(payloads))
+        .column(payloads.iter().map(|(job, _)| job.0).collect::<Vec<_>>())
+        .column(payloads.iter().map(|(_, payload)| &*payload.data).collect::<Vec<_>>())
+        .column(payloads.iter().map(|(_, payload)| &*payload.content_type).collect::<Vec<_>>())
+        .run_all(connection)
+        .await?;
+    put(connection, "LEASE_UPSERT", LEASE_UPSERT, turn.leases.iter().map(|lease| LeaseRow::from(*lease)))
+        .await?;
+    let attempts = turn.changes.attempts_put.iter().map(AttemptRow::from);
+    put(connection, "ATTEMPT_UPSERT", ATTEMPT_UPSERT, attempts).await?;
+    let results = &turn.results;
+    Batch::new("RESULT_INSERT", RESULT_INSERT, count(results))
+        .column(results.iter().map(|(put, _)| put.job.0).collect::<Vec<_>>())
+        .column(results.iter().map(|(put, _)| int(put.token.0)).collect::<Vec<_>>())
+        .column(results.iter().map(|(_, result)| &*result.data).collect::<Vec<_>>())
+        .column(results.iter().map(|(_, result)| &*result.content_type).collect::<Vec<_>>())
+        .column(results.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
+        .column(results.iter().map(|(put, _)| At::from(put.expires_at)).collect::<Vec<_>>())
+        .run_all(connection)
+        .await
+}
+
+/// Runs a statement over rows, unless there are none; rows affected must equal rows sent.
+async fn put<R: Arrays>(
+    connection: &mut PgConnection,
+    name: &'static str,
+    statement: &'static str,
+    rows: impl Iterator<Item = R>,
+) -> Result<(), Error> {
+    let rows: Vec<R> = rows.collect();
+    let mut batch = Batch::new(name, statement, count(&rows));
+    if batch.sent > 0 {
+        batch.failed = R::bind(&rows, &mut batch.arguments).err();
+    }
+    batch.run_all(connection).await
+}
+
+/// A statement with the arrays that it is given.
+struct Batch {
+    name: &'static str,
+    statement: &'static str,
+    /// How many rows it is sent; without any it is not run.
+    sent: u64,
+    arguments: PgArguments,
+    failed: Option<BoxDynError>,
+}
+
+impl Batch {
+    fn new(name: &'static str, statement: &'static str, sent: u64) -> Self {
+        Self { name, statement, sent, arguments: PgArguments::default(), failed: None }
+    }
+
+    fn column<'a, T: Encode<'a, Postgres> + Type<Postgres>>(mut self, values: T) -> Self {
+        if self.sent > 0
+            && let Err(error) = self.arguments.add(values)
+        {
+            self.failed = Some(error);
+        }
+        self
+    }
+
+    /// Runs it; rows affected must equal rows sent.
+    async fn run_all(self, connection: &mut PgConnection) -> Result<(), Error> {
+        let (name, sent) = (self.name, self.sent);
+        turn::expect(name, sent, self.run(connection).await?)
+    }
+
+    /// Runs it. How many rows it affected.
+    async fn run(self, connection: &mut PgConnection) -> Result<u64, Error> {
+        if let Some(error) = self.failed {
+            return Err(fault::of(self.name, sqlx::Error::Encode(error)));
+        }
+        if self.sent == 0 {
+            return Ok(0);
+        }
+        let done = sqlx::query_with(self.statement, self.arguments).execute(connection).await;
+        Ok(done.map_err(|error| fault::of(self.name, error))?.rows_affected())
+    }
+}

@@ -1,0 +1,214 @@
+//! The statements of a commit. Each takes a batch as one array per column, in the order of the columns.
+
+use crate::rows::job_columns;
+
+/// For the test that prepares each.
+#[cfg(test)]
+pub(in crate::postgres) const ALL: [&str; 17] = [
+    RESULT_DELETE,
+    CLASS_DELETE,
+    JOB_DELETE,
+    LEASE_DELETE,
+    KIND_DELETE,
+    SLOT_DELETE,
+    NODE_DELETE,
+    JOB_UPDATE,
+    KIND_UPSERT,
+    SLOT_UPSERT,
+    NODE_UPSERT,
+    CLASS_INSERT,
+    JOB_INSERT,
+    PAYLOAD_INSERT,
+    LEASE_UPSERT,
+    ATTEMPT_UPSERT,
+    RESULT_INSERT,
+];
+
+pub(super) const RESULT_DELETE: &str = "
+delete from results
+using unnest($1::uuid[], $2::bigint[]) as old (job_id, token)
+where results.job_id = old.job_id and results.token = old.token";
+
+pub(super) const CLASS_DELETE: &str = "delete from classes where class = any($1::text[])";
+
+pub(super) const JOB_DELETE: &str = "delete from jobs where id = any($1::uuid[])";
+
+pub(super) const LEASE_DELETE: &str = "delete from leases where token = any($1::bigint[])";
+
+pub(super) const KIND_DELETE: &str = "delete from kinds where name = any($1::text[])";
+
+pub(super) const SLOT_DELETE: &str = "delete from slots where name = any($1::text[])";
+
+pub(super) const NODE_DELETE: &str = "delete from nodes where name = any($1::text[])";
+
+/// A batch of jobs as a table `new`, with the token that each row has.
+macro_rules! new_jobs {
+    () => {
+        concat!(
+            "
+from unnest(
+  $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::smallint[],
+  $9::jsonb[], $10::jsonb[], $11::jsonb[], $12::text[], $13::boolean[], $14::bytea[], $15::bigint[],
+  $16::uuid[], $17::uuid[], $18::smallint[], $19::bigint[], $20::text[], $21::bigint[], $22::bigint[],
+  $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[], $28::text[], $29::text[],
+  $30::timestamptz[], $31::timestamptz[], $32::boolean[], $33::timestamptz[], $34::timestamptz[],
+  $35::text[], $36::jsonb[], $37::timestamptz[], $38::text[], $39::timestamptz[], $40::timestamptz[],
+  $41::bigint[])
+  as new (",
+            job_columns!(),
+            ", previous)"
+        )
+    };
+}
+
+// What a job is born with (identity, kind, key, tree, payload) is not written again.
+pub(super) const JOB_UPDATE: &str = concat!(
+    "
+update jobs
+set
+  sequence = new.sequence,
+  state = new.state,
+  version = new.version,
+  priority = new.priority,
+  needs = new.needs,
+  selector = new.selector,
+  labels = new.labels,
+  dedupe_held = new.dedupe_held,
+  hard_time_limit_us = new.hard_time_limit_us,
+  children = new.children,
+  round = new.round,
+  failures = new.failures,
+  losses = new.losses,
+  returns = new.returns,
+  returns_in_row = new.returns_in_row,
+  token = new.token,
+  last_outcome = new.last_outcome,
+  last_node = new.last_node,
+  granted_at = new.granted_at,
+  started_at = new.started_at,
+  cancel_requested = new.cancel_requested,
+  stale_at = new.stale_at,
+  reason = new.reason,
+  waits = new.waits,
+  run_at = new.run_at,
+  scheduled_cause = new.scheduled_cause,
+  queued_at = new.queued_at,
+  finished_at = new.finished_at",
+    new_jobs!(),
+    "
+where jobs.id = new.id and jobs.token = new.previous"
+);
+
+pub(super) const JOB_INSERT: &str =
+    concat!("insert into jobs (", job_columns!(), ") select ", job_columns!(), new_jobs!());
+
+pub(super) const KIND_UPSERT: &str = "
+insert into kinds (
+  name, policy, paused, dead_by_day)
+select
+  name, policy, paused, dead_by_day
+from unnest(
+  $1::text[], $2::jsonb[], $3::text[], $4::jsonb[])
+  as new (
+    name, policy, paused, dead_by_day)
+on conflict (name) do update set
+  policy = excluded.policy,
+  paused = excluded.paused,
+  dead_by_day = excluded.dead_by_day";
+
+pub(super) const SLOT_UPSERT: &str = "
+insert into slots (
+  name, scope, capacity, capacity_since, paused, paused_until)
+select
+  name, scope, capacity, capacity_since, paused, paused_until
+from unnest(
+  $1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::timestamptz[])
+  as new (
+    name, scope, capacity, capacity_since, paused, paused_until)
+on conflict (name) do update set
+  scope = excluded.scope,
+  capacity = excluded.capacity,
+  capacity_since = excluded.capacity_since,
+  paused = excluded.paused,
+  paused_until = excluded.paused_until";
+
+pub(super) const NODE_UPSERT: &str = "
+insert into nodes (
+  name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned,
+  draining_us, last_seen_at)
+select
+  name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned,
+  draining_us, last_seen_at
+from unnest(
+  $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::jsonb[],
+  $9::jsonb[], $10::text[], $11::boolean[], $12::bigint[], $13::timestamptz[])
+  as new (
+    name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned,
+    draining_us, last_seen_at)
+on conflict (name) do update set
+  instance = excluded.instance,
+  boot_id = excluded.boot_id,
+  incarnation = excluded.incarnation,
+  stream = excluded.stream,
+  labels = excluded.labels,
+  slots = excluded.slots,
+  kinds = excluded.kinds,
+  host = excluded.host,
+  agent_version = excluded.agent_version,
+  cordoned = excluded.cordoned,
+  draining_us = excluded.draining_us,
+  last_seen_at = excluded.last_seen_at";
+
+// Without an upsert: the key is unique by a hash index, which knows no `on conflict`. Old rows were deleted before.
+pub(super) const CLASS_INSERT: &str = "
+insert into classes (class, timeline)
+select class, timeline
+from unnest($1::text[], $2::jsonb[]) as new (class, timeline)";
+
+pub(super) const PAYLOAD_INSERT: &str = "
+insert into payloads (job_id, data, content_type)
+select job_id, data, content_type
+from unnest($1::uuid[], $2::bytea[], $3::text[]) as new (job_id, data, content_type)";
+
+// What a lease is granted with (job, node, length, attempt) is not written again.
+pub(super) const LEASE_UPSERT: &str = "
+insert into leases (
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase)
+select
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase
+from unnest(
+  $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::bigint[], $8::bigint[],
+  $9::timestamptz[], $10::text[])
+  as new (
+    token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase)
+on conflict (token) do update set
+  reservation = excluded.reservation,
+  phase = excluded.phase";
+
+pub(super) const ATTEMPT_UPSERT: &str = "
+insert into attempts (
+  job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at)
+select
+  job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
+from unnest(
+  $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
+  $9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[])
+  as new (
+    job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at)
+on conflict (job_id, token) do update set
+  attempt = excluded.attempt,
+  round = excluded.round,
+  node = excluded.node,
+  outcome = excluded.outcome,
+  cause = excluded.cause,
+  error = excluded.error,
+  exit_code = excluded.exit_code,
+  granted_at = excluded.granted_at,
+  started_at = excluded.started_at,
+  ended_at = excluded.ended_at";
+
+pub(super) const RESULT_INSERT: &str = "
+insert into results (job_id, token, data, content_type, created_at, expires_at)
+select job_id, token, data, content_type, created_at, expires_at
+from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[])
+  as new (job_id, token, data, content_type, created_at, expires_at)";

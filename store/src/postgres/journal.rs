@@ -1,0 +1,356 @@
+//! The writer: one dedicated connection, opened anew at every takeover.
+//!
+//! Whatever goes wrong on it, a slow answer and a caller that went away included, it is dropped, and only a takeover
+//! helps: that waits by an exclusive lock until the transaction of the old connection has ended, committed or not.
+//! Nothing is tried again here; the driver repeats the takeover.
+
+use std::{future::Future, time::Duration};
+
+use futures_util::TryStreamExt;
+use sqlx::{Connection, PgConnection, Row, postgres::PgRow};
+use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{
+    Address,
+    columns::{read, read_all},
+    commit, connect, fault,
+};
+use crate::{
+    Beside, HeldKey, Journal, Taken,
+    journal::Error,
+    rows::{self, Fields, Names, int, job_columns},
+    turn::Turn,
+};
+
+/// How long a takeover may take until its outcome is given up as unknown: two waits of a second for the lock, the end
+/// of who holds it, and a commit.
+const TAKEOVER_LIMIT: Duration = Duration::from_secs(8);
+
+/// How long a read may take, and a load between two rows.
+const READ_LIMIT: Duration = Duration::from_secs(5);
+
+/// The writer of a Postgres database.
+#[derive(Debug)]
+pub struct PostgresJournal {
+    address: Address,
+    commit_limit: Duration,
+    /// Who we are in `leader_fence`.
+    me: Uuid,
+    /// The epoch of the newest takeover. None: there was none, and the first one deposes whoever leads.
+    led: Option<Epoch>,
+    /// Absent before a takeover, and after any call that did not end well.
+    connection: Option<PgConnection>,
+}
+
+/// For the test that prepares each.
+#[cfg(test)]
+pub(super) const ALL: [&str; 14] = [
+    FENCE_LOCK,
+    FENCE_GET,
+    EPOCH_RAISE,
+    EPOCH_CHECK,
+    LEADER_TERMINATE,
+    LEADER_NAME,
+    JOB_PRIOR_BY_ID,
+    JOB_PRIOR_BY_KEY,
+    JOB_LOAD,
+    LEASE_LOAD,
+    KIND_LOAD,
+    SLOT_LOAD,
+    NODE_LOAD,
+    CLASS_LOAD,
+];
+
+// Locks queue up fairly: it waits for commits in flight, and new ones wait for it.
+const FENCE_LOCK: &str = "lock table leader_fence in exclusive mode";
+
+const FENCE_GET: &str = "select epoch, holder from leader_fence";
+
+// At the first takeover from whoever leads, later from oneself only.
+const EPOCH_RAISE: &str = "
+update leader_fence
+set epoch = greatest(epoch, $1) + 1, holder = $2, hb = hb + 1, acquired_at = clock_timestamp()
+where $3 or holder = $2
+returning epoch";
+
+// The lock is what a takeover waits for, and one that a renewal of the row passes.
+pub(super) const EPOCH_CHECK: &str = "select 1 from leader_fence where epoch = $1 for key share";
+
+// Other databases of the cluster may run Tenure too.
+const LEADER_TERMINATE: &str = "
+select pg_terminate_backend(pid)
+from pg_stat_activity
+where datname = current_database() and usename = current_user and application_name = 'tenure-leader-' || $1::bigint";
+
+const LEADER_NAME: &str = "select set_config('application_name', 'tenure-leader-' || $1::bigint, false)";
+
+pub(super) const JOB_PRIOR_BY_ID: &str = concat!(
+    "select ",
+    job_columns!(),
+    "
+from jobs
+where id = any($1::uuid[])"
+);
+
+pub(super) const JOB_PRIOR_BY_KEY: &str = concat!(
+    "select ",
+    job_columns!(),
+    "
+from jobs
+where dedupe_held
+  and (tenant, kind, dedupe_key) in (
+    select tenant, kind, dedupe_key
+    from unnest($1::text[], $2::text[], $3::text[]) as asked (tenant, kind, dedupe_key))"
+);
+
+pub(super) const JOB_LOAD: &str = concat!(
+    "select ",
+    job_columns!(),
+    "
+from jobs
+where finished_at is null"
+);
+
+const LEASE_LOAD: &str = "
+select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase
+from leases";
+
+const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
+
+const SLOT_LOAD: &str = "select name, scope, capacity, capacity_since, paused, paused_until from slots";
+
+const NODE_LOAD: &str = "
+select name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned, draining_us,
+  last_seen_at
+from nodes";
+
+const CLASS_LOAD: &str = "select class, timeline from classes";
+
+impl PostgresJournal {
+    pub(super) fn new(address: Address, commit_limit: Duration, me: Uuid) -> Self {
+        Self { address, commit_limit, me, led: None, connection: None }
+    }
+
+    /// The connection, for one call, which gives it back if it ends well.
+    fn begin(&mut self) -> Result<PgConnection, Error> {
+        let ready = self.connection.take();
+        ready.ok_or(Error::Unavailable { doing: "using a journal that has to take over", source: None })
+    }
+
+    /// Leads on a new connection.
+    async fn lead(&self, at_least: Epoch) -> Result<(PgConnection, Epoch), Error> {
+        let connecting = connect::open(&self.address, connect::COMMIT);
+        let mut connection = connecting.await.map_err(|error| Error::Unavailable {
+            doing: "connecting to the database",
+            source: Some(error.into()),
+        })?;
+        let epoch = match self.raise_epoch(&mut connection, at_least).await {
+            Err(Raise::Locked) => {
+                // Who holds it is frozen inside a commit, or waits for a standby: it is cut off.
+                terminate_leader(&mut connection).await?;
+                self.raise_epoch(&mut connection, at_least).await
+            }
+            raised => raised,
+        };
+        let epoch = epoch.map_err(|error| match error {
+            Raise::Locked => {
+                Error::Unavailable { doing: "waiting for the lock of leader_fence", source: None }
+            }
+            Raise::Other(error) => error,
+        })?;
+        let named = sqlx::query(LEADER_NAME).bind(int(epoch.0)).execute(&mut connection).await;
+        named.map_err(|error| fault::of("LEADER_NAME", error))?;
+        Ok((connection, epoch))
+    }
+
+    async fn raise_epoch(&self, connection: &mut PgConnection, at_least: Epoch) -> Result<Epoch, Raise> {
+        const LIMITS: &str = "set local lock_timeout = '1s'; set local statement_timeout = '3s'";
+        let failed = |error| Raise::Other(fault::of("EPOCH_RAISE", error));
+        let mut transaction = connection.begin().await.map_err(failed)?;
+        sqlx::raw_sql(LIMITS).execute(&mut *transaction).await.map_err(failed)?;
+        if let Err(error) = sqlx::raw_sql(FENCE_LOCK).execute(&mut *transaction).await {
+            let told = error.as_database_error().map(fault::code);
+            transaction.rollback().await.map_err(failed)?;
+            return Err(if told.as_deref() == Some(fault::LOCK_NOT_AVAILABLE) {
+                Raise::Locked
+            } else {
+                failed(error)
+            });
+        }
+        let raise = sqlx::query(EPOCH_RAISE).bind(int(at_least.0)).bind(self.me).bind(self.led.is_none());
+        let Some(row) = raise.fetch_optional(&mut *transaction).await.map_err(failed)? else {
+            return Err(Raise::Other(self.none_raised()));
+        };
+        let epoch: i64 = row.try_get(0).map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
+        Ok(Epoch(u64::try_from(epoch).unwrap_or(0)))
+    }
+
+    /// No row to raise: it names another holder by now, or it is gone.
+    fn none_raised(&self) -> Error {
+        match self.led {
+            Some(epoch) => Error::Deposed { epoch },
+            None => {
+                let (key, problem) = ("the row".into(), "is missing".into());
+                rows::Error { table: "leader_fence", key, problem }.into()
+            }
+        }
+    }
+}
+
+/// Why the epoch was not raised.
+enum Raise {
+    /// Somebody holds the lock.
+    Locked,
+    Other(Error),
+}
+
+impl Journal for PostgresJournal {
+    async fn takeover(&mut self, at_least: Epoch) -> Result<Taken, Error> {
+        // Its end is what the lock waits for.
+        drop(self.connection.take());
+        let lead = within("taking over", TAKEOVER_LIMIT, self.lead(at_least));
+        let (mut connection, epoch) = Box::pin(lead).await?;
+        self.led = Some(epoch);
+        let durable = Box::pin(load(&mut connection)).await?;
+        self.connection = Some(connection);
+        Ok(Taken { epoch, durable })
+    }
+
+    async fn prior(&mut self, ids: &[JobId], keys: &[HeldKey]) -> Result<Vec<Job>, Error> {
+        let mut connection = self.begin()?;
+        let found = within("looking up jobs", READ_LIMIT, prior(&mut connection, ids, keys)).await?;
+        self.connection = Some(connection);
+        Ok(found)
+    }
+
+    async fn commit(&mut self, epoch: Epoch, changes: &Changes, beside: &Beside) -> Result<(), Error> {
+        let mut connection = self.begin()?;
+        let turn = Turn::new(changes, beside)?;
+        let commit = within("committing", self.commit_limit, commit_turn(&mut connection, epoch, &turn));
+        Box::pin(commit).await?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    async fn close(mut self) {
+        if let Some(connection) = self.connection.take() {
+            connect::end(connection).await;
+        }
+    }
+}
+
+/// Runs a call within a limit. What takes longer has an outcome that nobody knows.
+async fn within<T>(
+    doing: &'static str,
+    limit: Duration,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    timeout(limit, call).await.unwrap_or(Err(Error::Unavailable { doing, source: None }))
+}
+
+/// Ends the connection on which whoever leads commits.
+async fn terminate_leader(connection: &mut PgConnection) -> Result<(), Error> {
+    let failed = |error| fault::of("LEADER_TERMINATE", error);
+    let Some(row) = sqlx::query(FENCE_GET).fetch_optional(&mut *connection).await.map_err(failed)? else {
+        return Ok(());
+    };
+    let epoch: i64 = row.try_get(0).map_err(failed)?;
+    sqlx::query(LEADER_TERMINATE).bind(epoch).execute(connection).await.map_err(failed)?;
+    Ok(())
+}
+
+async fn commit_turn(connection: &mut PgConnection, epoch: Epoch, turn: &Turn<'_>) -> Result<(), Error> {
+    let begun = connection.begin().await;
+    let mut transaction = begun.map_err(|error| fault::of("beginning a commit", error))?;
+    let check = sqlx::query(EPOCH_CHECK).bind(int(epoch.0)).fetch_optional(&mut *transaction);
+    if check.await.map_err(|error| fault::of("EPOCH_CHECK", error))?.is_none() {
+        return Err(Error::Deposed { epoch });
+    }
+    commit::write(&mut transaction, turn).await?;
+    transaction.commit().await.map_err(|error| fault::of("committing", error))
+}
+
+async fn prior(connection: &mut PgConnection, ids: &[JobId], keys: &[HeldKey]) -> Result<Vec<Job>, Error> {
+    let mut found = Vec::new();
+    if !ids.is_empty() {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let rows = sqlx::query(JOB_PRIOR_BY_ID).bind(ids).fetch_all(&mut *connection).await;
+        let rows = rows.map_err(|error| fault::of("JOB_PRIOR_BY_ID", error))?;
+        found.extend(read_all("jobs", &rows, rows::read_job)?);
+    }
+    if !keys.is_empty() {
+        let column = |part: fn(&HeldKey) -> &str| keys.iter().map(part).collect::<Vec<_>>();
+        let rows = sqlx::query(JOB_PRIOR_BY_KEY)
+            .bind(column(|key| key.tenant.as_str()))
+            .bind(column(|key| key.kind.as_str()))
+            .bind(column(|key| key.key.as_str()))
+            .fetch_all(connection)
+            .await;
+        let rows = rows.map_err(|error| fault::of("JOB_PRIOR_BY_KEY", error))?;
+        found.extend(read_all("jobs", &rows, rows::read_job)?);
+    }
+    found.sort_by_key(|job| job.id);
+    found.dedup_by_key(|job| job.id);
+    Ok(found)
+}
+
+/// Everything that a leader loads, in one snapshot.
+async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
+    const SNAPSHOT: &str = "begin isolation level repeatable read read only";
+    // Between its statements a large load is idle for longer than a commit may be.
+    const PATIENCE: &str = "set local idle_in_transaction_session_timeout = 0";
+    let begin = async {
+        let mut snapshot = connection.begin_with(SNAPSHOT).await?;
+        sqlx::raw_sql(PATIENCE).execute(&mut *snapshot).await?;
+        Ok(snapshot)
+    };
+    let begin = async { begin.await.map_err(|error| fault::of("beginning a load", error)) };
+    let mut snapshot = within("beginning a load", READ_LIMIT, begin).await?;
+    let mut durable = Durable::default();
+    let mut names = Names::default();
+    for kind in each(&mut snapshot, &mut names, "KIND_LOAD", KIND_LOAD, "kinds", rows::read_kind).await? {
+        durable.kinds.insert(kind.name.clone(), kind);
+    }
+    for slot in each(&mut snapshot, &mut names, "SLOT_LOAD", SLOT_LOAD, "slots", rows::read_slot).await? {
+        durable.slots.insert(slot.name.clone(), slot);
+    }
+    for node in each(&mut snapshot, &mut names, "NODE_LOAD", NODE_LOAD, "nodes", rows::read_node).await? {
+        durable.nodes.insert(node.name.clone(), node);
+    }
+    for class in
+        each(&mut snapshot, &mut names, "CLASS_LOAD", CLASS_LOAD, "classes", rows::read_class).await?
+    {
+        durable.classes.insert(class.class.clone(), class);
+    }
+    for lease in each(&mut snapshot, &mut names, "LEASE_LOAD", LEASE_LOAD, "leases", rows::read_lease).await?
+    {
+        durable.leases.insert(lease.token, lease);
+    }
+    for job in each(&mut snapshot, &mut names, "JOB_LOAD", JOB_LOAD, "jobs", rows::read_job).await? {
+        durable.jobs.insert(job.id, job);
+    }
+    let end = async { snapshot.commit().await.map_err(|error| fault::of("ending a load", error)) };
+    within("ending a load", READ_LIMIT, end).await?;
+    Ok(durable)
+}
+
+async fn each<T>(
+    connection: &mut PgConnection,
+    names: &mut Names,
+    name: &'static str,
+    statement: &'static str,
+    table: &'static str,
+    make: fn(&mut Fields<'_>) -> Result<T, rows::Error>,
+) -> Result<Vec<T>, Error> {
+    let mut stream = sqlx::query(statement).fetch(connection);
+    let mut all = Vec::new();
+    loop {
+        let next = async { stream.try_next().await.map_err(|error| fault::of(name, error)) };
+        let next: Option<PgRow> = within(name, READ_LIMIT, next).await?;
+        let Some(row) = next else { return Ok(all) };
+        all.push(read(table, &row, names, make)?);
+    }
+}

@@ -1,0 +1,447 @@
+//! The readers: a pool of connections that may only read, each read bounded in time.
+//!
+//! A read that is too slow, or whose caller went away, takes its connection with it: the database notices that the peer
+//! is gone, or ends the statement by its own limit. Reads, and only they, are tried again when they met a restart or a
+//! conflict.
+
+use std::{
+    collections::{BTreeMap, hash_map::RandomState},
+    hash::BuildHasher,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use sqlx::{
+    Connection, PgPool, Postgres, Row,
+    pool::PoolConnection,
+    postgres::{PgArguments, PgPoolOptions, PgRow},
+    query::Query,
+};
+use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Tenant, Wall};
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::{Options, columns::read_all, connect, fault, schema::SCHEMA_VERSION};
+use crate::{
+    JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation,
+    reader::{Durability, Error},
+    rows::{self, At, int, job_columns},
+};
+
+/// A connection that was idle for longer is asked before it is used: whoever stood between may have cut it.
+const STALE: Duration = Duration::from_secs(5);
+
+/// How often a read is tried.
+const TRIES: u32 = 3;
+
+/// Before the second try, at the least; twice that before the third. As much again is added by chance.
+const AGAIN_MS: u64 = 50;
+
+/// A reader of a Postgres database. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct PostgresReader {
+    pool: PgPool,
+    pub(super) limit: Duration,
+}
+
+/// For the test that prepares each.
+#[cfg(test)]
+pub(super) const ALL: [&str; 19] = [
+    DURABILITY,
+    JOB_GET,
+    JOB_LIST,
+    JOB_LIST_OF_KIND,
+    JOB_LIST_DEAD,
+    JOB_LIST_OF_PARENT,
+    JOB_LIST_OF_KEY,
+    ATTEMPT_LIST,
+    PAYLOAD_GET,
+    RESULT_NEWEST,
+    JOB_DUE,
+    RESULT_DUE,
+    VIOLATION_LIST_LEASES,
+    VIOLATION_LIST_SLOTS,
+    VIOLATION_LIST_OWNERS,
+    VIOLATION_LIST_NEEDS,
+    VIOLATION_LIST_FINAL,
+    VIOLATION_LIST_RESULTS,
+    VIOLATION_LIST_ATTEMPTS,
+];
+
+pub(super) const JOB_GET: &str = concat!(
+    "select ",
+    job_columns!(),
+    "
+from jobs
+where id = $1"
+);
+
+/// The filters of a list. Those that have an index of their own are said twice: once so that the planner sees them.
+macro_rules! job_list {
+    ($by:literal) => {
+        concat!(
+            "select ",
+            job_columns!(),
+            "
+from jobs
+where ",
+            $by,
+            "
+  and ($1::text is null or kind = $1)
+  and ($2::text[] is null or state = any($2))
+  and ($3::text is null or tenant = $3)
+  and ($4::text is null or dedupe_key = $4)
+  and ($5::uuid is null or parent_id = $5)
+  and ($6::text is null or last_node = $6)
+  and (created_at, id) < ($7::timestamptz, $8::uuid)
+order by created_at desc, id desc
+limit $9"
+        )
+    };
+}
+
+pub(super) const JOB_LIST: &str = job_list!("true");
+
+pub(super) const JOB_LIST_OF_KIND: &str = job_list!("kind = $1");
+
+pub(super) const JOB_LIST_DEAD: &str = job_list!("state = 'dead'");
+
+pub(super) const JOB_LIST_OF_PARENT: &str = job_list!("parent_id = $5");
+
+pub(super) const JOB_LIST_OF_KEY: &str = job_list!("dedupe_key = $4");
+
+/// The statement whose index narrows a list most.
+fn list_of(filter: &JobFilter) -> &'static str {
+    if filter.dedupe_key.is_some() {
+        JOB_LIST_OF_KEY
+    } else if filter.parent.is_some() {
+        JOB_LIST_OF_PARENT
+    } else if filter.states == ["dead"] {
+        JOB_LIST_DEAD
+    } else if filter.kind.is_some() {
+        JOB_LIST_OF_KIND
+    } else {
+        JOB_LIST
+    }
+}
+
+pub(super) const ATTEMPT_LIST: &str = "
+select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
+from attempts
+where job_id = $1 and token > $2
+order by token
+limit $3";
+
+pub(super) const PAYLOAD_GET: &str = "
+select job_id, data, content_type
+from payloads
+where job_id = any($1::uuid[])";
+
+pub(super) const RESULT_NEWEST: &str = "
+select token, data, content_type, created_at, expires_at
+from results
+where job_id = $1
+order by token desc
+limit 1";
+
+// The kinds that final jobs have are found by jumps along the index, one per kind.
+pub(super) const JOB_DUE: &str = concat!(
+    "
+with recursive ended (kind) as (
+  select min(kind) from jobs where finished_at is not null
+  union all
+  select (select min(jobs.kind) from jobs where jobs.finished_at is not null and jobs.kind > ended.kind)
+  from ended
+  where ended.kind is not null
+),
+due (kind, finished_until) as (
+  select ended.kind, coalesce(told.finished_until, $3::timestamptz)
+  from ended
+  left join unnest($1::text[], $2::timestamptz[]) as told (kind, finished_until) on told.kind = ended.kind
+  where ended.kind is not null
+)
+select ",
+    job_columns!(),
+    "
+from jobs
+where id = any(array(
+  select found.id
+  from due
+  cross join lateral (
+    select jobs.id
+    from jobs
+    where jobs.kind = due.kind
+      and jobs.finished_at is not null
+      and jobs.finished_at <= due.finished_until
+      and not exists (select 1 from leases where leases.job_id = jobs.id)
+    order by jobs.finished_at
+    limit $4) as found
+  limit $4))"
+);
+
+pub(super) const RESULT_DUE: &str = "
+select job_id, token
+from results
+where expires_at <= $1
+order by expires_at, job_id, token
+limit $2";
+
+pub(super) const VIOLATION_LIST_LEASES: &str =
+    "select invariant, subject, detail from inv_one_live_lease limit 100";
+
+pub(super) const VIOLATION_LIST_SLOTS: &str =
+    "select invariant, subject, detail from inv_slots_within_capacity limit 100";
+
+pub(super) const VIOLATION_LIST_OWNERS: &str =
+    "select invariant, subject, detail from inv_leases_have_owners limit 100";
+
+pub(super) const VIOLATION_LIST_NEEDS: &str =
+    "select invariant, subject, detail from inv_all_or_nothing limit 100";
+
+pub(super) const VIOLATION_LIST_FINAL: &str =
+    "select invariant, subject, detail from inv_final_is_settled limit 100";
+
+pub(super) const VIOLATION_LIST_RESULTS: &str =
+    "select invariant, subject, detail from inv_results_have_executions limit 100";
+
+pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
+    "select invariant, subject, detail from inv_attempts_are_counted limit 100";
+
+// The names of standbys are shown to everybody; whether they wait is decided by them.
+const DURABILITY: &str =
+    "select current_setting('synchronous_standby_names') <> '', exists (select 1 from pg_stat_replication)";
+
+/// In the order of [`crate::reader::INVARIANTS`].
+const VIOLATION_LISTS: [&str; 7] = [
+    VIOLATION_LIST_LEASES,
+    VIOLATION_LIST_SLOTS,
+    VIOLATION_LIST_OWNERS,
+    VIOLATION_LIST_NEEDS,
+    VIOLATION_LIST_FINAL,
+    VIOLATION_LIST_RESULTS,
+    VIOLATION_LIST_ATTEMPTS,
+];
+
+impl PostgresReader {
+    pub(super) fn new(options: &Options) -> Self {
+        let pool = PgPoolOptions::new()
+            .max_connections(options.readers.max(1))
+            .acquire_timeout(Duration::from_secs(1))
+            .idle_timeout(Duration::from_secs(600))
+            .test_before_acquire(false)
+            .after_connect(|connection, _| {
+                Box::pin(async {
+                    let prepared = connect::prepare(connection, connect::READ).await;
+                    prepared.map_err(|error| sqlx::Error::Configuration(error.into()))
+                })
+            })
+            .before_acquire(|connection, about| {
+                Box::pin(async move { Ok(about.idle_for < STALE || connection.ping().await.is_ok()) })
+            })
+            .connect_lazy_with(options.address.0.clone());
+        Self { pool, limit: options.read_limit }
+    }
+
+    pub(crate) async fn get_job(&self, id: JobId) -> Result<Option<Job>, Error> {
+        let rows = self.rows(|| sqlx::query(JOB_GET).bind(id.0)).await?;
+        Ok(read_all("jobs", &rows, rows::read_job)?.pop())
+    }
+
+    pub(crate) async fn list_jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        let (created_at, id) = match after {
+            Some(after) => (At::from(after.created_at), after.id.0),
+            None => (At(i64::MAX), Uuid::nil()),
+        };
+        let query = || {
+            sqlx::query(list_of(filter))
+                .bind(filter.kind.as_ref().map(KindName::as_str))
+                .bind((!filter.states.is_empty()).then_some(&filter.states[..]))
+                .bind(filter.tenant.as_ref().map(Tenant::as_str))
+                .bind(filter.dedupe_key.as_ref().map(DedupeKey::as_str))
+                .bind(filter.parent.map(|parent| parent.0))
+                .bind(filter.node.as_ref().map(NodeName::as_str))
+                .bind(created_at)
+                .bind(id)
+                .bind(i64::from(limit))
+        };
+        Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
+    }
+
+    pub(crate) async fn attempts(
+        &self,
+        job: JobId,
+        after: Option<FencingToken>,
+        limit: u32,
+    ) -> Result<Vec<Attempt>, Error> {
+        let after = int(after.unwrap_or(FencingToken::NONE).0);
+        let query = || sqlx::query(ATTEMPT_LIST).bind(job.0).bind(after).bind(i64::from(limit));
+        Ok(read_all("attempts", &self.rows(query).await?, rows::read_attempt)?)
+    }
+
+    pub(crate) async fn payloads(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Payload>, Error> {
+        if jobs.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let ids: Vec<Uuid> = jobs.iter().map(|job| job.0).collect();
+        let rows = self.rows(|| sqlx::query(PAYLOAD_GET).bind(&ids)).await?;
+        let read = |row: &PgRow| -> Result<(JobId, Payload), sqlx::Error> {
+            let data = Bytes::from(row.try_get::<Vec<u8>, _>(1)?);
+            Ok((JobId(row.try_get(0)?), Payload { data, content_type: row.try_get(2)? }))
+        };
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("payloads", &error))
+    }
+
+    pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
+        let rows = self.rows(|| sqlx::query(RESULT_NEWEST).bind(job.0)).await?;
+        let read = |row: &PgRow| -> Result<StoredResult, sqlx::Error> {
+            Ok(StoredResult {
+                job,
+                token: token(row, 0)?,
+                data: Bytes::from(row.try_get::<Vec<u8>, _>(1)?),
+                content_type: row.try_get(2)?,
+                created_at: Wall(row.try_get::<At, _>(3)?.0),
+                expires_at: Wall(row.try_get::<At, _>(4)?.0),
+            })
+        };
+        rows.first().map(read).transpose().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn due_jobs(
+        &self,
+        cutoffs: &[KindCutoff],
+        others: Wall,
+        limit: u32,
+    ) -> Result<Vec<Job>, Error> {
+        let kinds: Vec<&str> = cutoffs.iter().map(|cutoff| cutoff.kind.as_str()).collect();
+        let until: Vec<At> = cutoffs.iter().map(|cutoff| At::from(cutoff.finished_until)).collect();
+        let query = || {
+            let query = sqlx::query(JOB_DUE).bind(&kinds).bind(&until);
+            query.bind(At::from(others)).bind(i64::from(limit))
+        };
+        Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
+    }
+
+    pub(crate) async fn due_results(
+        &self,
+        now: Wall,
+        limit: u32,
+    ) -> Result<Vec<(JobId, FencingToken)>, Error> {
+        let query = || sqlx::query(RESULT_DUE).bind(At::from(now)).bind(i64::from(limit));
+        let read = |row: &PgRow| -> Result<_, sqlx::Error> { Ok((JobId(row.try_get(0)?), token(row, 1)?)) };
+        let rows = self.rows(query).await?;
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn violations(&self) -> Result<Vec<Violation>, Error> {
+        let read = |row: &PgRow| -> Result<Violation, sqlx::Error> {
+            let (invariant, subject, detail) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            Ok(Violation { invariant, subject, detail })
+        };
+        let mut all = Vec::new();
+        for list in VIOLATION_LISTS {
+            for row in self.rows(|| sqlx::query(list)).await? {
+                all.push(read(&row).map_err(|error| unreadable("inv_*", &error))?);
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) async fn schema_version(&self) -> Result<u64, Error> {
+        let rows = self.rows(|| sqlx::query(SCHEMA_VERSION)).await?;
+        let version = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>(0));
+        let version = version.map_err(|error| unreadable("_sqlx_migrations", &error))?;
+        Ok(u64::try_from(version).unwrap_or(0))
+    }
+
+    pub(crate) async fn durability(&self) -> Result<Durability, Error> {
+        let rows = self.rows(|| sqlx::query(DURABILITY)).await?;
+        let flag = |column| rows.first().is_some_and(|row| row.try_get(column).unwrap_or(false));
+        Ok(match (flag(0), flag(1)) {
+            (true, _) => Durability::Sync,
+            (false, true) => Durability::Async,
+            (false, false) => Durability::Single,
+        })
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), Error> {
+        self.schema_version().await.map(drop)
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Runs one bounded read.
+    pub(super) async fn rows<'q>(
+        &self,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, Error> {
+        let read = async {
+            let mut tried = 1;
+            loop {
+                match self.try_rows(query()).await {
+                    Err(error) if tried < TRIES && fault::is_passing(&error) => {
+                        let wait = AGAIN_MS << tried >> 1;
+                        sleep(Duration::from_millis(wait + by_chance() % wait)).await;
+                        tried += 1;
+                    }
+                    done => return done,
+                }
+            }
+        };
+        match timeout(self.limit, read).await {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(error)) if is_too_slow(&error) => Err(self.too_slow()),
+            Ok(Err(error)) => Err(Error::Unavailable(error.into())),
+            Err(_elapsed) => Err(self.too_slow()),
+        }
+    }
+
+    async fn try_rows(&self, query: Query<'_, Postgres, PgArguments>) -> Result<Vec<PgRow>, sqlx::Error> {
+        let mut reading = Reading(Some(self.pool.acquire().await?));
+        let Some(connection) = &mut reading.0 else { return Err(sqlx::Error::PoolClosed) };
+        let rows = query.fetch_all(&mut **connection).await?;
+        // It ended well: back to the pool.
+        drop(reading.0.take());
+        Ok(rows)
+    }
+
+    fn too_slow(&self) -> Error {
+        Error::TooSlow { limit_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX) }
+    }
+}
+
+/// A connection with a statement on it. Dropped before that has ended well, it does not go back to the pool.
+struct Reading(Option<PoolConnection<Postgres>>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(connection.detach());
+        }
+    }
+}
+
+/// The database ended it by its own limit.
+fn is_too_slow(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|told| fault::code(told) == "57014")
+}
+
+/// A number that differs between servers and calls; nothing depends on it but when a read is tried again.
+fn by_chance() -> u64 {
+    RandomState::new().hash_one(())
+}
+
+fn token(row: &PgRow, index: usize) -> Result<FencingToken, sqlx::Error> {
+    let token: i64 = row.try_get(index)?;
+    u64::try_from(token).map(FencingToken).map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+fn unreadable(table: &'static str, error: &sqlx::Error) -> Error {
+    Error::Unreadable(rows::Error { table, key: "(a row)".into(), problem: error.to_string() })
+}

@@ -1,0 +1,125 @@
+//! Migrations: which there are, which are applied, and bringing a database up to date. Forward only; see
+//! `migrations/README.md`.
+
+use std::collections::BTreeSet;
+
+use sqlx::{
+    PgConnection, Row, SqlSafeStr,
+    migrate::{Migration, MigrationType, Migrator},
+};
+
+use super::{Address, Error, connect};
+
+/// Number, name and text of every migration, in order.
+pub(super) const MIGRATIONS: [(u32, &str, &str); 5] = [
+    (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
+    (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
+    (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
+    (4, "create_leader_fence", include_str!("../../../migrations/postgres/0004_create_leader_fence.sql")),
+    (5, "create_invariants", include_str!("../../../migrations/postgres/0005_create_invariants.sql")),
+];
+
+/// For the test that prepares each.
+#[cfg(test)]
+pub(super) const ALL: [&str; 3] = [MIGRATIONS_EXIST, MIGRATION_LIST, SCHEMA_VERSION];
+
+const MIGRATIONS_EXIST: &str = "select to_regclass('_sqlx_migrations') is not null";
+
+const MIGRATION_LIST: &str = "select version from _sqlx_migrations where success order by version";
+
+pub(super) const SCHEMA_VERSION: &str =
+    "select coalesce(max(version), 0) from _sqlx_migrations where success";
+
+/// A migration, and whether the database has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigrationState {
+    /// Its number.
+    pub number: u64,
+    /// What it does; of one that only a later version knows: empty.
+    pub name: String,
+    /// Whether it is applied.
+    pub applied: bool,
+}
+
+/// The newest migration that this version knows.
+pub(crate) fn newest() -> u64 {
+    MIGRATIONS.last().map_or(0, |(number, ..)| u64::from(*number))
+}
+
+/// Every migration that this version knows or the database has.
+///
+/// # Errors
+/// If the database cannot be asked.
+pub async fn status(address: &Address) -> Result<Vec<MigrationState>, Error> {
+    let mut connection = connect::operator(address).await?;
+    let applied = applied(&mut connection).await?;
+    connect::end(connection).await;
+    Ok(states(&applied))
+}
+
+/// Applies what is missing, each migration in one transaction, under an advisory lock: a second one that runs at the
+/// same time waits for the first and finds nothing to do. Tells what it applied.
+///
+/// # Errors
+/// If the database is newer than this version, or a migration fails or was changed after it had been applied.
+pub async fn migrate(address: &Address) -> Result<Vec<MigrationState>, Error> {
+    let mut connection = connect::operator(address).await?;
+    let before = applied(&mut connection).await?;
+    refuse_newer(&before)?;
+    bring_up_to_date(&mut connection).await?;
+    connect::end(connection).await;
+    Ok(states(&before).into_iter().filter(|state| !state.applied).collect())
+}
+
+/// At the start: the schema must be the one of this version, or becomes it.
+///
+/// # Errors
+/// If it is newer, or older and nobody said that it may be migrated.
+pub(super) async fn check(connection: &mut PgConnection, migrate: bool) -> Result<(), Error> {
+    let applied = applied(connection).await?;
+    refuse_newer(&applied)?;
+    let found = applied.last().copied().unwrap_or(0);
+    if found == newest() || migrate {
+        // Also if nothing is missing: a migration that was changed after it had been applied stops the start.
+        return bring_up_to_date(connection).await;
+    }
+    Err(Error::Older { found, known: newest() })
+}
+
+fn refuse_newer(applied: &BTreeSet<u64>) -> Result<(), Error> {
+    let found = applied.last().copied().unwrap_or(0);
+    if found > newest() { Err(Error::Newer { found, known: newest() }) } else { Ok(()) }
+}
+
+async fn bring_up_to_date(connection: &mut PgConnection) -> Result<(), Error> {
+    let migration = |(number, name, sql): (u32, &'static str, &'static str)| {
+        Migration::new(i64::from(number), name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    let migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
+    migrator.run_direct(None, connection, false).await.map_err(|source| Error::Migrate(source.into()))
+}
+
+/// The migrations of a database; none of a new one.
+async fn applied(connection: &mut PgConnection) -> Result<BTreeSet<u64>, Error> {
+    let failed = |error: sqlx::Error| Error::Open(error.into());
+    let exist = sqlx::query(MIGRATIONS_EXIST).fetch_one(&mut *connection).await.map_err(failed)?;
+    if !exist.try_get::<bool, _>(0).map_err(failed)? {
+        return Ok(BTreeSet::new());
+    }
+    let mut all = BTreeSet::new();
+    for row in sqlx::query(MIGRATION_LIST).fetch_all(connection).await.map_err(failed)? {
+        let number: i64 = row.try_get(0).map_err(failed)?;
+        all.insert(u64::try_from(number).unwrap_or(0));
+    }
+    Ok(all)
+}
+
+fn states(applied: &BTreeSet<u64>) -> Vec<MigrationState> {
+    let known = MIGRATIONS.iter().map(|(number, name, _)| {
+        let number = u64::from(*number);
+        MigrationState { number, name: (*name).to_owned(), applied: applied.contains(&number) }
+    });
+    let later = applied.iter().filter(|number| **number > newest());
+    let later = later.map(|&number| MigrationState { number, name: String::new(), applied: true });
+    known.chain(later).collect()
+}

@@ -1,0 +1,89 @@
+//! Both databases have the same tables, columns, named constraints, indexes, triggers and views.
+
+use std::collections::BTreeSet;
+
+use sqlx::Row;
+
+use super::{super::schema::MIGRATIONS, Store, sql};
+use crate::sqlite::schema::MIGRATIONS as OTHERS;
+
+/// A boolean cannot be anything but a flag: Postgres needs no check.
+const FLAGS: &str = "_flags_are_flags";
+
+async fn names(store: &Store, query: &str) -> BTreeSet<String> {
+    let mut hand = store.hand().await;
+    let rows = sqlx::query(sql(query.to_owned())).fetch_all(&mut hand).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// What follows one of these openings in the text of the migrations for SQLite.
+fn declared(openings: &[&str]) -> BTreeSet<String> {
+    let lines = OTHERS.iter().flat_map(|(_, _, text)| text.lines()).map(str::trim);
+    let found = lines.filter_map(|line| openings.iter().find_map(|opening| line.strip_prefix(opening)));
+    found.filter_map(|rest| rest.split([' ', '(']).next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn migrations_have_the_same_numbers_and_names() {
+    let about = |all: [(u32, &'static str, &str); 5]| all.map(|(number, name, _)| (number, name));
+    assert_eq!(about(MIGRATIONS), about(OTHERS));
+}
+
+#[tokio::test]
+async fn what_has_a_name_has_it_in_both_databases() {
+    let store = Store::new().await;
+    let ours = "relnamespace = 'public'::regnamespace and relname <> '_sqlx_migrations'";
+    let class =
+        |kind: &str| format!("select relname::text from pg_class where relkind = '{kind}' and {ours}");
+    assert_eq!(names(&store, &class("r")).await, declared(&["create table "]), "tables");
+    assert_eq!(names(&store, &class("v")).await, declared(&["create view "]), "views");
+    let constraints = "
+select conname::text from pg_constraint
+where connamespace = 'public'::regnamespace and contype <> 't' and conrelid <> '_sqlx_migrations'::regclass";
+    let mut others = declared(&["constraint "]);
+    others.retain(|name| !name.ends_with(FLAGS));
+    assert_eq!(names(&store, constraints).await, others, "constraints");
+    let indexes = "
+select indexrelid::regclass::text from pg_index
+where indrelid <> '_sqlx_migrations'::regclass and indrelid::regclass::text !~ '^pg_'
+  and not exists (select 1 from pg_constraint where conindid = indexrelid)";
+    assert_eq!(names(&store, indexes).await, declared(&["create index ", "create unique index "]), "indexes");
+    let triggers = "select tgname::text from pg_trigger where not tgisinternal";
+    assert_eq!(names(&store, triggers).await, declared(&["create trigger "]), "triggers");
+}
+
+#[tokio::test]
+async fn tables_have_the_same_columns_in_the_same_order_and_all_have_comments() {
+    let store = Store::new().await;
+    let mut others = BTreeSet::new();
+    let mut table = "";
+    for line in OTHERS.iter().flat_map(|(_, _, text)| text.lines()) {
+        if let Some(name) = line.strip_prefix("create table ").and_then(|rest| rest.split(' ').next()) {
+            (table, _) = (name, others.insert(format!("{name} 0")));
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if line.starts_with("  ")
+            && line.contains(" -- ")
+            && matches!(words[..], [_, "text" | "integer" | "blob", ..])
+        {
+            let place = others.iter().filter(|known| known.starts_with(&format!("{table} "))).count();
+            others.insert(format!("{table} {place} {} {}", words[0], !line.contains("not null")));
+        }
+    }
+    others.retain(|known| known.split(' ').count() > 2);
+    let columns = "
+select format('%s %s %s %s', relname, attnum, attname, case when attnotnull then 'false' else 'true' end)
+from pg_attribute
+join pg_class on pg_class.oid = attrelid
+where relkind = 'r' and attnum > 0 and relnamespace = 'public'::regnamespace and relname <> '_sqlx_migrations'";
+    assert_eq!(names(&store, columns).await, others);
+    let silent = "
+select format('%s.%s', relname, attname)
+from pg_attribute
+join pg_class on pg_class.oid = attrelid
+where relkind in ('r', 'v') and relnamespace = 'public'::regnamespace and relname <> '_sqlx_migrations'
+  and (relkind = 'r' and attnum > 0 and col_description(attrelid, attnum) is null
+    or obj_description(attrelid, 'pg_class') is null)";
+    assert_eq!(names(&store, silent).await, BTreeSet::new(), "without a comment");
+}

@@ -1,0 +1,210 @@
+//! One cluster: its files, its processes, its databases.
+
+use std::{
+    fs::{self, File},
+    io::{Error, Result},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread::sleep,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::install::Install;
+
+/// How long a start may take, the statements that ask not counted.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// It names the socket only: nothing listens on the network.
+const PORT: &str = "5432";
+
+/// Starts Postgres, and ends it when the pipe on the standard input closes. What is left then is removed, if asked for.
+const KEEPER: &str = r#"
+postgres=$1 directory=$2; shift 2
+"$postgres" "$@" </dev/null &
+pid=$!
+read -r keep
+kill -QUIT "$pid" 2>/dev/null
+wait "$pid"
+[ "$keep" = keep ] || rm -rf "$directory"
+"#;
+
+/// A running Postgres.
+#[derive(Debug)]
+pub struct Cluster {
+    install: Install,
+    directory: PathBuf,
+    /// The shell that keeps Postgres. None: it is stopped.
+    keeper: Mutex<Option<Child>>,
+    databases: AtomicU32,
+}
+
+impl Cluster {
+    /// Makes a cluster and starts it. Its commits are not flushed to the disk: it survives the death of its processes,
+    /// not that of the machine.
+    ///
+    /// # Errors
+    /// If there is no Postgres on this machine, with what to do, or it does not start, with its log.
+    pub fn start() -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let install = Install::find()?;
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        // Short: a socket's path has about a hundred characters.
+        let directory = std::env::temp_dir().join(format!("tenure-pg-{}-{count}", std::process::id()));
+        if directory.exists() {
+            // Of an earlier process with this id, which is gone.
+            fs::remove_dir_all(&directory)?;
+        }
+        make(&directory, &install)?;
+        let data = directory.join("data");
+        let mut copy = install.as_user(Command::new("cp"));
+        run(copy.arg("-a").arg(template(&install)?).arg(&data))?;
+        let cluster = Self { install, directory, keeper: Mutex::new(None), databases: AtomicU32::new(0) };
+        cluster.start_again()?;
+        Ok(cluster)
+    }
+
+    /// Makes an empty database. Its URL.
+    ///
+    /// # Errors
+    /// What Postgres says.
+    pub fn database(&self) -> Result<String> {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.run_sql("postgres", &format!("create database {name}"))?;
+        Ok(format!("postgres://postgres@localhost:{PORT}/{name}?host={}", self.directory.display()))
+    }
+
+    /// Runs a statement in a database, as its superuser.
+    ///
+    /// # Errors
+    /// What Postgres says.
+    pub fn run_sql(&self, database: &str, statement: &str) -> Result<()> {
+        let mut psql = self.install.program("psql");
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", PORT, "-d", database]);
+        run(psql.arg("-h").arg(&self.directory).args(["-c", statement]))
+    }
+
+    /// Kills its first process with SIGKILL; the others end by themselves, without a checkpoint.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn crash(&self) -> Result<()> {
+        let file = fs::read_to_string(self.directory.join("data/postmaster.pid"))?;
+        let pid = file.lines().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        kill_process(pid.ok_or_else(|| Error::other("postmaster.pid names no process"))?, Signal::KILL)?;
+        self.stop()
+    }
+
+    /// Ends its processes at once, without a checkpoint, and keeps its files.
+    ///
+    /// # Errors
+    /// If they do not end.
+    pub fn stop(&self) -> Result<()> {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        keeper.take().map_or(Ok(()), |keeper| end(keeper, "keep\n"))
+    }
+
+    /// Starts it on its files.
+    ///
+    /// # Errors
+    /// If it does not start, with its log.
+    pub fn start_again(&self) -> Result<()> {
+        let log = File::options().create(true).append(true).open(self.directory.join("log"))?;
+        let mut sh = self.install.as_user(Command::new("sh"));
+        sh.args(["-c", KEEPER, "sh"]).arg(self.install.path("postgres")).arg(&self.directory);
+        sh.arg("-D").arg(self.directory.join("data")).arg("-k").arg(&self.directory).args(["-p", PORT]);
+        for setting in [
+            "listen_addresses=",
+            "fsync=off",
+            "full_page_writes=off",
+            "max_connections=60",
+            "shared_buffers=32MB",
+            "log_min_messages=warning",
+        ] {
+            sh.args(["-c", setting]);
+        }
+        let keeper = sh.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        let mut kept = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let keeper = kept.insert(keeper);
+        // After a crash its other processes may take a moment to end, in which it refuses to start.
+        let mut waited = Duration::ZERO;
+        while self.run_sql("postgres", "select 1").is_err() {
+            waited += GLANCE;
+            if waited > PATIENCE || keeper.try_wait()?.is_some() {
+                let log = fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+                return Err(Error::other(format!("Postgres does not start\n{log}")));
+            }
+            sleep(GLANCE);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let keeper = self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // Without one nobody removes the files; in a drop nobody can do more than try.
+        match keeper {
+            Some(keeper) => end(keeper, "").unwrap_or_default(),
+            None => fs::remove_dir_all(&self.directory).unwrap_or_default(),
+        }
+    }
+}
+
+/// Tells the keeper what becomes of the files, closes its pipe, and waits for its end.
+fn end(mut keeper: Child, word: &str) -> Result<()> {
+    if let Some(mut pipe) = keeper.stdin.take() {
+        std::io::Write::write_all(&mut pipe, word.as_bytes())?;
+    }
+    keeper.wait().map(drop)
+}
+
+/// A directory for whoever the programs run as only.
+fn make(directory: &Path, install: &Install) -> Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(directory)?;
+    install.own(directory)
+}
+
+/// A new cluster, made once per version and machine and copied by every start: that is ten times faster than `initdb`.
+fn template(install: &Install) -> Result<PathBuf> {
+    let path = std::env::temp_dir().join(format!("tenure-pg-template-{}", install.name()));
+    if path.exists() {
+        return trusted(path, install);
+    }
+    let new = path.with_extension(std::process::id().to_string());
+    make(&new, install)?;
+    let mut initdb = install.program("initdb");
+    initdb.arg("-D").arg(&new);
+    run(initdb.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]))?;
+    if fs::rename(&new, &path).is_err() {
+        // Another process was faster.
+        fs::remove_dir_all(&new)?;
+    }
+    trusted(path, install)
+}
+
+/// Others may write to the directory of temporary files.
+fn trusted(path: PathBuf, install: &Install) -> Result<PathBuf> {
+    let about = fs::symlink_metadata(&path)?;
+    let ours = about.is_dir() && about.mode() & 0o077 == 0 && install.is_owner(about.uid());
+    if ours { Ok(path) } else { Err(Error::other(format!("{} belongs to somebody else", path.display()))) }
+}
+
+/// Runs a program to its end; its output is its error.
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(Error::other(format!("{:?} ended with {}: {said}", command.get_program(), output.status)))
+}
