@@ -24,22 +24,22 @@ pub(in crate::postgres) const ALL: [&str; 17] = [
     RESULT_INSERT,
 ];
 
-pub(super) const RESULT_DELETE: &str = "
+pub(in crate::postgres) const RESULT_DELETE: &str = "
 delete from results
 using unnest($1::uuid[], $2::bigint[]) as old (job_id, token)
 where results.job_id = old.job_id and results.token = old.token";
 
-pub(super) const CLASS_DELETE: &str = "delete from classes where class = any($1::text[])";
+pub(in crate::postgres) const CLASS_DELETE: &str = "delete from classes where class = any($1::text[])";
 
-pub(super) const JOB_DELETE: &str = "delete from jobs where id = any($1::uuid[])";
+pub(in crate::postgres) const JOB_DELETE: &str = "delete from jobs where id = any($1::uuid[])";
 
-pub(super) const LEASE_DELETE: &str = "delete from leases where token = any($1::bigint[])";
+pub(in crate::postgres) const LEASE_DELETE: &str = "delete from leases where token = any($1::bigint[])";
 
-pub(super) const KIND_DELETE: &str = "delete from kinds where name = any($1::text[])";
+pub(in crate::postgres) const KIND_DELETE: &str = "delete from kinds where name = any($1::text[])";
 
-pub(super) const SLOT_DELETE: &str = "delete from slots where name = any($1::text[])";
+pub(in crate::postgres) const SLOT_DELETE: &str = "delete from slots where name = any($1::text[])";
 
-pub(super) const NODE_DELETE: &str = "delete from nodes where name = any($1::text[])";
+pub(in crate::postgres) const NODE_DELETE: &str = "delete from nodes where name = any($1::text[])";
 
 /// A batch of jobs as a table `new`, with the token that each row has.
 macro_rules! new_jobs {
@@ -62,7 +62,7 @@ from unnest(
 }
 
 // What a job is born with (identity, kind, key, tree, payload) is not written again.
-pub(super) const JOB_UPDATE: &str = concat!(
+pub(in crate::postgres) const JOB_UPDATE: &str = concat!(
     "
 update jobs
 set
@@ -99,10 +99,10 @@ set
 where jobs.id = new.id and jobs.token = new.previous"
 );
 
-pub(super) const JOB_INSERT: &str =
+pub(in crate::postgres) const JOB_INSERT: &str =
     concat!("insert into jobs (", job_columns!(), ") select ", job_columns!(), new_jobs!());
 
-pub(super) const KIND_UPSERT: &str = "
+pub(in crate::postgres) const KIND_UPSERT: &str = "
 insert into kinds (
   name, policy, paused, dead_by_day)
 select
@@ -116,7 +116,7 @@ on conflict (name) do update set
   paused = excluded.paused,
   dead_by_day = excluded.dead_by_day";
 
-pub(super) const SLOT_UPSERT: &str = "
+pub(in crate::postgres) const SLOT_UPSERT: &str = "
 insert into slots (
   name, scope, capacity, capacity_since, paused, paused_until)
 select
@@ -132,7 +132,7 @@ on conflict (name) do update set
   paused = excluded.paused,
   paused_until = excluded.paused_until";
 
-pub(super) const NODE_UPSERT: &str = "
+pub(in crate::postgres) const NODE_UPSERT: &str = "
 insert into nodes (
   name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned,
   draining_us, last_seen_at)
@@ -160,18 +160,18 @@ on conflict (name) do update set
   last_seen_at = excluded.last_seen_at";
 
 // Without an upsert: the key is unique by a hash index, which knows no `on conflict`. Old rows were deleted before.
-pub(super) const CLASS_INSERT: &str = "
+pub(in crate::postgres) const CLASS_INSERT: &str = "
 insert into classes (class, timeline)
 select class, timeline
 from unnest($1::text[], $2::jsonb[]) as new (class, timeline)";
 
-pub(super) const PAYLOAD_INSERT: &str = "
+pub(in crate::postgres) const PAYLOAD_INSERT: &str = "
 insert into payloads (job_id, data, content_type)
 select job_id, data, content_type
 from unnest($1::uuid[], $2::bytea[], $3::text[]) as new (job_id, data, content_type)";
 
 // What a lease is granted with (job, node, length, attempt) is not written again.
-pub(super) const LEASE_UPSERT: &str = "
+pub(in crate::postgres) const LEASE_UPSERT: &str = "
 insert into leases (
   token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase)
 select
@@ -185,7 +185,7 @@ on conflict (token) do update set
   reservation = excluded.reservation,
   phase = excluded.phase";
 
-pub(super) const ATTEMPT_UPSERT: &str = "
+pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (
   job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at)
 select
@@ -207,7 +207,7 @@ on conflict (job_id, token) do update set
   started_at = excluded.started_at,
   ended_at = excluded.ended_at";
 
-pub(super) const RESULT_INSERT: &str = "
+pub(in crate::postgres) const RESULT_INSERT: &str = "
 insert into results (job_id, token, data, content_type, created_at, expires_at)
 select job_id, token, data, content_type, created_at, expires_at
 from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[])

@@ -62,7 +62,7 @@ async fn tables_have_the_same_columns_in_the_same_order_and_all_have_comments() 
             (table, _) = (name, others.insert(format!("{name} 0")));
             continue;
         }
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
         if line.starts_with("  ")
             && line.contains(" -- ")
             && matches!(words[..], [_, "text" | "integer" | "blob", ..])
