@@ -10,10 +10,12 @@ pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
 /// What the failure of a statement means for the journal.
 pub(super) fn of(statement: &'static str, error: sqlx::Error) -> Error {
     let Some(told) = error.as_database_error() else {
-        return match error {
-            // A value that cannot be bound would be met again.
-            sqlx::Error::Encode(_) => Error::Refused { statement, source: error.into() },
-            error => Error::Unavailable { doing: statement, source: Some(error.into()) },
+        // A value that cannot be bound would be met again.
+        let ours = matches!(error, sqlx::Error::Encode(_));
+        return if ours {
+            Error::Refused { statement, source: error.into() }
+        } else {
+            Error::Unavailable { doing: statement, source: Some(error.into()) }
         };
     };
     let (code, name) = (code(told), told.constraint().map(str::to_owned));
@@ -37,17 +39,13 @@ pub(super) fn code(error: &dyn DatabaseError) -> String {
 /// Whether the same read may go well on another connection, or a little later: it met a conflict, a shutdown, or a
 /// connection that is gone. A pool that is exhausted was waited for long enough.
 pub(super) fn is_passing(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Database(told) => {
-            let code = code(&**told);
-            // 25006: a demoted primary; its connection is not used again.
-            code.starts_with("08")
-                || ["40001", "40P01", LOCK_NOT_AVAILABLE, "57P01", "57P02", "57P03", "25006"]
-                    .contains(&code.as_str())
-        }
-        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
-        _ => false,
-    }
+    let Some(told) = error.as_database_error() else {
+        return matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_));
+    };
+    let code = code(told);
+    // 25006: a demoted primary; its connection is not used again.
+    code.starts_with("08")
+        || ["40001", "40P01", LOCK_NOT_AVAILABLE, "57P01", "57P02", "57P03", "25006"].contains(&code.as_str())
 }
 
 /// A null in a column that has none carries no name of a constraint.
