@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::{agent, apply, config, dead, enqueue, health, job, kind, node, server, slot, up};
+use crate::{agent, apply, config, dead, enqueue, health, job, kind, migrate, node, server, slot, up};
 
 /// Leases work to machines that have room for it.
 #[derive(Debug, Parser)]
@@ -72,6 +72,9 @@ pub(crate) enum Command {
     /// The configuration files.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// The schema of the Postgres database.
+    #[command(subcommand)]
+    Migrate(migrate::MigrateCommand),
     #[command(flatten)]
     Ask(Ask),
 }

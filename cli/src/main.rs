@@ -21,6 +21,7 @@ mod human;
 mod job;
 mod json;
 mod kind;
+mod migrate;
 mod node;
 mod output;
 mod part;
@@ -69,6 +70,10 @@ fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failu
         }
         Command::Server(args) => staying(server::run(args)),
         Command::Config(command) => config::run(command, output),
+        Command::Migrate(command) => {
+            telemetry::command()?;
+            runtime(&mut Builder::new_current_thread())?.block_on(migrate::run(command, output))
+        }
         Command::Ask(ask) => asking(global, async |client| Box::pin(answer(ask, client, output)).await),
     }
 }

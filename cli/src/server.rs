@@ -1,12 +1,12 @@
 //! `tenure server`: runs a server, or tells about one.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use tenure_client::Client;
 use tenure_client::proto::GetServerInfoResponse;
-use tenure_server::config::Config;
+use tenure_server::config::{Config, Database};
 use tenure_server::{Addresses, Server};
 
 use crate::config::unusable;
@@ -24,9 +24,13 @@ pub(crate) struct ServerArgs {
     /// A server file. Flags win over it. Default: no file, everything on loopback.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where everything is kept. Default: tenure in the XDG state directory.
+    /// Where everything is kept, in a SQLite file. Default: the database of the server file or of DATABASE_URL, else
+    /// tenure in the XDG state directory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Bring an older schema of the Postgres database up to date first. Default: refuse it.
+    #[arg(long)]
+    migrate: bool,
     /// Where gRPC is served, on loopback; port 0 takes a free one. Default: 127.0.0.1:7070.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
@@ -62,14 +66,27 @@ pub(crate) async fn run(args: ServerArgs) -> Result<Exit, Failure> {
 }
 
 fn configure(args: &ServerArgs) -> Result<Config, Failure> {
-    let loaded = args.config.as_deref().map_or_else(|| Ok(Config::default()), Config::load);
-    let mut config = loaded.map_err(|source| unusable("server file", source))?;
+    let mut config = database_config(args.config.as_deref(), args.data.is_none())?;
     if let Some(data) = &args.data {
         config.data.clone_from(data);
+        config.database = None;
     }
+    config.migrate = args.migrate;
     config.listen = args.listen.unwrap_or(config.listen);
     config.http = args.http.unwrap_or(config.http);
     config.validate().map_err(|source| unusable("configuration of the server", source))?;
+    Ok(config)
+}
+
+/// The server file, or the defaults. The environment's DATABASE_URL stands in where neither names a place.
+pub(crate) fn database_config(file: Option<&Path>, environment: bool) -> Result<Config, Failure> {
+    let loaded = file.map_or_else(|| Ok(Config::default()), Config::load);
+    let mut config = loaded.map_err(|source| unusable("server file", source))?;
+    let nowhere = config.database.is_none() && config.data == Config::default().data;
+    if environment && nowhere {
+        let url = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
+        config.database = url.map(Database::Url);
+    }
     Ok(config)
 }
 

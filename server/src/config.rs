@@ -14,12 +14,14 @@ use std::{
 
 use crate::clock;
 
+mod database;
 mod document;
 mod fleet;
 mod server_file;
 #[cfg(test)]
 mod tests;
 
+pub use database::{Database, Unreadable};
 pub(crate) use document::nearest;
 pub use document::{LONGEST, Problem};
 pub use fleet::parse as parse_fleet;
@@ -34,6 +36,11 @@ pub struct Config {
     pub http: SocketAddr,
     /// The directory of the SQLite file. Made if it does not exist.
     pub data: PathBuf,
+    /// A Postgres database instead of the SQLite file. Default: none.
+    pub database: Option<Database>,
+    /// Whether an older schema of the Postgres database is brought up to date at the start; else it is refused. Not in
+    /// the file: it is said once, by a flag. (A SQLite file always is.)
+    pub migrate: bool,
     /// What a client may not exceed.
     pub limits: Limits,
     /// For how long what has ended is kept.
@@ -80,6 +87,8 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
             http: SocketAddr::from((Ipv4Addr::LOCALHOST, 7071)),
             data: default_data_dir(),
+            database: None,
+            migrate: false,
             limits: Limits::default(),
             retention: Retention::default(),
             clock: clock::Options::default(),
@@ -88,8 +97,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads and validates a server file. What it does not name is as in [`Config::default`]; a relative `data` is
-    /// meant from the directory of the file.
+    /// Reads and validates a server file. What it does not name is as in [`Config::default`]; a relative `data` or
+    /// `database_url_file` is meant from the directory of the file.
     ///
     /// # Errors
     /// If the file cannot be read, or with every mistake in it.
@@ -100,6 +109,9 @@ impl Config {
         let mut config = Self::parse(&file, &text)?;
         if let Some(parent) = path.parent() {
             config.data = parent.join(&config.data);
+            if let Some(Database::File(file)) = &mut config.database {
+                *file = parent.join(&file);
+            }
         }
         Ok(config)
     }

@@ -5,7 +5,7 @@
 //! leaves before its commit.
 //!
 //! Reading order: `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
-//! `retention` → `rpc` and `rpc/*` → `config`, `listener`, `http`, `metrics` → `clock`, `tasks`, `chain`.
+//! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `listener`, `http`, `metrics` → `clock`, `tasks`, `chain`.
 
 pub mod chain;
 pub mod clock;
@@ -15,6 +15,7 @@ pub mod handle;
 pub mod http;
 pub mod listener;
 pub mod metrics;
+pub mod migrate;
 pub mod outbox;
 mod retention;
 mod rpc;
@@ -29,7 +30,7 @@ use std::{
 };
 
 use tenure_scheduler::Limits;
-use tenure_store::{Journal, Reader, sqlite};
+use tenure_store::{Journal, Reader, postgres, sqlite};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -91,6 +92,12 @@ pub enum Error {
     /// The store cannot be opened.
     #[error("the store cannot be opened")]
     Store(#[from] sqlite::Error),
+    /// The address of the database cannot be had.
+    #[error("the database is not known")]
+    Database(#[from] config::Unreadable),
+    /// The database cannot be opened.
+    #[error("the database cannot be opened")]
+    Postgres(#[from] postgres::Error),
     /// The store cannot be led.
     #[error("the server cannot lead")]
     Driver(#[from] driver::Error),
@@ -106,13 +113,19 @@ pub enum Error {
 }
 
 impl Server {
-    /// Starts a server on the SQLite file in the data directory. It has loaded what is stored, leads and listens when
+    /// Starts a server on the database, or else on the SQLite file in the data directory. It has loaded what is stored, leads and listens when
     /// this returns, and runs until `shutdown` is cancelled: see [`Running::wait`].
     ///
     /// # Errors
     /// Each is a sentence for the operator; nothing is left running.
     pub async fn start(config: Config, shutdown: CancellationToken) -> Result<Running, Error> {
         config.validate()?;
+        if let Some(database) = &config.database {
+            let mut options = postgres::Options::new(database.address()?);
+            options.migrate = config.migrate;
+            let (journal, reader) = postgres::open(&options).await?;
+            return Self::start_on(config, journal, reader, shutdown).await;
+        }
         let (journal, reader) = sqlite::open(&sqlite::Options::new(&config.data)).await?;
         Self::start_on(config, journal, reader, shutdown).await
     }

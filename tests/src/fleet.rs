@@ -18,6 +18,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 use tempfile::TempDir;
 use tenure_client::{Client, Options, RetryPolicy};
+use tenure_test_postgres::Cluster;
 
 use crate::plan::Plan;
 use crate::process::{Process, tail};
@@ -36,6 +37,8 @@ pub struct Fleet {
     plan: Plan,
     directory: TempDir,
     mark: String,
+    /// The store, if that is Postgres.
+    postgres: Option<Cluster>,
     /// Where the server serves; the same after a restart.
     grpc: SocketAddr,
     http: SocketAddr,
@@ -69,11 +72,18 @@ impl Fleet {
         let directory = tempfile::Builder::new().prefix("tenure-").tempdir()?;
         let mark = format!("{}-{}", std::process::id(), uuid::Uuid::now_v7());
         lay_out(directory.path(), &plan)?;
+        let postgres = plan.is_on_postgres().then(Cluster::start).transpose()?;
+        if let Some(cluster) = &postgres {
+            fs::write(directory.path().join("database-url"), cluster.database()?)?;
+            let file = format!("[server]\ndatabase_url_file = \"database-url\"\n{}", plan.server_file);
+            fs::write(directory.path().join("server.toml"), file)?;
+        }
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut fleet = Self {
             plan,
             directory,
             mark,
+            postgres,
             grpc: unknown,
             http: unknown,
             client: Client::connect("http://127.0.0.1:1")?,
@@ -127,6 +137,14 @@ impl Fleet {
     /// The mark in the environment of all its processes.
     pub fn mark(&self) -> &str {
         &self.mark
+    }
+
+    /// The cluster under the server.
+    ///
+    /// # Errors
+    /// If the store is none.
+    pub fn postgres(&self) -> anyhow::Result<&Cluster> {
+        self.postgres.as_ref().context("the store is not Postgres")
     }
 
     fn path(&self, name: &str) -> PathBuf {

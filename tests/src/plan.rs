@@ -17,6 +17,7 @@ pub struct Plan {
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) server_file: String,
     pub(crate) up: bool,
+    postgres: bool,
 }
 
 /// A kind, run by the test job.
@@ -74,6 +75,19 @@ impl Plan {
     pub fn server_file(mut self, text: &str) -> Self {
         text.clone_into(&mut self.server_file);
         self
+    }
+
+    /// The store is a Postgres cluster of the fleet's own.
+    #[must_use]
+    pub fn postgres(mut self) -> Self {
+        self.postgres = true;
+        self
+    }
+
+    /// Whether it is: by the plan, or for every scenario with a server by `TENURE_TEST_STORE=postgres`.
+    pub(crate) fn is_on_postgres(&self) -> bool {
+        !self.up
+            && (self.postgres || std::env::var("TENURE_TEST_STORE").is_ok_and(|store| store == "postgres"))
     }
 
     /// Server and agent in one process, `tenure up`, for the only node of the plan.

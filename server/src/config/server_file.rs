@@ -3,13 +3,13 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
-    Config, LONGEST, Problem,
+    Config, Database, LONGEST, Problem,
     document::{Problems, Table, Value},
 };
 
 /// Tables and keys that belong to later versions, so that the answer is not "unknown".
 const LATER_TABLES: &[&str] = &["tls", "deny", "webhooks", "producers"];
-const LATER_SERVER: &[&str] = &["peer_listen", "database_url", "database_url_file"];
+const LATER_SERVER: &[&str] = &["peer_listen"];
 const LATER_LIMITS: &[&str] = &["per_producer"];
 
 /// All settings, or all mistakes by line.
@@ -53,6 +53,31 @@ fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, proble
         places.push(("server.data", value.at()));
         if let Some(text) = value.text(problems) {
             config.data = PathBuf::from(text);
+        }
+    }
+    let mut places_of_data = usize::from(places.iter().any(|(key, _)| *key == "server.data"));
+    for key in ["database_url", "database_url_file"] {
+        let Some(value) = table.take(key) else { continue };
+        places_of_data += 1;
+        if places_of_data > 1 {
+            value.refuse(
+                problems,
+                "is one too many: data, database_url and database_url_file exclude each other",
+            );
+        } else if let Some(text) = value.text(problems) {
+            let database = if key == "database_url" {
+                Database::Url(text.to_owned())
+            } else {
+                Database::File(PathBuf::from(text))
+            };
+            let unusable = matches!(database, Database::Url(_)) && database.address().is_err();
+            if text.is_empty() || unusable {
+                value.refuse(
+                    problems,
+                    "must be a URL such as \"postgres://user@host:5432/database\", or a file with one",
+                );
+            }
+            config.database = Some(database);
         }
     }
     table.finish(LATER_SERVER, problems);

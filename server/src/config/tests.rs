@@ -251,7 +251,7 @@ cert = "server.pem"
             server.toml:3: server.listen: 0.0.0.0:7070 is beyond loopback, and this version serves without TLS: everybody who reaches the port could do everything. Use 127.0.0.1:7070 or [::1]:7070; addresses beyond loopback come with TLS in a later version
             server.toml:4: server.http: must be an address with a port, such as "127.0.0.1:7070", not "localhost"
             server.toml:5: server.data: must name a directory
-            server.toml:6: server.database_url_file: is not supported by this version
+            server.toml:6: server.database_url_file: is one too many: data, database_url and database_url_file exclude each other
             server.toml:7: server.lisen: is unknown; did you mean "listen"?
             server.toml:9: limits.max_live_jobs: must be 1 to 20000000
             server.toml:10: limits.per_producer: is not supported by this version

@@ -33,6 +33,7 @@ impl AdminService for Admin {
 async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
     let reader = api.handle.reader();
     let schema_version = api.read(reader.schema_version().await)?;
+    let durability = api.read(reader.durability().await)?;
     let info = api.handle.info();
     let published = api.published();
     Ok(v1::GetServerInfoResponse {
@@ -47,7 +48,7 @@ async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
         leases: published.snapshot.leases,
         sessions: info.sessions,
         reloads: info.reloads,
-        durability: "single".to_owned(),
+        durability: durability.name().to_owned(),
     })
 }
 

@@ -40,7 +40,9 @@ impl Fleet {
         } else {
             vec!["server", "--config", &first]
         };
-        args.extend(["--data", &data, "--listen", &grpc, "--http", &http, "--ready-file", &ready_file]);
+        let place = if self.postgres.is_some() { ["--migrate"].as_slice() } else { &["--data", &data] };
+        args.extend(place);
+        args.extend(["--listen", &grpc, "--http", &http, "--ready-file", &ready_file]);
         let mut server = Process::tenure("the server", &args, &self.path("logs/server"), &self.mark)?;
         let announced = until("the server is ready", PATIENCE, async || {
             server.alive().map_err(|error| error.to_string())?;

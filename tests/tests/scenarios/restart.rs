@@ -73,6 +73,51 @@ async fn load(endpoint: String, stop: Arc<AtomicBool>) -> anyhow::Result<Vec<Str
 }
 
 #[tokio::test]
+async fn a_postgres_that_crashes_under_load_loses_nothing_and_doubles_nothing() -> anyhow::Result<()> {
+    let crashes = if std::env::var_os("TENURE_TORTURE").is_some() { 20 } else { 3 };
+    let mut random = Random::from_environment();
+    println!("{random}, {crashes} crashes");
+    let plan = Plan::new()
+        .postgres()
+        .kind(KindPlan::new("shell.task").need("shell", 1).line("queue_cap = 40"))
+        .node(NodePlan::new("n1").slot("shell", 4));
+    scenario(plan, async |fleet| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut producers = JoinSet::new();
+        for _ in 0..3 {
+            producers.spawn(load(fleet.endpoint(), stop.clone()));
+        }
+        for _ in 0..crashes {
+            // The moment of the crash is the point of this test.
+            tokio::time::sleep(random.between(Duration::from_millis(300), Duration::from_millis(1_500)))
+                .await;
+            fleet.postgres()?.crash()?;
+            tokio::time::sleep(random.between(Duration::ZERO, Duration::from_millis(1_500))).await;
+            fleet.postgres()?.start_again()?;
+            let client = fleet.client().clone();
+            until("the server leads again", PATIENCE, async || {
+                let info = client.server_info().await.map_err(|error| error.to_string())?;
+                level(info.leader && info.store == "postgres", || format!("{info:?}"))
+            })
+            .await?;
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut jobs = Vec::new();
+        while let Some(acknowledged) = producers.join_next().await {
+            jobs.extend(acknowledged.context("a producer")??);
+        }
+        ensure!(jobs.len() > crashes, "there was hardly any load: {} jobs", jobs.len());
+        fleet.all_succeed(&jobs, PATIENCE * 2).await?;
+        let log = fleet.log()?;
+        for job in &jobs {
+            ensure!(log.of(job).count() == 1, "{job} ran {} times", log.of(job).count());
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
 async fn a_server_killed_again_and_again_under_load_loses_nothing_and_doubles_nothing() -> anyhow::Result<()>
 {
     let kills = if std::env::var_os("TENURE_TORTURE").is_some() { 50 } else { 5 };
