@@ -31,7 +31,7 @@ async fn a_second_process_on_the_same_directory_is_refused_with_a_sentence() -> 
             ensure!(second.log().contains("another") || second.log().contains("in use"), "{}", second.tail());
         }
         fleet.open("go")?;
-        fleet.all_succeed(&[job.clone()], PATIENCE).await?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
         ensure!(fleet.log()?.of(&job).count() == 1, "the first ones were not disturbed");
         Ok(())
     })

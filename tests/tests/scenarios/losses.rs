@@ -136,7 +136,7 @@ async fn an_agent_that_slept_past_its_lease_is_told_that_it_lost_it() -> anyhow:
         ensure!(after.version == before.version, "it changed: {before:?} {after:?}");
         lost_once(fleet, &job).await?;
         fleet.open("go")?;
-        fleet.all_succeed(&[job.clone()], PATIENCE).await?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
         ensure!(fleet.log()?.of(&job).count() == 2, "two executions");
         Ok(())
     })
