@@ -101,3 +101,35 @@ fn every_link_of_a_page_leads_somewhere() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn every_file_that_a_page_names_is_there() -> anyhow::Result<()> {
+    let root = binary::repository();
+    for (name, text) in pages()? {
+        for path in page::paths(&text) {
+            let top = path.split('/').next().unwrap_or_default();
+            // Other words have slashes, too; a form such as `NNNN_verb_noun.sql` is no file.
+            if root.join(top).is_dir() && !path.contains("NNNN") {
+                ensure!(root.join(path).exists(), "{name} names {path}, which is not there");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_signal_and_every_built_in_rule_is_documented() -> anyhow::Result<()> {
+    let read = |path: &str| fs::read_to_string(binary::repository().join(path)).context(path.to_owned());
+    let page = read("docs/node-file.md")?;
+    let signals = read("node-agent/src/pressure/signals.rs")?;
+    let signals =
+        signals.lines().filter_map(|line| line.trim().strip_prefix("(\"")?.split_once("\", Signal::"));
+    let rules = read("node-agent/src/pressure/defaults.toml")?;
+    let rules = rules.lines().filter_map(|line| line.strip_prefix("id = \"")?.split_once('"'));
+    let names: Vec<&str> = signals.chain(rules).map(|(name, _)| name).collect();
+    ensure!(names.len() > 20, "only {names:?} were found");
+    for name in names {
+        ensure!(page.contains(&format!("`{name}`")), "docs/node-file.md does not tell of {name}");
+    }
+    Ok(())
+}

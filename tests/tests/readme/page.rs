@@ -79,6 +79,13 @@ pub(crate) fn commands(page: &str) -> Vec<(Vec<String>, Vec<String>)> {
         .collect()
 }
 
+/// Paths within the repository, or what looks like one, in the running text.
+pub(crate) fn paths(page: &str) -> impl Iterator<Item = &str> {
+    let spans = page.split('`').skip(1).step_by(2);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    spans.filter(move |span| !span.starts_with('/') && span.contains('/') && span.chars().all(plain))
+}
+
 /// Targets of links within the repository.
 pub(crate) fn links(page: &str) -> impl Iterator<Item = &str> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -112,6 +119,7 @@ mod tests {
         assert_eq!(names, ["job get", "up"]);
         assert_eq!(commands(page)[0].1, ["--json"]);
         assert_eq!(links(page).collect::<Vec<_>>(), ["e.md#f"]);
+        assert_eq!(paths("`a/b.rs` `a b/c` `d`").collect::<Vec<_>>(), ["a/b.rs"]);
         assert_eq!(anchors(page).next().unwrap(), "the-files-all");
     }
 
