@@ -12,17 +12,15 @@ use super::{Holdings, anchors::Anchor};
 use crate::clock::Mono;
 
 /// An offer makes sense again soon: the reason lies in timing, not in the node.
-const SOON: Duration = Duration::from_secs(1);
+pub(super) const SOON: Duration = Duration::from_secs(1);
 /// Until then a tree that is being killed is usually gone.
 const AFTER_A_KILL: Duration = Duration::from_secs(10);
 
 impl Holdings {
     /// Why this grant is refused, the generation left for the caller to stamp; `Ok` carries the moment its deadlines count from.
     pub(super) fn last_word(&self, now: Mono, anchor: Anchor, terms: &Terms) -> Result<Mono, Return> {
-        if let Some(drain) = &self.drain
-            && (drain.for_good || now < drain.deadline)
-        {
-            return Err(Return::because("draining").retry_after(drain.deadline.since(now).max(SOON)));
+        if let Some(draining) = self.draining(now) {
+            return Err(draining);
         }
         let anchor = fresh(now, anchor, terms)?;
         if terms.stale_in.is_some_and(|left| anchor + left <= now) {

@@ -57,9 +57,17 @@ impl Session {
                 }
             }
             Some(Body::Stored(stored)) => self.stored(&stored),
-            Some(Body::Drain(drain)) => {
-                holdings.drain(now, now + wire::length(drain.deadline).unwrap_or_default(), false);
-            }
+            Some(Body::Drain(drain)) => match drain.deadline {
+                Some(deadline) => {
+                    let deadline = wire::length(Some(deadline)).unwrap_or_default();
+                    holdings.drain(now, now + deadline);
+                    tracing::info!(deadline_s = deadline.as_secs(), "the server drains this node");
+                }
+                None => {
+                    holdings.drain_over();
+                    tracing::info!("the server's drain of this node is over");
+                }
+            },
             Some(Body::Configure(configure)) => {
                 self.set_heartbeat(wire::length(configure.heartbeat_interval));
                 if configure.credits_ceiling > 0 {

@@ -64,7 +64,7 @@ pub mod server_message {
         /// One answer per report.
         #[prost(message, tag = "7")]
         Stored(super::Stored),
-        /// Take no more, finish, return the rest.
+        /// Take no more, finish, return the rest; or the end of that.
         #[prost(message, tag = "8")]
         Drain(super::Drain),
         /// Other intervals and ceilings.
@@ -527,10 +527,11 @@ pub struct StoredAnswer {
     #[prost(string, tag = "5")]
     pub job_state: ::prost::alloc::string::String,
 }
-/// Take no more, finish, return the rest.
+/// Take no more, finish, return the rest; or, without a deadline, go on as before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Drain {
-    /// What still runs then is stopped, as a return.
+    /// What still runs then is stopped, as a return. Absent: the server's drain is over, and grants are taken again; what
+    /// was stopped or returned stays so, and a drain that the agent began itself goes on.
     #[prost(message, optional, tag = "1")]
     pub deadline: ::core::option::Option<::prost_types::Duration>,
 }

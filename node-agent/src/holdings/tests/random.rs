@@ -75,9 +75,8 @@ impl World {
             (6 | 7, _) if self.up => self.renew(dice),
             (8, Some(token)) => self.machine.revoked(token, StopReason::Cancelled),
             (9..=13, Some(token)) => self.run(dice, token),
-            (14, _) if dice.roll(8) == 0 => {
-                self.machine.drain(self.now, self.now + Duration::from_secs(3), false)
-            }
+            (14, _) if dice.roll(8) == 0 => self.machine.drain(self.now, self.now + Duration::from_secs(3)),
+            (14, _) if dice.roll(4) == 0 => self.machine.drain_over(),
             (15, Some(token)) => self.machine.answered(token, End::Finished, Verdict::Done),
             _ => {}
         }
