@@ -11,6 +11,7 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::own_rule::OwnRule;
 use crate::pressure::rules::{ClosedGroup, Group, Reading};
 use crate::pressure::signals::Signal;
 
@@ -88,7 +89,7 @@ fn trace(mut machine: Holdings, script: &str) -> String {
             "renewed" => machine.renewed(now, words[2].parse().unwrap(), &renewals(&words[3..])).unwrap(),
             "revoke" => machine.revoked(token(2), StopReason::Cancelled),
             "prepared" => machine.prepared(token(2)),
-            "unprepared" => machine.never_started(token(2), "workdir"),
+            "unprepared" => machine.never_started(token(2), OwnRule::Workdir),
             "started" => machine.started(now, token(2)),
             "finished" => machine.ended(token(2), words[3], End::Finished),
             "returned" => machine.ended(token(2), words[3], End::Returned),
