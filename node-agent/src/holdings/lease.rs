@@ -105,7 +105,6 @@ impl Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) job: String,
-    pub(super) kind: String,
     pub(super) slots: BTreeMap<String, u32>,
     pub(super) phase: Phase,
     /// The whole lease, fixed at the grant.

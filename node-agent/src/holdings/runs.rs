@@ -87,7 +87,6 @@ impl Holdings {
     ) {
         let held = Held {
             job: job.to_owned(),
-            kind: String::new(),
             slots: slots.into_iter().collect(),
             phase: Phase::Stopping { started: None },
             whole: Duration::ZERO,
@@ -169,11 +168,6 @@ impl Holdings {
     /// Whether nothing is held and every report is answered.
     pub fn is_idle(&self) -> bool {
         self.leases.is_empty() && self.unstored.is_empty()
-    }
-
-    /// Of `kind` and slots of a held lease: what a pressure debit needs.
-    pub fn kind_of(&self, token: FencingToken) -> Option<&str> {
-        self.leases.get(&token).map(|held| held.kind.as_str())
     }
 
     /// While leases or unanswered reports are held, a reconnect may not take longer than this: a quarter of the
