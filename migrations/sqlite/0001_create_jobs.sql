@@ -80,6 +80,9 @@ create index jobs_newest_dead on jobs (created_at, id) where state = 'dead';
 create index jobs_newest_of_parent on jobs (parent_id, created_at, id) where parent_id is not null;
 create index jobs_newest_of_key on jobs (dedupe_key, created_at, id) where dedupe_key is not null;
 
+-- Health: how many dead letters of each kind are kept.
+create index jobs_dead_of_kind on jobs (kind) where state = 'dead';
+
 -- A final row admits a new round, and within its round the release of its dedupe key only.
 create trigger jobs_final_never_changes before update on jobs
 when old.finished_at is not null and new.round <= old.round and (new.dedupe_held > old.dedupe_held

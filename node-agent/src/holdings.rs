@@ -47,7 +47,7 @@ pub struct Options {
     pub starts: BTreeMap<String, StartRate>,
 }
 
-/// The machine. Every method takes the present moment; none does I/O.
+/// The machine. What depends on time takes the present moment; nothing does I/O.
 #[derive(Debug)]
 pub struct Holdings {
     options: Options,
@@ -56,7 +56,10 @@ pub struct Holdings {
     unstored: BTreeMap<FencingToken, Unstored>,
     pressure: Arc<Reading>,
     spool_full: bool,
+    /// The server drains this node.
     drain: Option<Drain>,
+    /// The agent ends: nothing that the server says takes this back.
+    leaving: Option<Drain>,
     starts: Starts,
     link: Link,
     anchors: Anchors,
@@ -88,11 +91,9 @@ enum Word {
     Reaped,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Drain {
     deadline: Mono,
-    /// The agent stops: no Welcome ends this drain.
-    for_good: bool,
     /// Whether what still ran at the deadline was told to stop.
     enforced: bool,
 }
@@ -110,6 +111,7 @@ impl Holdings {
             pressure: Arc::default(),
             spool_full: false,
             drain: None,
+            leaving: None,
             starts,
             link: Link::Down,
             anchors: Anchors::default(),
@@ -197,19 +199,18 @@ impl Holdings {
         Ok(())
     }
 
-    /// Welcome: the epoch in force, and the renewal that answers our Hello. A server's drain is over, unless it is
+    /// Welcome: the epoch in force, and the renewal that answers our Hello. The server's drain is over, unless it is
     /// said again.
     pub fn welcomed(
         &mut self,
-        now: Mono,
         epoch: u64,
         anchor: u64,
         renewed: &[(FencingToken, Duration)],
     ) -> Result<(), Violation> {
-        self.renewed(now, anchor, renewed)?;
+        self.renewed(anchor, renewed)?;
         self.link = Link::Up;
         self.max_epoch_seen = self.max_epoch_seen.max(epoch);
-        self.drain.take_if(|drain| !drain.for_good);
+        self.drain_over();
         Ok(())
     }
 
@@ -234,7 +235,6 @@ impl Holdings {
         let counted = terms.first_lease.min(terms.lease);
         let held = Held {
             job: terms.job.clone(),
-            kind: terms.kind.clone(),
             slots: terms.slots.clone(),
             phase: Phase::Granted,
             whole: terms.lease,
@@ -258,12 +258,7 @@ impl Holdings {
     }
 
     /// The answer to the heartbeat or Hello `anchor`: these leases live on for so long after it was sent.
-    pub fn renewed(
-        &mut self,
-        _now: Mono,
-        anchor: u64,
-        renewed: &[(FencingToken, Duration)],
-    ) -> Result<(), Violation> {
+    pub fn renewed(&mut self, anchor: u64, renewed: &[(FencingToken, Duration)]) -> Result<(), Violation> {
         let Anchor::At(anchored) = self.anchor(anchor)? else {
             return Ok(()); // Forgotten: it renews nothing.
         };
@@ -301,20 +296,16 @@ impl Holdings {
         });
     }
 
-    /// Takes no more grants, gives back what has not started, and stops at `deadline` what still runs, as returns.
-    /// `for_good`: the agent stops, no Welcome ends it. A sooner deadline wins.
-    pub fn drain(&mut self, now: Mono, deadline: Mono, for_good: bool) {
-        let earlier = self.drain.take();
-        let deadline = earlier.as_ref().map_or(deadline, |drain| drain.deadline.min(deadline));
-        let for_good = for_good || earlier.is_some_and(|drain| drain.for_good);
-        self.drain = Some(Drain { deadline, for_good, enforced: false });
-        let give_back =
-            Return::because("draining").retry_after(deadline.since(now).max(Duration::from_secs(1)));
-        let waiting: Vec<_> =
-            self.leases.iter().filter(|(_, held)| !held.phase.has_tree()).map(|(&token, _)| token).collect();
-        for token in waiting {
-            self.give_back(token, give_back.clone());
-        }
+    /// The server drains this node: no more grants are taken, what has not started is given back, and what still runs
+    /// at `deadline` is stopped, as a return. A sooner deadline wins.
+    pub fn drain(&mut self, now: Mono, deadline: Mono) {
+        self.drain = Some(Drain::sooner(self.drain, deadline));
+        self.give_back_unstarted(now);
+    }
+
+    /// The server's drain is over: grants are taken again. What was stopped or given back stays so.
+    pub fn drain_over(&mut self) {
+        self.drain = None;
     }
 
     fn anchor(&self, seq: u64) -> Result<Anchor, Violation> {

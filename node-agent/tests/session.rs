@@ -404,7 +404,7 @@ async fn an_agent_without_a_server_stops_and_keeps_its_reports() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_of_the_server_stops_what_still_runs_at_its_deadline() {
+async fn a_drain_of_the_server_stops_what_still_runs_at_its_deadline_and_ends_when_told() {
     let mut server = Fake::start().await;
     let node = start(&server).await;
     let (mut stream, _) = server.session().await;
@@ -412,9 +412,12 @@ async fn a_drain_of_the_server_stops_what_still_runs_at_its_deadline() {
     stream.until(token(1), "started").await;
     stream.send(Body::Drain(Drain { deadline: seconds(1) })).await;
     assert_eq!(stream.until(token(1), "returned").await, ["returned draining started=true"]);
-    // The agent itself goes on.
+    // The agent itself goes on, and takes grants again once the server says so.
     stream.grant(grant("job-b", 2, "echo")).await;
-    assert_eq!(stream.until(token(2), "reaped").await.len(), 4);
+    assert_eq!(stream.until(token(2), "returned").await, ["returned draining started=false"]);
+    stream.send(Body::Drain(Drain { deadline: None })).await;
+    stream.grant(grant("job-b", 3, "echo")).await;
+    assert_eq!(stream.until(token(3), "reaped").await.len(), 4);
     node.stop(Stop::Drain).await;
 }
 

@@ -77,10 +77,10 @@ pub enum Message {
     },
     /// Answer to one report.
     Stored(Stored),
-    /// Take no more, finish, return the rest.
+    /// Take no more, finish, return the rest; or go on as before.
     Drain {
-        /// Within this.
-        deadline: Duration,
+        /// Within this. None: the drain is over.
+        deadline: Option<Duration>,
     },
     /// Another heartbeat interval.
     Configure {

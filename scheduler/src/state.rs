@@ -211,10 +211,11 @@ impl State {
             state.slots.insert(name, slot);
         }
         for (name, node) in rows.nodes {
-            if let Some(deadline) = node.draining {
-                state.timers.at(now.mono.after(deadline), Due::Drain(name.clone()));
+            let entry = NodeEntry::loaded(node, now);
+            if let Some(by) = entry.drain_by {
+                state.timers.at(by, Due::Drain(name.clone()));
             }
-            state.nodes.insert(name, NodeEntry::loaded(node, now));
+            state.nodes.insert(name, entry);
         }
         for lease in rows.leases.into_values() {
             state.load_lease(lease, now);

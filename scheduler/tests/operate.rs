@@ -90,6 +90,40 @@ fn a_drained_node_has_until_the_deadline_then_its_leases_are_wanted_back() {
 }
 
 #[test]
+fn a_drain_that_is_ended_is_told_as_over_once_and_its_deadline_is_forgotten() {
+    check(
+        "
+        kind k
+        node n1
+        enqueue a kind=k
+        tick
+        run a
+        drain n1 60s
+        advance 40s
+        show messages
+        uncordon n1
+        uncordon n1
+        cordon n1
+        uncordon n1
+        drain n1 60s
+        hide messages
+        advance 59s
+        advance 1s
+        close n1
+        uncordon n1
+        hello n1
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            40s: n1 < drain over
+            40s: n1 unchanged
+            40s: n1 < drain within 60s
+            100s: revoked 1.1 drained
+        "#]],
+    );
+}
+
+#[test]
 fn a_draining_node_is_told_again_when_it_comes_back() {
     check(
         "

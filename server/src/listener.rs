@@ -32,7 +32,7 @@ use tonic::{
 };
 use tracing::{debug, debug_span, warn};
 
-use crate::{chain::Chain, rpc::decode::GateLayer};
+use crate::{chain::Chain, rpc::gate::GateLayer};
 
 /// Calls and sessions at once on one connection. More wait on the client's side.
 const STREAMS_PER_CONNECTION: u32 = 64;
@@ -44,8 +44,13 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(5);
 /// Headers of one request, in bytes.
 const MOST_HEADERS: u32 = 16 * 1024;
-/// A connection that says nothing for so long after it was accepted is closed: HTTP/2's own timers begin later.
+/// The shortest beginning of anything: HTTP/2's preface has 24 bytes, and a request of HTTP/1.1 is not shorter.
+const PREFACE: usize = 24;
+/// A connection that has not said that much so long after it was accepted is closed: HTTP/2's own timers begin later.
 const SPEAK_WITHIN: Duration = Duration::from_secs(10);
+/// A connection on which nothing is heard for so long, or for up to twice as long, is closed. HTTP/2's answers to
+/// keepalive are heard; so this is for HTTP/1.1, which has none.
+const QUIET: Duration = Duration::from_secs(30);
 /// After the shutdown began, open calls have this long; then their connections are cut.
 const DRAIN: Duration = Duration::from_secs(8);
 /// Waits after accept errors: doubled from the first to the last.
@@ -118,11 +123,17 @@ impl Incoming {
                         debug!(error = %Chain(&error), %peer, "a socket took no options");
                     }
                     let stopping = self.stopping.clone();
-                    let silent = async move {
+                    let unspoken = async move {
                         drop(tokio::time::timeout(SPEAK_WITHIN, stopping.cancelled()).await);
                     };
-                    let cut = Box::pin(self.cut.clone().cancelled_owned());
-                    return Connection { stream, silent: Some(Box::pin(silent)), cut, _room: room };
+                    return Connection {
+                        stream,
+                        missing: PREFACE,
+                        patience: Box::pin(unspoken),
+                        heard: false,
+                        cut: Box::pin(self.cut.clone().cancelled_owned()),
+                        _room: room,
+                    };
                 }
                 Err(error) if is_about_one_connection(&error) => {
                     debug!(error = %Chain(&error), "a connection was gone before it was accepted");
@@ -172,8 +183,13 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
 /// An accepted connection. It gives its room back when it is dropped.
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// Until the first byte: ends when that took too long, or when the server stops.
-    silent: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// What is missing of a preface, in bytes.
+    missing: usize,
+    /// How long silence is borne: while the preface is missing, until that took too long or the server stops; then,
+    /// for another while after each in which something was heard.
+    patience: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Whether anything was heard since this patience began.
+    heard: bool,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -181,11 +197,29 @@ pub(crate) struct Connection {
 impl Connection {
     /// An error once the connection is to end.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        let silent = self.silent.as_mut().is_some_and(|silent| silent.as_mut().poll(context).is_ready());
-        if silent || self.cut.as_mut().poll(context).is_ready() {
+        while self.patience.as_mut().poll(context).is_ready() {
+            if self.missing > 0 || !std::mem::take(&mut self.heard) {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            self.patience = Box::pin(tokio::time::sleep(QUIET));
+        }
+        if self.cut.as_mut().poll(context).is_ready() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(())
+    }
+
+    fn hear(&mut self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        if self.missing > 0 {
+            self.missing = self.missing.saturating_sub(bytes);
+            if self.missing == 0 {
+                self.patience = Box::pin(tokio::time::sleep(QUIET));
+            }
+        }
+        self.heard = true;
     }
 }
 
@@ -206,9 +240,8 @@ impl AsyncRead for Connection {
         self.check(context)?;
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.silent = None;
-        }
+        let bytes = buffer.filled().len() - before;
+        self.hear(bytes);
         read
     }
 }

@@ -4,7 +4,7 @@
 //! connections (`listener.rs`), or for deciding anything (the scheduler). Invariant: every service has the same limit
 //! of a message, and only paths that the descriptors name are let through.
 //!
-//! Reading order: `jobs` → `convert` and `convert/spec` → `status` → `check`, `page`, `decode` → the rest.
+//! Reading order: `jobs` → `convert` and `convert/spec` → `status` → `check`, `page`, `gate`, `decode` → the rest.
 
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
@@ -26,6 +26,7 @@ pub(crate) mod convert;
 pub(crate) mod convert_node;
 pub(crate) mod decode;
 mod fleet;
+pub(crate) mod gate;
 mod health;
 mod jobs;
 pub(crate) mod nodes;
@@ -33,11 +34,7 @@ mod page;
 pub(crate) mod serving;
 pub(crate) mod status;
 
-use self::{
-    api::Api,
-    decode::{GateLayer, MOST_MESSAGE},
-    nodes::Nodes,
-};
+use self::{api::Api, decode::MOST_MESSAGE, gate::GateLayer, nodes::Nodes};
 
 /// Why the services cannot be put together: a bug in a descriptor set.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +81,7 @@ pub(crate) fn router(api: &Api, nodes: Nodes) -> Result<Router, Error> {
         reflection()?.build_v1()?,
         reflection()?.build_v1alpha()?,
     );
-    let paths = decode::paths(&[
+    let paths = gate::paths(&[
         tenure_proto::FILE_DESCRIPTOR_SET,
         tonic_health::pb::FILE_DESCRIPTOR_SET,
         pb::v1::FILE_DESCRIPTOR_SET,

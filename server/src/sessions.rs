@@ -205,8 +205,6 @@ fn slow_reader() -> Status {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn peer() -> (Peer, mpsc::Receiver<Outgoing>, Arc<Shared>) {
@@ -216,7 +214,7 @@ mod tests {
     }
 
     fn drain(ordinal: usize) -> Decided {
-        let message = Message::Drain { deadline: Duration::ZERO };
+        let message = Message::Drain { deadline: None };
         Decided { ordinal: Ordinal(ordinal as u64), applied: 1, message, payload_size: 0 }
     }
 

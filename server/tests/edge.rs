@@ -4,6 +4,8 @@
 mod calls;
 #[path = "edge/fleet.rs"]
 mod fleet;
+#[path = "edge/hostile.rs"]
+mod hostile;
 #[path = "edge/node.rs"]
 mod node;
 #[path = "edge/served.rs"]

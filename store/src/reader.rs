@@ -112,6 +112,14 @@ impl Reader {
         each!(self, reader => reader.due_results(now, limit).await)
     }
 
+    /// How many dead jobs of each kind are kept; a kind without any is absent.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn dead_by_kind(&self) -> Result<BTreeMap<KindName, u64>, Error> {
+        each!(self, reader => reader.dead_by_kind().await)
+    }
+
     /// What the `inv_*` views show. Empty, or there is a bug.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ pub struct KindPlan {
     pub(crate) name: String,
     needs: Vec<(String, u32)>,
     lease: String,
+    grace: String,
     lines: Vec<String>,
     node_lines: Vec<String>,
 }
@@ -157,6 +158,7 @@ impl Plan {
             let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(" ") };
             line(&mut text, &format!("[kinds.\"{}\"]", kind.name));
             line(&mut text, &format!("command = [\"{}\"]", job.display()));
+            line(&mut text, &format!("grace = \"{}\"", kind.grace));
             kind.node_lines.iter().for_each(|more| line(&mut text, more));
             line(&mut text, &format!("[kinds.\"{}\".env]", kind.name));
             line(&mut text, &format!("TEST_DIR = \"{}\"", directory.display()));
@@ -177,7 +179,8 @@ impl KindPlan {
             needs: Vec::new(),
             lease: "10s".to_owned(),
             lines: Vec::new(),
-            node_lines: vec!["grace = \"1s\"".to_owned()],
+            grace: "1s".to_owned(),
+            node_lines: Vec::new(),
         }
     }
 
@@ -192,6 +195,13 @@ impl KindPlan {
     #[must_use]
     pub fn lease(mut self, lease: &str) -> Self {
         lease.clone_into(&mut self.lease);
+        self
+    }
+
+    /// Another time between SIGTERM and SIGKILL than one second.
+    #[must_use]
+    pub fn grace(mut self, grace: &str) -> Self {
+        grace.clone_into(&mut self.grace);
         self
     }
 

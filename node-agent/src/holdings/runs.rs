@@ -1,18 +1,19 @@
 //! The other half of the machine: what the runner tells, and what the passing of time does.
 //!
 //! Responsible for the phases of a lease between its grant and its end, for starting what was accepted, and for the
-//! deadline of a drain. Not responsible for anything that the server says (`holdings.rs`).
+//! deadlines of drains. Not responsible for anything that the server says (`holdings.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::last_word::too_late;
+use super::last_word::{SOON, too_late};
 use super::lease::Held;
 use super::{
-    Action, End, FencingToken, Holdings, Link, Listed, Phase, Return, Stop, StopReason, UNANSWERED_RECONNECT,
-    Unstored, Word,
+    Action, Drain, End, FencingToken, Holdings, Link, Listed, Phase, Return, Stop, StopReason,
+    UNANSWERED_RECONNECT, Unstored, Word,
 };
 use crate::clock::Mono;
+use crate::own_rule::OwnRule;
 use crate::pressure::rules::Reading;
 
 /// The part of a lease after which its tree must be gone on the node. The server waits for 1.05 of it and 2 s more.
@@ -31,7 +32,7 @@ impl Holdings {
 
     /// It has not started and will not: its directory could not be written, or it was told to stop first. `rule`
     /// says why, unless a stop order does.
-    pub fn never_started(&mut self, token: FencingToken, rule: &str) {
+    pub fn never_started(&mut self, token: FencingToken, rule: OwnRule) {
         let Some(held) = self.leases.get(&token).filter(|held| !held.gone) else { return };
         let give_back = Return::because(held.stop.map_or(rule, |stop| stop.reason.rule()));
         self.end_unstarted(token, give_back);
@@ -86,7 +87,6 @@ impl Holdings {
     ) {
         let held = Held {
             job: job.to_owned(),
-            kind: String::new(),
             slots: slots.into_iter().collect(),
             phase: Phase::Stopping { started: None },
             whole: Duration::ZERO,
@@ -109,7 +109,7 @@ impl Holdings {
     /// after every other call, and at [`Holdings::next_deadline`].
     pub fn advance(&mut self, now: Mono) {
         self.expire_unstarted(now);
-        self.enforce_drain(now);
+        self.enforce_drains(now);
         if self.link == Link::Up {
             self.start_accepted(now);
         }
@@ -123,8 +123,8 @@ impl Holdings {
             let start = may_start.then(|| self.starts.earliest(held.slots.keys()));
             [Some(held.start_by()), held.stale_at, start].into_iter().flatten()
         });
-        let drain = self.drain.iter().filter(|drain| !drain.enforced).map(|drain| drain.deadline);
-        dues.chain(drain).min()
+        let drains = self.drains().filter(|drain| !drain.enforced).map(|drain| drain.deadline);
+        dues.chain(drains).min()
     }
 
     /// What has to be done now, in order. Empties the list.
@@ -140,6 +140,12 @@ impl Holdings {
     /// Whether the spool has room for one more end.
     pub fn set_spool_full(&mut self, full: bool) {
         self.spool_full = full;
+    }
+
+    /// The agent ends: as [`Holdings::drain`], and nothing that the server says takes it back.
+    pub fn leave(&mut self, now: Mono, deadline: Mono) {
+        self.leaving = Some(Drain::sooner(self.leaving, deadline));
+        self.give_back_unstarted(now);
     }
 
     /// Stops everything and gives back what has not started.
@@ -162,11 +168,6 @@ impl Holdings {
     /// Whether nothing is held and every report is answered.
     pub fn is_idle(&self) -> bool {
         self.leases.is_empty() && self.unstored.is_empty()
-    }
-
-    /// Of `kind` and slots of a held lease: what a pressure debit needs.
-    pub fn kind_of(&self, token: FencingToken) -> Option<&str> {
-        self.leases.get(&token).map(|held| held.kind.as_str())
     }
 
     /// While leases or unanswered reports are held, a reconnect may not take longer than this: a quarter of the
@@ -198,11 +199,23 @@ impl Holdings {
         self.actions.push(Action::Stop { token, stop });
     }
 
-    /// Ends a lease that has not started, and tells the runner to drop what it prepared.
-    pub(super) fn give_back(&mut self, token: FencingToken, give_back: Return) {
-        if self.leases.get(&token).is_some_and(|held| !held.gone && !held.phase.has_tree()) {
-            self.end_unstarted(token, give_back);
+    /// Gives back what has not started, for this node drains.
+    pub(super) fn give_back_unstarted(&mut self, now: Mono) {
+        let Some(give_back) = self.draining(now) else { return };
+        let waiting = self.leases.iter().filter(|(_, held)| !held.gone && !held.phase.has_tree());
+        for token in waiting.map(|(&token, _)| token).collect::<Vec<_>>() {
+            self.end_unstarted(token, give_back.clone());
         }
+    }
+
+    /// What a grant is answered with while this node drains.
+    pub(super) fn draining(&self, now: Mono) -> Option<Return> {
+        let deadline = self.drains().map(|drain| drain.deadline).max()?;
+        Some(Return::because(OwnRule::Draining).retry_after(deadline.since(now).max(SOON)))
+    }
+
+    fn drains(&self) -> impl Iterator<Item = &Drain> {
+        self.drain.iter().chain(&self.leaving)
     }
 
     /// A return counts until a newer generation than the one that it was given in.
@@ -229,10 +242,13 @@ impl Holdings {
         }
     }
 
-    fn enforce_drain(&mut self, now: Mono) {
-        let due = self.drain.as_mut().filter(|drain| !drain.enforced && drain.deadline <= now);
-        if let Some(drain) = due {
-            drain.enforced = true;
+    fn enforce_drains(&mut self, now: Mono) {
+        let drains = self.drain.iter_mut().chain(&mut self.leaving);
+        let mut is_due = false;
+        for drain in drains.filter(|drain| !drain.enforced && drain.deadline <= now) {
+            (drain.enforced, is_due) = (true, true);
+        }
+        if is_due {
             self.stop_all(StopReason::Drained, false);
         }
     }
@@ -249,13 +265,23 @@ impl Holdings {
     }
 }
 
+impl Drain {
+    /// A drain by `deadline`; one that is to be over sooner already stays that.
+    pub(super) fn sooner(earlier: Option<Self>, deadline: Mono) -> Self {
+        match earlier {
+            Some(earlier) if earlier.deadline <= deadline => earlier,
+            Some(_) | None => Self { deadline, enforced: false },
+        }
+    }
+}
+
 impl StopReason {
     /// The word for it in `returned`.
-    pub fn rule(self) -> &'static str {
+    pub fn rule(self) -> OwnRule {
         match self {
-            Self::NotLive | Self::Cancelled | Self::Unanswered => "revoked",
-            Self::Drained => "draining",
-            Self::Superseded => "superseded",
+            Self::NotLive | Self::Cancelled | Self::Unanswered => OwnRule::Revoked,
+            Self::Drained => OwnRule::Draining,
+            Self::Superseded => OwnRule::Superseded,
         }
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::own_rule::OwnRule;
 use crate::pressure::rules::{ClosedGroup, Group, Reading};
 use crate::pressure::signals::Signal;
 
@@ -70,7 +71,7 @@ fn trace(mut machine: Holdings, script: &str) -> String {
                 machine.next_seq(now);
                 writeln!(out, "{millis} hello held={} unstored={}", list(&held), tokens(&unstored)).unwrap();
             }
-            "welcome" => machine.welcomed(now, 1, 1, &renewals(&words[2..])).unwrap(),
+            "welcome" => machine.welcomed(1, 1, &renewals(&words[2..])).unwrap(),
             "heartbeat" => {
                 let seq = machine.next_seq(now);
                 writeln!(out, "{millis} heartbeat {seq} held={}", list(&machine.heartbeat(now))).unwrap();
@@ -85,10 +86,10 @@ fn trace(mut machine: Holdings, script: &str) -> String {
                 terms.stale_in = Some(Duration::from_secs(5));
                 machine.granted(now, words[5].parse().unwrap(), &terms).unwrap();
             }
-            "renewed" => machine.renewed(now, words[2].parse().unwrap(), &renewals(&words[3..])).unwrap(),
+            "renewed" => machine.renewed(words[2].parse().unwrap(), &renewals(&words[3..])).unwrap(),
             "revoke" => machine.revoked(token(2), StopReason::Cancelled),
             "prepared" => machine.prepared(token(2)),
-            "unprepared" => machine.never_started(token(2), "workdir"),
+            "unprepared" => machine.never_started(token(2), OwnRule::Workdir),
             "started" => machine.started(now, token(2)),
             "finished" => machine.ended(token(2), words[3], End::Finished),
             "returned" => machine.ended(token(2), words[3], End::Returned),
@@ -98,8 +99,9 @@ fn trace(mut machine: Holdings, script: &str) -> String {
             "stored" => machine.answered(token(2), End::Finished, Verdict::Done),
             "stored-return" => machine.answered(token(2), End::Returned, Verdict::Done),
             "broken" => machine.answered(token(2), End::Finished, Verdict::Broken),
-            "drain" => machine.drain(now, now + Duration::from_millis(words[2].parse().unwrap()), false),
-            "stop" => machine.drain(now, now + Duration::from_millis(words[2].parse().unwrap()), true),
+            "drain" => machine.drain(now, now + Duration::from_millis(words[2].parse().unwrap())),
+            "undrain" => machine.drain_over(),
+            "leave" => machine.leave(now, now + Duration::from_millis(words[2].parse().unwrap())),
             "close" => machine.set_pressure(closed(Group::Slot("browser".to_owned()))),
             "open" => machine.set_pressure(Arc::default()),
             "spool-full" => machine.set_spool_full(true),
@@ -508,7 +510,7 @@ fn a_revoke_is_obeyed_once_and_an_order_to_hurry_again() {
 }
 
 #[test]
-fn a_drain_gives_back_what_waits_and_stops_the_rest_at_its_deadline() {
+fn a_drain_gives_back_what_waits_and_stops_the_rest_at_its_deadline_until_it_is_over() {
     check(
         "
         1000 hello
@@ -522,6 +524,8 @@ fn a_drain_gives_back_what_waits_and_stops_the_rest_at_its_deadline() {
         4040 tick
         4050 returned 1 a
         4060 grant d 4 sh 1
+        4070 undrain
+        4080 grant e 5 sh 1
         ",
         &expect![[r#"
             1000 hello held=[] unstored=[]
@@ -535,27 +539,71 @@ fn a_drain_gives_back_what_waits_and_stops_the_rest_at_its_deadline() {
             1050 > returned 3 draining 0/0
             4040 stop 1 Drained at_once=false
             4050 > spooled 1
-            4060 prepare 4
+            4060 > returned 4 draining 0/0
+            4080 prepare 5
         "#]],
     );
 }
 
 #[test]
-fn the_agents_own_stop_outlives_a_welcome() {
+fn a_drain_that_is_over_before_its_deadline_stops_nothing() {
     check(
         "
         1000 hello
         1010 welcome
-        1020 stop 1000
-        1030 cut
-        1040 hello
-        1050 welcome
-        9000 grant a 1 sh 1
+        1020 grant a 1 qa 1 browser:1
+        1021 prepared 1
+        1022 started 1
+        1040 drain 3000
+        1050 undrain
+        1060 undrain
+        1070 grant b 2 sh 1
+        4040 tick
         ",
         &expect![[r#"
             1000 hello held=[] unstored=[]
-            1040 hello held=[] unstored=[]
-            9000 > returned 1 draining 0/0
+            1020 prepare 1
+            1021 > accepted 1
+            1021 start 1 gone_by=20000
+            1022 > started 1
+            1070 prepare 2
+        "#]],
+    );
+}
+
+#[test]
+fn the_agents_own_end_outlives_a_welcome_and_the_end_of_the_servers_drain() {
+    check(
+        "
+        1000 hello
+        1010 welcome
+        1011 grant a 1 qa 1 browser:1
+        1012 prepared 1
+        1013 started 1
+        1020 leave 5000
+        1021 drain 1000
+        1030 cut
+        1040 hello
+        1050 welcome 1:20
+        1060 drain 1000
+        1070 undrain
+        1080 grant b 2 sh 1
+        2100 tick
+        6019 tick
+        6020 tick
+        9000 grant c 3 sh 1
+        ",
+        &expect![[r#"
+            1000 hello held=[] unstored=[]
+            1011 prepare 1
+            1012 > accepted 1
+            1012 start 1 gone_by=20000
+            1013 > started 1
+            1040 hello held=[1:started] unstored=[]
+            1050 extend 1 gone_by=20040
+            1080 > returned 2 draining 0/0
+            6020 stop 1 Drained at_once=false
+            9000 > returned 3 draining 0/0
         "#]],
     );
 }
@@ -591,7 +639,7 @@ fn the_server_may_not_name_what_was_never_sent_nor_skip_a_number() {
     let now = Mono::from_micros(1);
     machine.hello(now);
     machine.next_seq(now);
-    assert_eq!(machine.renewed(now, 2, &[]), Err(Violation::AnchorNeverSent { anchor: 2, sent: 1 }));
+    assert_eq!(machine.renewed(2, &[]), Err(Violation::AnchorNeverSent { anchor: 2, sent: 1 }));
     assert_eq!(machine.receive(1), Ok(()));
     assert_eq!(machine.receive(3), Err(Violation::OutOfOrder { got: 3, seen: 1 }));
     assert_eq!(machine.seen(), 1);
@@ -603,7 +651,7 @@ fn the_highest_epoch_is_remembered_from_tokens_and_welcomes() {
     let now = Mono::from_micros(1);
     machine.hello(now);
     machine.next_seq(now);
-    machine.welcomed(now, 5, 1, &[]).unwrap();
+    machine.welcomed(5, 1, &[]).unwrap();
     assert_eq!(machine.max_epoch_seen(), 5);
     machine.granted(now, 1, &terms("a", 9 << 40 | 1, "none", "")).unwrap();
     assert_eq!(machine.max_epoch_seen(), 9);
@@ -615,10 +663,10 @@ fn a_reconnect_is_bounded_by_a_quarter_of_the_shortest_lease() {
     let now = Mono::from_micros(1);
     machine.hello(now);
     machine.next_seq(now);
-    machine.welcomed(now, 1, 1, &[]).unwrap();
+    machine.welcomed(1, 1, &[]).unwrap();
     assert_eq!(machine.reconnect_within(), None);
     machine.granted(now, 1, &terms("a", 1, "sh", "")).unwrap();
     assert_eq!(machine.reconnect_within(), Some(Duration::from_secs(5)));
-    machine.renewed(now, 1, &[(FencingToken(1), Duration::from_secs(60))]).unwrap();
+    machine.renewed(1, &[(FencingToken(1), Duration::from_secs(60))]).unwrap();
     assert_eq!(machine.reconnect_within(), Some(Duration::from_secs(15)));
 }

@@ -124,8 +124,8 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
     let mut returned = false;
     if !known {
         let record = record.map_or_else(|| nobody_saw(token, &one.job), |record| *record);
-        // The agent that should have held it died, and its shim was told to end: its node's fault, a loss.
-        let lost = record.cause == Cause::Terminated;
+        // It ran, the agent that should have held it died, and its shim was told to end: its node's fault, a loss.
+        let lost = record.cause == Cause::Terminated && record.started;
         let error = "its agent died, and the next one stopped it".to_owned();
         let record = if lost { ExitRecord { cause: Cause::Lost, error, ..record } } else { record };
         let end = outcome::end_of(&record, None);
@@ -172,6 +172,7 @@ fn nobody_saw(token: FencingToken, job: &str) -> ExitRecord {
         version: VERSION,
         job: job.to_owned(),
         token: token.0,
+        started: true,
         cause: Cause::Lost,
         exit_code: None,
         signal: None,

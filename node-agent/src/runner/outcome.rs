@@ -10,6 +10,7 @@ use tenure_proto::node::v1::{Finished, FinishedOutcome, Report, ResultBytes, Ret
 
 use super::workspace::Found;
 use crate::holdings::{End, StopReason};
+use crate::own_rule::OwnRule;
 use crate::shim::{Cause, ExitRecord};
 
 /// The longest error text, in bytes.
@@ -27,15 +28,15 @@ pub(super) fn end_of(record: &ExitRecord, stop: Option<StopReason>) -> End {
     }
 }
 
-/// `returned{started}`: it was stopped, and its tree is gone.
+/// `returned`: it was stopped, be it before its command was executed, and its tree is gone.
 pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>) -> Report {
     let rule = match (record.cause, stop) {
-        (Cause::CutOff, _) => "cut_off",
-        (Cause::Terminated, _) => "terminated",
+        (Cause::CutOff, _) => OwnRule::CutOff,
+        (Cause::Terminated, _) => OwnRule::Terminated,
         (_, Some(stop)) => stop.rule(),
-        (_, None) => "draining",
+        (_, None) => OwnRule::Draining,
     };
-    let returned = Returned { rule: rule.to_owned(), started: true, ..Returned::default() };
+    let returned = Returned { rule: rule.to_string(), started: record.started, ..Returned::default() };
     report(record, Event::Returned(returned))
 }
 
@@ -48,11 +49,22 @@ pub(super) fn finished(record: &ExitRecord, result: Found) -> Report {
         Cause::Revoked => FinishedOutcome::Revoked,
         Cause::CutOff | Cause::Drained | Cause::Terminated | Cause::Lost => FinishedOutcome::Lost,
     };
-    let error = match record.signal.filter(|_| record.cause == Cause::Signal) {
-        Some(signal) => format!("ended by {}{}", signal_name(signal), after(&record.error)),
-        None => record.error.clone(),
-    };
-    report(record, Event::Finished(describe(record, outcome, record.cause.as_str(), error)))
+    report(record, Event::Finished(describe(record, outcome, record.cause.as_str(), error(record))))
+}
+
+/// What a person should read: its last words, and what they may leave out.
+fn error(record: &ExitRecord) -> String {
+    let words = record.error.as_str();
+    match (record.cause, record.exit_code, record.signal) {
+        (Cause::Signal, _, Some(signal)) if words.is_empty() => format!("killed by {}", signal_name(signal)),
+        (Cause::Signal, _, Some(signal)) => format!("killed by {}: {words}", signal_name(signal)),
+        _ if !words.is_empty() => words.to_owned(),
+        (Cause::Exit, Some(code), _) => format!("exited with code {code}"),
+        (Cause::Oom, ..) => "killed by SIGKILL: the host was out of memory".to_owned(),
+        (Cause::Limit, ..) => "stopped at its hard time limit".to_owned(),
+        (Cause::Revoked, ..) => "stopped on the server's order".to_owned(),
+        (cause, ..) => cause.as_str().to_owned(),
+    }
 }
 
 fn succeeded(record: &ExitRecord, result: Found) -> Report {
@@ -111,10 +123,6 @@ fn cut(mut text: String) -> String {
     text
 }
 
-fn after(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(": {text}") }
-}
-
 fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "SIGHUP",
@@ -152,6 +160,7 @@ mod tests {
             version: crate::shim::VERSION,
             job: "j".to_owned(),
             token: 1,
+            started: true,
             cause,
             exit_code: None,
             signal: None,
@@ -182,11 +191,25 @@ mod tests {
         let signalled = ExitRecord { signal: Some(11), ..record(Cause::Signal) };
         assert_eq!(
             words(&finished(&signalled, Found::Nothing)),
-            "FAILED signal ended by SIGSEGV: last words"
+            "FAILED signal killed by SIGSEGV: last words"
         );
         assert_eq!(words(&finished(&record(Cause::Limit), Found::Nothing)), "TIMED_OUT limit last words");
         assert_eq!(words(&finished(&record(Cause::Spawn), Found::Nothing)), "FAILED spawn last words");
         assert_eq!(words(&finished(&record(Cause::Lost), Found::Nothing)), "LOST lost last words");
+    }
+
+    #[test]
+    fn a_failure_without_last_words_still_says_what_happened() {
+        let silent = |record: ExitRecord| {
+            let record = ExitRecord { error: String::new(), ..record };
+            words(&finished(&record, Found::Nothing))
+        };
+        assert_eq!(silent(exit(3)), "FAILED exit exited with code 3");
+        let signalled = ExitRecord { signal: Some(11), ..record(Cause::Signal) };
+        assert_eq!(silent(signalled), "FAILED signal killed by SIGSEGV");
+        assert_eq!(silent(record(Cause::Oom)), "FAILED oom killed by SIGKILL: the host was out of memory");
+        assert_eq!(silent(record(Cause::Limit)), "TIMED_OUT limit stopped at its hard time limit");
+        assert_eq!(silent(record(Cause::Revoked)), "REVOKED revoked stopped on the server's order");
     }
 
     #[test]
@@ -213,6 +236,9 @@ mod tests {
             assert_eq!(end_of(&record(cause), stop), End::Returned);
             assert_eq!(words(&returned(&record(cause), stop)), expected);
         }
+        let unstarted = ExitRecord { started: false, ..record(Cause::Terminated) };
+        assert_eq!(end_of(&unstarted, Some(StopReason::Drained)), End::Returned);
+        assert_eq!(words(&returned(&unstarted, Some(StopReason::Drained))), "returned terminated false");
         let cancelled = record(Cause::Revoked);
         assert_eq!(end_of(&cancelled, Some(StopReason::Cancelled)), End::Finished);
         assert_eq!(words(&finished(&cancelled, Found::Nothing)), "REVOKED revoked last words");

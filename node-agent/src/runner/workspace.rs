@@ -183,6 +183,7 @@ mod tests {
             version: crate::shim::VERSION,
             job: "j".to_owned(),
             token: 1,
+            started: true,
             cause: Cause::Exit,
             exit_code: Some(0),
             signal: None,

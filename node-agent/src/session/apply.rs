@@ -14,10 +14,9 @@ use crate::holdings::FencingToken;
 impl Session {
     /// Welcome: the stream is up.
     pub(super) fn welcome(&mut self, welcome: &Welcome) -> Result<(), Lost> {
-        let now = self.options.clock.now();
         let renewed = wire::renewals(&welcome.renewed);
         let holdings = &mut self.local.holdings;
-        holdings.welcomed(now, welcome.epoch, welcome.anchor_seq, &renewed)?;
+        holdings.welcomed(welcome.epoch, welcome.anchor_seq, &renewed)?;
         self.set_heartbeat(wire::length(welcome.heartbeat_interval));
         self.backoff.set_bounds(wire::length(welcome.reconnect_min), wire::length(welcome.reconnect_max));
         if welcome.max_result_bytes > 0 {
@@ -49,7 +48,7 @@ impl Session {
             }
             Some(Body::Renewed(renewed)) => {
                 let leases = wire::renewals(&renewed.leases);
-                holdings.renewed(now, renewed.anchor_seq, &leases)?;
+                holdings.renewed(renewed.anchor_seq, &leases)?;
             }
             Some(Body::Revoke(revoke)) => {
                 for lease in &revoke.leases {
@@ -57,9 +56,17 @@ impl Session {
                 }
             }
             Some(Body::Stored(stored)) => self.stored(&stored),
-            Some(Body::Drain(drain)) => {
-                holdings.drain(now, now + wire::length(drain.deadline).unwrap_or_default(), false);
-            }
+            Some(Body::Drain(drain)) => match drain.deadline {
+                Some(deadline) => {
+                    let deadline = wire::length(Some(deadline)).unwrap_or_default();
+                    holdings.drain(now, now + deadline);
+                    tracing::info!(deadline_s = deadline.as_secs(), "the server drains this node");
+                }
+                None => {
+                    holdings.drain_over();
+                    tracing::info!("the server's drain of this node is over");
+                }
+            },
             Some(Body::Configure(configure)) => {
                 self.set_heartbeat(wire::length(configure.heartbeat_interval));
                 if configure.credits_ceiling > 0 {

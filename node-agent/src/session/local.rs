@@ -274,7 +274,7 @@ impl Local {
         let deadline = now + self.drain_deadline;
         let until = deadline + self.longest_grace + KILLING;
         self.stopping = Some(Stopping { deadline, until, answers_by: None, hurried: false });
-        self.holdings.drain(now, deadline, true);
+        self.holdings.leave(now, deadline);
         tracing::info!(
             live = self.holdings.live(),
             deadline_s = self.drain_deadline.as_secs(),
@@ -285,7 +285,7 @@ impl Local {
     fn hurry(&mut self, now: Mono) {
         let answers_by = self.stopping.and_then(|stopping| stopping.answers_by);
         self.stopping = Some(Stopping { deadline: now, until: now + KILLING, answers_by, hurried: true });
-        self.holdings.drain(now, now, true);
+        self.holdings.leave(now, now);
         self.holdings.stop_all(StopReason::Drained, true);
         tracing::info!(live = self.holdings.live(), "the agent stops at once");
     }

@@ -335,6 +335,7 @@ impl Attempt {
             version: VERSION,
             job: self.spec.job.clone(),
             token: self.spec.token,
+            started: self.running,
             cause,
             exit_code: end.status.and_then(WaitStatus::exit_status).filter(|_| self.running),
             signal: signal.filter(|_| self.running),

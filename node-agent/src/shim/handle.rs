@@ -311,6 +311,7 @@ impl Shim {
             version: VERSION,
             job: self.spec.job.clone(),
             token: self.spec.token,
+            started: self.started.is_some(),
             cause,
             exit_code: None,
             signal: None,

@@ -137,6 +137,8 @@ pub struct ExitRecord {
     pub job: String,
     /// The fencing token.
     pub token: u64,
+    /// Whether the command was executed, however soon it was stopped then.
+    pub started: bool,
     /// What ended it.
     pub cause: Cause,
     /// If it exited, also after one of our signals.

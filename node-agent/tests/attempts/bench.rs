@@ -80,7 +80,9 @@ impl Bench {
     pub(crate) async fn run(&self, spec: Spec) -> Outcome {
         let mut shim = self.start(spec).await;
         shim.go().unwrap();
-        hear_out(&mut shim).await
+        let outcome = hear_out(&mut shim).await;
+        assert_eq!(outcome.record.started, outcome.started.is_some());
+        outcome
     }
 
     /// Waits until the job has written this file whole (with a final newline); answers its words.

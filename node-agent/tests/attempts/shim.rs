@@ -125,7 +125,7 @@ async fn a_shim_that_dies_before_go_has_started_nothing() {
     signal(shim.pid().cast_signed(), Signal::KILL);
     let outcome = hear_out(&mut shim).await;
     assert_eq!((outcome.started, outcome.record.cause), (None, Cause::Terminated));
-    assert!(!bench.work().join("ran").exists());
+    assert!(!outcome.record.started && !bench.work().join("ran").exists());
 }
 
 #[tokio::test]
@@ -137,7 +137,21 @@ async fn a_stop_before_go_wins() {
     shim.go().ok();
     let outcome = hear_out(&mut shim).await;
     assert_eq!((outcome.started, outcome.record.cause), (None, Cause::Terminated));
-    assert!(!bench.work().join("ran").exists());
+    assert!(!outcome.record.started && !bench.work().join("ran").exists());
+}
+
+#[tokio::test]
+async fn a_stop_on_the_heels_of_go_tells_whether_the_command_had_started() {
+    for _ in 0..5 {
+        let bench = Bench::new();
+        let mut shim = bench.start(bench.script("exec sleep 1000")).await;
+        shim.go().unwrap();
+        shim.stop(StopReason::Drained, Duration::ZERO).unwrap();
+        let outcome = hear_out(&mut shim).await;
+        assert_eq!(outcome.record.cause, Cause::Drained);
+        assert_eq!(outcome.record.started, outcome.started.is_some());
+        assert_eq!(outcome.record.started, outcome.record.signal.is_some(), "{:?}", outcome.record);
+    }
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ pub mod server_message {
         /// One answer per report.
         #[prost(message, tag = "7")]
         Stored(super::Stored),
-        /// Take no more, finish, return the rest.
+        /// Take no more, finish, return the rest; or the end of that.
         #[prost(message, tag = "8")]
         Drain(super::Drain),
         /// Other intervals and ceilings.
@@ -341,8 +341,9 @@ pub struct Reaped {}
 /// Given back.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Returned {
-    /// Rule or reason: headroom, stale_grant, stale, slots, kind, spool_full, draining, cut_off, not_reaped, workdir,
-    /// shim, terminated, revoked, superseded, cancelled, unanswered, not_live, or the id of a pressure rule.
+    /// Rule or reason: headroom, unsampled, slots, stale_grant, stale, kind, not_reaped, spool_full, draining, workdir,
+    /// shim, cut_off, revoked, superseded, terminated, or the id of a pressure rule. A server takes an unknown word for a
+    /// pressure rule.
     #[prost(string, tag = "1")]
     pub rule: ::prost::alloc::string::String,
     /// What the rule read. Zero where it has no number.
@@ -527,10 +528,11 @@ pub struct StoredAnswer {
     #[prost(string, tag = "5")]
     pub job_state: ::prost::alloc::string::String,
 }
-/// Take no more, finish, return the rest.
+/// Take no more, finish, return the rest; or, without a deadline, go on as before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Drain {
-    /// What still runs then is stopped, as a return.
+    /// What still runs then is stopped, as a return. Absent: the server's drain is over, and grants are taken again; what
+    /// was stopped or returned stays so, and a drain that the agent began itself goes on.
     #[prost(message, optional, tag = "1")]
     pub deadline: ::core::option::Option<::prost_types::Duration>,
 }

@@ -29,6 +29,8 @@ pub(crate) struct NodeEntry {
     pub(crate) leases: BTreeSet<FencingToken>,
     pub(crate) masks: BTreeMap<ClassId, Mask>,
     pub(crate) live: Option<Live>,
+    /// While it is drained: when what still runs there is wanted back.
+    pub(crate) drain_by: Option<Mono>,
     /// When it was last heard; a takeover counts.
     pub(crate) heard: Mono,
     /// This leader loaded it and has not seen it yet: it may have a session that the last leader knew.
@@ -89,13 +91,15 @@ impl NodeEntry {
             leases: BTreeSet::new(),
             masks: BTreeMap::new(),
             live: None,
+            drain_by: None,
             heard: now.mono,
             presumed_open: false,
         }
     }
 
     pub(crate) fn loaded(node: Node, now: Now) -> Self {
-        Self { presumed_open: true, ..Self::new(node, now) }
+        let drain_by = node.draining.map(|deadline| now.mono.after(deadline));
+        Self { presumed_open: true, drain_by, ..Self::new(node, now) }
     }
 
     /// The cap that its rules put on a slot.

@@ -188,8 +188,8 @@ impl Step<'_> {
         if !listing.revoke.is_empty() {
             self.send(&hello.node, Message::Revoke { leases: listing.revoke });
         }
-        if let Some(deadline) = draining {
-            self.send(&hello.node, Message::Drain { deadline });
+        if draining.is_some() {
+            self.send(&hello.node, Message::Drain { deadline: draining });
         }
     }
 }

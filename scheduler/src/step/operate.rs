@@ -82,14 +82,19 @@ impl Step<'_> {
 
     pub(super) fn uncordon(&mut self, name: &NodeName) -> Result<(), Refusal> {
         let node = self.node(name)?;
-        self.put_node(Node { cordoned: false, draining: None, ..node })
+        let was_draining = node.draining.is_some();
+        self.put_node(Node { cordoned: false, draining: None, ..node })?;
+        if was_draining {
+            self.send(name, Message::Drain { deadline: None });
+        }
+        Ok(())
     }
 
     pub(super) fn drain(&mut self, name: &NodeName, deadline: Duration) -> Result<(), Refusal> {
         let node = self.node(name)?;
         if node.draining.is_none() {
             self.put_node(Node { draining: Some(deadline), ..node })?;
-            self.send(name, Message::Drain { deadline });
+            self.send(name, Message::Drain { deadline: Some(deadline) });
             return Ok(());
         }
         self.put_node(node)

@@ -7,7 +7,7 @@ use crate::{
     lease::{RevokeReason, Stage, Watch},
     place::{self, ClassId, SAVE_EVERY},
     slots::Slot,
-    state::{Due, silence},
+    state::{Due, NodeEntry, silence},
     step::{
         Step,
         outcome::{End, How},
@@ -156,8 +156,10 @@ impl Step<'_> {
     }
 
     fn due_drain(&mut self, name: &NodeName) {
-        let Some(entry) = self.state.nodes.get(name).filter(|entry| entry.node.draining.is_some()) else {
-            return;
+        let now = self.now.mono;
+        let is_due = |entry: &&NodeEntry| entry.drain_by.is_some_and(|by| by <= now);
+        let Some(entry) = self.state.nodes.get(name).filter(is_due) else {
+            return; // That drain was ended; the timer of a later one is still set.
         };
         let open = entry.leases.iter().filter(|token| {
             self.state

@@ -131,7 +131,8 @@ fn message(message: &Message, applied: u64) -> String {
             format!("revoke {}", each.collect::<Vec<_>>().join(", "))
         }
         Message::Stored(stored) => format!("{stored:?}"),
-        Message::Drain { deadline } => format!("drain within {deadline:?}"),
+        Message::Drain { deadline: Some(deadline) } => format!("drain within {deadline:?}"),
+        Message::Drain { deadline: None } => "drain over".to_owned(),
         Message::Configure { heartbeat_interval } => format!("configure every={heartbeat_interval:?}"),
     }
 }

@@ -3,19 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_proto::v1::{self, health_service_server::HealthService};
-use tenure_scheduler::{KindName, Refusal};
-use tenure_store::{JobCursor, JobFilter};
+use tenure_scheduler::{KindName, Refusal, Snapshot};
 use tokio::sync::Mutex;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{api::Api, check::Checks, convert, status::No};
 use crate::config;
-
-/// Dead jobs are counted up to so many; beyond, the count stays there.
-const MOST_DEAD: usize = 10_000;
-
-/// How many of them one read takes.
-const DEAD_A_READ: u32 = 1000;
 
 /// For so long a count of dead jobs answers again.
 const DEAD_FRESH: Duration = Duration::from_secs(1);
@@ -47,20 +40,7 @@ impl Health {
         if let Some(dead) = known.as_ref().filter(|dead| steady.saturating_sub(dead.counted) < DEAD_FRESH) {
             return Ok(Arc::clone(&dead.by_kind));
         }
-        let filter = JobFilter { states: vec!["dead"], ..JobFilter::default() };
-        let mut by_kind: BTreeMap<KindName, u64> = BTreeMap::new();
-        let mut after = None;
-        for _ in 0..MOST_DEAD / DEAD_A_READ as usize {
-            let rows =
-                self.api.read(self.api.handle.reader().list_jobs(&filter, after, DEAD_A_READ).await)?;
-            for row in &rows {
-                *by_kind.entry(row.kind.clone()).or_default() += 1;
-            }
-            if rows.len() < DEAD_A_READ as usize {
-                break;
-            }
-            after = rows.last().map(JobCursor::after);
-        }
+        let by_kind = self.api.read(self.api.handle.reader().dead_by_kind().await)?;
         let by_kind = Arc::new(by_kind);
         *known = Some(Dead { counted: steady, by_kind: Arc::clone(&by_kind) });
         Ok(by_kind)
@@ -84,15 +64,20 @@ async fn queue_health(
     let mut checks = Checks::default();
     let only = checks.optional_name("kind", &request.kind, KindName::parse);
     checks.finish()?;
-    let published = health.api.published();
-    let snapshot = &published.snapshot;
+    let mut snapshot = Arc::clone(&health.api.published().snapshot);
+    let lacks =
+        |snapshot: &Snapshot, kind: &KindName| snapshot.health.iter().all(|figures| figures.kind != *kind);
+    if only.as_ref().is_some_and(|kind| lacks(&snapshot, kind)) {
+        // A kind that was declared a moment ago is not published yet.
+        snapshot = Arc::new(health.api.query(|state, now| state.snapshot(now)).await?);
+    }
     if let Some(kind) = &only
-        && snapshot.health.iter().all(|figures| figures.kind != *kind)
+        && lacks(&snapshot, kind)
     {
         let known = snapshot.health.iter().map(|figures| figures.kind.as_str());
         let nearest = config::nearest(kind.as_str(), known).map(KindName::new).into_iter().collect();
         return Err(Refusal::KindNotFound { kind: kind.clone(), nearest }.into());
     }
     let dead = health.dead_by_kind().await?;
-    Ok(convert::health::queue_health(snapshot, only.as_ref(), &dead, health.api.now()))
+    Ok(convert::health::queue_health(&snapshot, only.as_ref(), &dead, health.api.now()))
 }

@@ -109,6 +109,13 @@ impl No {
             .with("path", path)
     }
 
+    /// A request is compressed in a way that this server does not know.
+    pub(crate) fn unknown_encoding() -> Self {
+        let understood = "gzip";
+        let message = format!("the request is compressed, and not with {understood}");
+        Self::new(Code::Unimplemented, "ENCODING_UNSUPPORTED", message).with("understood", understood)
+    }
+
     /// A bug or a broken promise of ours. The cause is in the log, not on the wire.
     pub(crate) fn internal() -> Self {
         Self::new(Code::Internal, "INTERNAL", "the server could not do this; its log says why")

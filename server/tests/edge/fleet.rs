@@ -183,6 +183,33 @@ async fn nodes_are_shown_cordoned_drained_and_forgotten() {
 }
 
 #[tokio::test]
+async fn an_idle_server_without_fleet_and_nodes_has_figures() {
+    let served = Served::start_empty().await;
+    let text = http_get(&served, "/metrics").await;
+    for line in
+        ["tenure_live_jobs 0", "tenure_nodes{state=\"live\"} 0", "tenure_sessions 0", "tenure_leader 1"]
+    {
+        assert!(text.lines().any(|have| have == line), "{line} in:\n{text}");
+    }
+    let health = served.health.clone().get_queue_health(v1::GetQueueHealthRequest::default()).await.unwrap();
+    assert_eq!(health.into_inner(), v1::GetQueueHealthResponse::default());
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_kind_has_figures_as_soon_as_it_is_declared() {
+    let served = Served::start_empty().await;
+    served.apply("[kinds.first]\n").await.unwrap();
+    for kind in ["second", "third", "fourth"] {
+        served.apply(&format!("[kinds.first]\n[kinds.{kind}]\n")).await.unwrap();
+        let request = v1::GetQueueHealthRequest { kind: kind.to_owned() };
+        let health = served.health.clone().get_queue_health(request).await.unwrap().into_inner();
+        assert_eq!(health.kinds[0].kind, kind);
+    }
+    served.end().await;
+}
+
+#[tokio::test]
 async fn health_has_the_figures_of_every_kind() {
     let served = Served::start().await;
     let mut node = Node::hello(&served.channel, "n1", &[("browser", 1)], &["web", "capped"]).await;

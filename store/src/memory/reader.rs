@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tenure_scheduler::{Attempt, FencingToken, Job, JobId, Wall};
+use tenure_scheduler::{Attempt, FencingToken, Job, JobId, JobState, KindName, Wall};
 
 use super::{Memory, Tables};
 use crate::{JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation, reader::Error};
@@ -98,6 +98,16 @@ impl MemoryReader {
                 tables.results.rows().values().filter(|row| row.expires_at <= now).collect();
             due.sort_by_key(|row| (row.expires_at, row.job, row.token));
             due.into_iter().take(rows(limit)).map(|row| (row.job, row.token)).collect()
+        })
+    }
+
+    pub(crate) async fn dead_by_kind(&self) -> Result<BTreeMap<KindName, u64>, Error> {
+        self.read(|tables| {
+            let mut counts = BTreeMap::new();
+            for job in tables.jobs.rows().values().filter(|job| matches!(job.state, JobState::Dead { .. })) {
+                *counts.entry(job.kind.clone()).or_default() += 1;
+            }
+            counts
         })
     }
 

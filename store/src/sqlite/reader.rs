@@ -36,13 +36,14 @@ pub struct SqliteReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 18] = [
+pub(super) const ALL: [&str; 19] = [
     JOB_GET,
     JOB_LIST,
     JOB_LIST_OF_KIND,
     JOB_LIST_DEAD,
     JOB_LIST_OF_PARENT,
     JOB_LIST_OF_KEY,
+    JOB_COUNT_DEAD,
     ATTEMPT_LIST,
     PAYLOAD_GET,
     RESULT_NEWEST,
@@ -113,6 +114,12 @@ fn list_of(filter: &JobFilter) -> &'static str {
         JOB_LIST
     }
 }
+
+pub(super) const JOB_COUNT_DEAD: &str = "
+select kind, count(*)
+from jobs
+where state = 'dead'
+group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
 select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
@@ -305,6 +312,15 @@ impl SqliteReader {
             Ok((job, token(row, 1)?))
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn dead_by_kind(&self) -> Result<BTreeMap<KindName, u64>, Error> {
+        let read = |row: &SqliteRow| -> Result<(KindName, u64), sqlx::Error> {
+            let (kind, count): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
+            Ok((KindName::new(kind), u64::try_from(count).unwrap_or(0)))
+        };
+        let rows = self.rows(sqlx::query(JOB_COUNT_DEAD)).await?;
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("jobs", &error))
     }
 
     pub(crate) async fn violations(&self) -> Result<Vec<Violation>, Error> {

@@ -102,7 +102,7 @@ async fn malformed_messages_are_refused_with_the_field_and_harm_nobody() -> anyh
 
         // Whatever the bytes are, the answer is a refusal, and the next caller is served.
         let mut random = Random::from_environment();
-        println!("{random}");
+        eprintln!("{random}");
         for _ in 0..300 {
             let length = random.below(64);
             let noise: Vec<u8> = (0..length).map(|_| random.number().to_le_bytes()[0]).collect();

@@ -25,7 +25,7 @@ async fn a_job_that_floods_forks_and_hides_a_daemon_still_ends_clean() -> anyhow
             .then(Step::Spawn(20))
             .then(Step::Result("kept".to_owned()));
         let job = fleet.enqueue("shell.task", &wild).await?;
-        fleet.all_succeed(&[job.clone()], PATIENCE).await?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
         let run = fleet.started(&job, 1, PATIENCE).await?;
         fleet.gone(run.start.token, PATIENCE).await?;
         let result = fleet.client().result(&job).await?;
@@ -97,7 +97,7 @@ async fn a_drained_node_finishes_what_it_can_and_returns_the_rest_uncharged() ->
         fleet.client().drain("n1", Some(Duration::from_secs(3))).await?;
         fleet.client().uncordon("n2").await?;
         fleet.open("go")?;
-        fleet.all_succeed(&[ends.clone()], PATIENCE).await?;
+        fleet.all_succeed(std::slice::from_ref(&ends), PATIENCE).await?;
         let second = fleet.started(&stays, 2, PATIENCE).await?;
         ensure!(second.start.node == "n2", "{second:?}");
         let job = fleet.client().get(&stays).await?;

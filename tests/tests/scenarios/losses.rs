@@ -15,11 +15,12 @@ const HEARTBEAT: Duration = Duration::from_millis(2_500);
 /// What a grant, a commit and the start of a process may take on a busy machine.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// Two kinds with leases of their own on two nodes; `n2` takes nothing until it is told to.
+/// Two kinds with leases of their own on two nodes; `n2` takes nothing until it is told to. The grace of one is longer
+/// than its lease, and does not prolong it.
 fn plan() -> Plan {
     Plan::new()
         .kind(KindPlan::new("short").need("shell", 1).lease("10s"))
-        .kind(KindPlan::new("long").need("shell", 1).lease("14s"))
+        .kind(KindPlan::new("long").need("shell", 1).lease("14s").grace("1m"))
         .node(NodePlan::new("n1").slot("shell", 4))
         .node(NodePlan::new("n2").slot("shell", 4))
 }
@@ -136,7 +137,7 @@ async fn an_agent_that_slept_past_its_lease_is_told_that_it_lost_it() -> anyhow:
         ensure!(after.version == before.version, "it changed: {before:?} {after:?}");
         lost_once(fleet, &job).await?;
         fleet.open("go")?;
-        fleet.all_succeed(&[job.clone()], PATIENCE).await?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
         ensure!(fleet.log()?.of(&job).count() == 2, "two executions");
         Ok(())
     })

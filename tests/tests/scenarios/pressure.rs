@@ -11,6 +11,7 @@ use tenure_tests::clock::Moment;
 use tenure_tests::proxy::Direction;
 use tenure_tests::wait::{PATIENCE, level, until};
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, scenario, tag};
+use tokio::sync::Mutex;
 
 /// How long the reading must be low before the rule opens. Together with the least time that a rule stays closed.
 const OPEN_FOR: Duration = Duration::from_secs(3);
@@ -21,10 +22,12 @@ const START_WITHIN: Duration = Duration::from_secs(2);
 /// Processes that push the node over its rule, and how far below them the rule closes and opens.
 const CROWD: usize = 120;
 
-/// Whose processes the rule counts. As root the node gets a user of its own, so that nobody else's processes matter.
+/// Both scenarios count the same user's processes: one at a time.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// Whose processes the rule counts. As root the node gets a user that nobody else is, so that no other process matters.
 fn node_uid() -> Option<u32> {
-    const NOBODY: u32 = 65_534;
-    rustix::process::geteuid().is_root().then_some(NOBODY)
+    rustix::process::geteuid().is_root().then(|| 61_000 + std::process::id() % 4_000)
 }
 
 /// Processes of a user, as the rule counts them.
@@ -111,6 +114,7 @@ fn deferred(job: &Job, reason: &str) -> bool {
 #[tokio::test]
 async fn a_node_over_its_rule_takes_nothing_until_it_has_recovered_and_its_jobs_say_why() -> anyhow::Result<()>
 {
+    let _alone = ALONE.lock().await;
     scenario(plan(), async |fleet| {
         let warm = fleet.client().enqueue(&at_home(&Script::new())).await?.job.id;
         fleet.all_succeed(&[warm], PATIENCE).await?;
@@ -178,6 +182,7 @@ async fn a_node_over_its_rule_takes_nothing_until_it_has_recovered_and_its_jobs_
 #[tokio::test]
 async fn a_job_granted_in_the_instant_of_closing_is_returned_uncharged_and_not_offered_again()
 -> anyhow::Result<()> {
+    let _alone = ALONE.lock().await;
     scenario(plan(), async |fleet| {
         // The node's words are held, so the server grants in good faith while the rule is closed already.
         let proxy = fleet.proxy("n1")?;

@@ -122,7 +122,7 @@ async fn a_server_killed_again_and_again_under_load_loses_nothing_and_doubles_no
 {
     let kills = if std::env::var_os("TENURE_TORTURE").is_some() { 50 } else { 5 };
     let mut random = Random::from_environment();
-    println!("{random}, {kills} kills");
+    eprintln!("{random}, {kills} kills");
     let plan = Plan::new()
         .kind(KindPlan::new("shell.task").need("shell", 1).line("queue_cap = 40"))
         .node(NodePlan::new("n1").slot("shell", 4))
@@ -155,7 +155,7 @@ async fn a_server_killed_again_and_again_under_load_loses_nothing_and_doubles_no
         }
         let info = fleet.client().server_info().await?;
         ensure!(info.epoch == u64::try_from(kills)? + 1 && info.reloads == 0, "{info:?}");
-        println!("{} jobs, epoch {}", jobs.len(), info.epoch);
+        eprintln!("{} jobs, epoch {}", jobs.len(), info.epoch);
         Ok(())
     })
     .await

@@ -61,7 +61,7 @@ async fn round(fleet: &Fleet) -> anyhow::Result<Idle> {
     let handovers = idle::handovers(&log);
     let median = handovers.get(handovers.len() / 2);
     let idle = idle::longest(&log, &waiting).context("nothing ran")?;
-    println!("handovers: {}, median {median:?}, longest {:?}; {idle:?}", handovers.len(), handovers.last());
+    eprintln!("handovers: {}, median {median:?}, longest {:?}; {idle:?}", handovers.len(), handovers.last());
     Ok(idle)
 }
 
@@ -70,7 +70,7 @@ async fn three_producers_fire_at_once_and_no_slot_that_work_fits_stays_idle() ->
     scenario(plan(), async |fleet| {
         let mut idles = Vec::new();
         for _ in 0..ROUNDS {
-            let idle = round(fleet).await?;
+            let idle = Box::pin(round(fleet)).await?;
             if idle.length <= IDLE_AT_MOST {
                 return Ok(());
             }

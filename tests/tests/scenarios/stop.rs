@@ -85,7 +85,7 @@ async fn a_server_that_is_stopped_ends_in_time_and_its_agents_keep_their_jobs() 
         ensure!(!tag::of_token(fleet.mark(), run.start.token).is_empty(), "it runs on");
         fleet.start_server().await?;
         fleet.open("go")?;
-        fleet.all_succeed(&[job.clone()], PATIENCE).await?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
         ensure!(fleet.log()?.of(&job).count() == 1, "it ran once");
         Ok(())
     })

@@ -102,7 +102,7 @@ async fn fault(fleet: &mut Fleet, random: &mut Random) -> anyhow::Result<&'stati
 async fn whatever_fails_nothing_runs_twice_and_once_it_heals_all_work_is_done() -> anyhow::Result<()> {
     let lasts = Duration::from_secs(if torture() { 200 } else { 20 });
     let mut random = Random::from_environment();
-    println!("{random}");
+    eprintln!("{random}");
     scenario(plan(), async |fleet| {
         let begun = Moment::now();
         let mut jobs = Vec::new();
@@ -116,7 +116,7 @@ async fn whatever_fails_nothing_runs_twice_and_once_it_heals_all_work_is_done() 
                 }
             }
             let what = fault(fleet, &mut random).await?;
-            println!("{:>6.1?} {what}, {} jobs", begun.elapsed(), jobs.len());
+            eprintln!("{:>6.1?} {what}, {} jobs", begun.elapsed(), jobs.len());
             fleet.check().await?;
             tokio::time::sleep(random.between(Duration::ZERO, Duration::from_millis(600))).await;
         }

@@ -75,9 +75,8 @@ impl World {
             (6 | 7, _) if self.up => self.renew(dice),
             (8, Some(token)) => self.machine.revoked(token, StopReason::Cancelled),
             (9..=13, Some(token)) => self.run(dice, token),
-            (14, _) if dice.roll(8) == 0 => {
-                self.machine.drain(self.now, self.now + Duration::from_secs(3), false)
-            }
+            (14, _) if dice.roll(8) == 0 => self.machine.drain(self.now, self.now + Duration::from_secs(3)),
+            (14, _) if dice.roll(4) == 0 => self.machine.drain_over(),
             (15, Some(token)) => self.machine.answered(token, End::Finished, Verdict::Done),
             _ => {}
         }
@@ -99,7 +98,7 @@ impl World {
         }
         self.sent = self.machine.next_seq(self.now);
         let renewed: Vec<_> = held.iter().map(|lease| (lease.token, Duration::from_secs(60))).collect();
-        self.machine.welcomed(self.now, 1, 1, &renewed).unwrap();
+        self.machine.welcomed(1, 1, &renewed).unwrap();
         self.up = true;
     }
 
@@ -127,7 +126,7 @@ impl World {
         let renewed: Vec<_> =
             listed.iter().map(|lease| (lease.token, Duration::from_secs(20 + dice.roll(50)))).collect();
         self.now = self.now + Duration::from_millis(dice.roll(300));
-        self.machine.renewed(self.now, self.sent, &renewed).unwrap();
+        self.machine.renewed(self.sent, &renewed).unwrap();
     }
 
     /// The runner's next word about a lease, whatever is possible in its phase.

@@ -34,8 +34,11 @@ impl State {
             || entry.node.slots != node.slots
             || entry.node.cordoned != node.cordoned
             || entry.node.draining != node.draining;
-        if let Some(deadline) = node.draining.filter(|_| entry.node.draining != node.draining) {
-            self.timers.at(now.mono.after(deadline), Due::Drain(node.name.clone()));
+        if entry.node.draining != node.draining {
+            entry.drain_by = node.draining.map(|deadline| now.mono.after(deadline));
+            if let Some(by) = entry.drain_by {
+                self.timers.at(by, Due::Drain(node.name.clone()));
+            }
         }
         entry.node = node.clone();
         if matters {

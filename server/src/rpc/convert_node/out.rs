@@ -44,7 +44,7 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
             Message::Revoke { leases } => {
                 Out::Revoke(wire::Revoke { leases: leases.into_iter().map(revoked_out).collect() })
             }
-            Message::Drain { deadline } => Out::Drain(wire::Drain { deadline: Some(duration(deadline)) }),
+            Message::Drain { deadline } => Out::Drain(wire::Drain { deadline: deadline.map(duration) }),
             Message::Configure { heartbeat_interval } => Out::Configure(wire::Configure {
                 heartbeat_interval: Some(duration(heartbeat_interval)),
                 credits_ceiling: 0,

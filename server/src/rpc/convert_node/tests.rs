@@ -1,5 +1,8 @@
+use tenure_scheduler::Message;
+
 use super::*;
 use crate::rpc::convert::duration;
+use crate::sessions::{Body, Frame};
 
 const NODE: &str = "n1";
 
@@ -53,6 +56,25 @@ fn a_hello_with_the_least_is_enough_and_gets_the_default_credits() {
     let hello = super::hello(SessionId(4), 1, good_hello()).unwrap();
     assert_eq!((hello.node.as_str(), hello.session, hello.seq), (NODE, SessionId(4), 1));
     assert_eq!((hello.credits, hello.pressure.weight), (DEFAULT_CREDITS, 1));
+}
+
+#[test]
+fn the_end_of_a_drain_is_a_drain_without_a_deadline() {
+    let settings = Settings {
+        reconnect_min: Duration::from_millis(200),
+        reconnect_max: Duration::from_secs(30),
+        max_result_bytes: 1,
+    };
+    let drain = |deadline| {
+        let frame = Frame { applied: 3, body: Body::Alone(Message::Drain { deadline }) };
+        match server_message(4, frame, &settings).body {
+            Some(wire::server_message::Body::Drain(drain)) => drain.deadline,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(drain(Some(Duration::from_secs(60))), Some(duration(Duration::from_secs(60))));
+    assert_eq!(drain(Some(Duration::ZERO)), Some(duration(Duration::ZERO)), "at once is not over");
+    assert_eq!(drain(None), None);
 }
 
 #[test]

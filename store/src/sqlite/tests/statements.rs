@@ -97,6 +97,7 @@ async fn statements_find_their_indexes() {
             reader::JOB_LIST_OF_KEY,
             "SEARCH jobs USING INDEX jobs_newest_of_key (dedupe_key=? AND (created_at,id)<(?,?))",
         ),
+        (reader::JOB_COUNT_DEAD, "SCAN jobs USING INDEX jobs_dead_of_kind"),
         (reader::JOB_DUE, "INDEX jobs_finished (kind=? AND finished_at>? AND finished_at<?)"),
         (reader::RESULT_DUE, "SEARCH results USING INDEX results_due (expires_at<?)"),
         (reader::PAYLOAD_GET, "SEARCH payloads USING INDEX sqlite_autoindex_payloads_1 (job_id=?)"),

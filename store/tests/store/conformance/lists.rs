@@ -76,6 +76,18 @@ pub(crate) async fn filters_are_anded<S: TestStore>() {
     }
 }
 
+pub(crate) async fn dead_jobs_are_counted_by_kind<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    assert!(led.store.reader().dead_by_kind().await.unwrap().is_empty());
+    let crawl = KindName::new("crawl");
+    let dead = |n| Job { state: JobState::Dead { at: Wall(9) }, ..job(n) };
+    let of_crawl = |n| Job { kind: crawl.clone(), ..dead(n) };
+    let cancelled = Job { state: JobState::Cancelled { at: Wall(9) }, ..job(5) };
+    led.insert(&[&dead(1), &of_crawl(2), &of_crawl(3), &job(4), &cancelled]).await;
+    let counts = led.store.reader().dead_by_kind().await.unwrap();
+    assert_eq!(counts, [(job(1).kind, 1), (crawl, 2)].into());
+}
+
 pub(crate) async fn final_jobs_are_due_by_kind<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     let ended = |n: u64, kind: &'static str, at: i64| Job {

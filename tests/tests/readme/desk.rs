@@ -1,0 +1,202 @@
+//! The desk of a reader who types in a page: a copy of what the page names, and the programs that it may call.
+//!
+//! Free ports stand in for the usual ones: by the variables that the page itself tells of and, where an address is typed,
+//! in the text. Of cargo, `build` is replaced by the binary under test, put where the page expects it, and `run` is real;
+//! `scripts/test` would start this test again, so that it only has to be there.
+//! Invariant: nothing that a page starts outlives its desk.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use tempfile::TempDir;
+use tenure_tests::{binary, tag};
+use tokio::process::Command;
+
+use super::page::{self, Block};
+
+/// For a whole page.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A desk, for one page.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    directory: TempDir,
+    mark: String,
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        tag::end_all(&self.mark);
+    }
+}
+
+impl Desk {
+    /// Lays it out.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("tenure-readme-").tempdir()?;
+        let mark = format!("readme-{}-{}", std::process::id(), uuid::Uuid::now_v7());
+        let desk = Self { directory, mark };
+        for name in ["home", "out", "bin", "clone"] {
+            fs::create_dir(desk.path(name))?;
+        }
+        for name in ["examples", "scripts"] {
+            copy(&binary::repository().join(name), &desk.path("clone").join(name))?;
+        }
+        desk.program("clone/scripts/test", "exit 0")?;
+        desk.program("bin/tenure", &format!("exec '{}' \"$@\"", binary::tenure()?.display()))?;
+        desk.program("bin/grpcurl", &format!("exec '{}' \"$@\"", binary::grpcurl()?.display()))?;
+        desk.program("bin/cargo", &cargo()?)?;
+        Ok(desk)
+    }
+
+    /// Types a page in, and compares what it promises with what comes out.
+    pub(crate) async fn follow(&self, page: &str) -> anyhow::Result<()> {
+        let blocks = page::blocks(page);
+        let mut command = Command::new("bash");
+        command.args(["-c", &self.script(&blocks)?]).current_dir(self.path("clone"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .env_clear()
+            .env("PATH", format!("{}:{path}", self.path("bin").display()))
+            .env("HOME", self.path("home"))
+            .env("TENURE_BIN", binary::tenure()?)
+            .env("TENURE_UP_LISTEN", "127.0.0.1:0")
+            .env("TENURE_UP_HTTP", "127.0.0.1:0")
+            .env(tag::VARIABLE, &self.mark)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let output = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = output.with_context(|| self.stands("does not end"))??;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}\n{stderr}", self.stands("failed"));
+        for (before, block) in blocks.iter().zip(blocks.iter().skip(1)) {
+            if block.comment == "output" {
+                let seen = fs::read_to_string(self.out(before.line))?;
+                page::promised(&block.text, &seen).with_context(|| {
+                    format!("what line {} promises did not come out:\n{seen}", block.line)
+                })?;
+            }
+        }
+        let left = tag::processes(&self.mark);
+        ensure!(left.is_empty(), "these were left running: {left:#?}");
+        Ok(())
+    }
+
+    /// The page as one script. The output of each block goes to a file; the line of the last one begun is in `out/at`.
+    fn script(&self, blocks: &[Block]) -> anyhow::Result<String> {
+        let at = self.path("out/at").display().to_string();
+        let mut script = "set -euo pipefail\nstarted=()\n".to_owned();
+        for block in blocks {
+            let line = block.line;
+            let out = self.out(line).display().to_string();
+            // Where a page types an address, it is that of the server which it started.
+            let text = block.text.trim_end().replace("http://127.0.0.1:7071", "\"$TENURE_HTTP\"");
+            let text = text.replace("127.0.0.1:7070", "\"${TENURE_SERVER#http://}\"");
+            let (what, how) = block.comment.split_once(": ").unwrap_or((&block.comment, ""));
+            if what != "output" {
+                writeln!(script, "echo {line} > '{at}'")?;
+            }
+            match (block.language.as_str(), what) {
+                ("sh", "") => writeln!(script, "{{\n{text}\n}} > '{out}' 2>&1 < /dev/null")?,
+                ("sh", "background") => {
+                    let seen = how.strip_prefix("until \"").and_then(|rest| rest.strip_suffix('"'));
+                    let seen =
+                        seen.with_context(|| format!("line {line}: until what is it to be waited?"))?;
+                    script.push_str(&background(&text, seen, &out));
+                }
+                ("toml", "file") => {
+                    let file = self.path(&format!("out/{line}.toml")).display().to_string();
+                    fs::write(&file, &block.text)?;
+                    writeln!(script, "tenure config check {how} '{file}' > '{out}' 2>&1")?;
+                }
+                ("text", "output") => {}
+                (language, what) => bail!("line {line}: {language} {what:?}: what is to be done with it?"),
+            }
+        }
+        // As Ctrl-C does, the last one first. Each drains, and says by its exit code whether it could.
+        script.push_str(
+            "for ((i = ${#started[@]} - 1; i >= 0; i--)); do\n\
+             kill -TERM \"${started[i]}\"; wait \"${started[i]}\"\ndone\n",
+        );
+        Ok(script)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn out(&self, line: usize) -> PathBuf {
+        self.path(&format!("out/{line}"))
+    }
+
+    fn program(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\nset -eu\n{text}\n"))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(())
+    }
+
+    /// Where the script is, with what came out there.
+    fn stands(&self, what: &str) -> String {
+        let line = fs::read_to_string(self.path("out/at")).unwrap_or_default().trim().parse().unwrap_or(0);
+        let out = fs::read_to_string(self.out(line)).unwrap_or_default();
+        format!("the block at line {line} {what}\n{out}")
+    }
+}
+
+/// Starts something that stays, and waits until its log holds a text. `tenure up` says there where it serves.
+fn background(command: &str, seen: &str, log: &str) -> String {
+    format!(
+        "{command} > '{log}' 2>&1 &\n\
+         started+=($!)\n\
+         until grep -qF '{seen}' '{log}'; do\n\
+           kill -0 $! 2> /dev/null || {{ echo 'it has ended' >> '{log}'; exit 71; }}\n\
+           sleep 0.05\n\
+         done\n\
+         if ready=$(grep -o 'ready grpc=.*' '{log}'); then\n\
+           read -r _ TENURE_SERVER TENURE_HTTP <<< \"$ready\"\n\
+           export TENURE_SERVER=${{TENURE_SERVER#grpc=}} TENURE_HTTP=${{TENURE_HTTP#http=}}\n\
+         fi\n"
+    )
+}
+
+/// Builds by linking what is built already; runs for real, from the repository and into the tests' own directory.
+fn cargo() -> anyhow::Result<String> {
+    let test = std::env::current_exe()?;
+    let target = test.ancestors().nth(3).context("the test stands in no target directory")?;
+    Ok(format!(
+        "case \"$*\" in\n\
+         'build --locked --release -p tenure-cli')\n\
+           test -f '{repository}/cli/Cargo.toml'\n\
+           mkdir -p target/release && ln -sf '{tenure}' target/release/tenure ;;\n\
+         'run '*)\n\
+           export HOME='{home}' CARGO_TARGET_DIR='{target}'\n\
+           cd '{repository}' && exec '{cargo}' \"$@\" ;;\n\
+         *) echo \"this test does not know: cargo $*\" >&2; exit 70 ;;\n\
+         esac",
+        tenure = binary::tenure()?.display(),
+        repository = binary::repository().display(),
+        target = target.display(),
+        home = std::env::var("HOME").unwrap_or_default(),
+        cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()),
+    ))
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
