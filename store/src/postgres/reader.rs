@@ -46,7 +46,7 @@ pub struct PostgresReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 19] = [
+pub(super) const ALL: [&str; 20] = [
     DURABILITY,
     JOB_GET,
     JOB_LIST,
@@ -54,6 +54,7 @@ pub(super) const ALL: [&str; 19] = [
     JOB_LIST_DEAD,
     JOB_LIST_OF_PARENT,
     JOB_LIST_OF_KEY,
+    JOB_COUNT_DEAD,
     ATTEMPT_LIST,
     PAYLOAD_GET,
     RESULT_NEWEST,
@@ -124,6 +125,12 @@ fn list_of(filter: &JobFilter) -> &'static str {
         JOB_LIST
     }
 }
+
+pub(super) const JOB_COUNT_DEAD: &str = "
+select kind, count(*)
+from jobs
+where state = 'dead'
+group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
 select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
@@ -335,6 +342,15 @@ impl PostgresReader {
         let read = |row: &PgRow| -> Result<_, sqlx::Error> { Ok((JobId(row.try_get(0)?), token(row, 1)?)) };
         let rows = self.rows(query).await?;
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn dead_by_kind(&self) -> Result<BTreeMap<KindName, u64>, Error> {
+        let read = |row: &PgRow| -> Result<(KindName, u64), sqlx::Error> {
+            let (kind, count): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
+            Ok((KindName::new(kind), u64::try_from(count).unwrap_or(0)))
+        };
+        let rows = self.rows(|| sqlx::query(JOB_COUNT_DEAD)).await?;
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("jobs", &error))
     }
 
     pub(crate) async fn violations(&self) -> Result<Vec<Violation>, Error> {
