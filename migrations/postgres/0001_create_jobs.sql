@@ -123,6 +123,9 @@ create index jobs_newest_dead on jobs (created_at, id) where state = 'dead';
 create index jobs_newest_of_parent on jobs (parent_id, created_at, id) where parent_id is not null;
 create index jobs_newest_of_key on jobs (dedupe_key, created_at, id) where dedupe_key is not null;
 
+-- Health: how many dead letters of each kind are kept.
+create index jobs_dead_of_kind on jobs (kind) where state = 'dead';
+
 -- What the two triggers do: refuse the row, under the trigger's own name.
 create function jobs_refuse_row() returns trigger
 language plpgsql
