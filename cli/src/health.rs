@@ -83,8 +83,7 @@ fn signal(kind: &KindHealth) -> Field {
 /// What stands below the table: nodes, closed groups, what needs attention.
 pub(crate) fn remarks(health: &GetQueueHealthResponse) -> Vec<String> {
     let mut lines = Vec::new();
-    let live = usize::try_from(health.nodes_live).unwrap_or(usize::MAX);
-    let mut nodes = format!("{} live", human::count(live, "node"));
+    let mut nodes = format!("{} live", human::count(health.nodes_live, "node"));
     if health.nodes_silent > 0 {
         nodes.push_str(&format!(", {} silent", health.nodes_silent));
     }

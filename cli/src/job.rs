@@ -17,7 +17,7 @@ use tenure_client::{Client, Waited};
 
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, note};
-use crate::{args, human, report};
+use crate::{args, clock, human, report};
 
 /// Jobs shown by `list` unless the caller asks for more.
 const LIST_LIMIT: usize = 50;
@@ -307,10 +307,10 @@ async fn wait(
     client: &Client,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let deadline = timeout.map(|timeout| crate::clock::mono() + timeout);
+    let deadline = timeout.map(clock::after);
     let mut worst = Exit::Ok;
     for id in ids {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(crate::clock::mono()));
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::mono()));
         let waited = client.wait(id, left).await?;
         let exit = verdict(&waited);
         if output.is_json() {
@@ -376,7 +376,19 @@ pub(crate) fn end_sentence(waited: &Waited) -> String {
     let why = job.deferral.as_ref().map_or(job.reason.as_str(), |deferral| deferral.message.as_str());
     let why = if why.is_empty() { String::new() } else { format!(": {}", human::brief(why, 200)) };
     if waited.done {
-        format!("{} {} in attempt {}{why}", job.id, state_word(job), job.attempt)
+        let word = state_word(job);
+        match job.state() {
+            JobState::Succeeded => format!("{} {word} in attempt {}{why}", job.id, job.attempt),
+            JobState::Dead => {
+                format!("{} {word} after {}{why}", job.id, human::count(show::tries(job), "attempt"))
+            }
+            JobState::Unspecified
+            | JobState::Scheduled
+            | JobState::Queued
+            | JobState::Running
+            | JobState::Cancelled
+            | JobState::Expired => format!("{} {word}{why}", job.id),
+        }
     } else {
         format!("{} is still {}{why}", job.id, state_word(job))
     }
@@ -402,6 +414,28 @@ mod tests {
             assert_eq!(verdict(&waited(state, true)), Exit::Failed);
         }
         assert_eq!(verdict(&waited(JobState::Running, false)), Exit::WaitRanOut);
+    }
+
+    #[test]
+    fn the_end_of_a_job_counts_the_attempts_that_there_were() {
+        let job = |state: JobState, attempt| Job {
+            id: "x".to_owned(),
+            state: state.into(),
+            attempt,
+            failures: 2,
+            losses: 1,
+            ..Job::default()
+        };
+        let sentence = |state, attempt| end_sentence(&Waited { job: job(state, attempt), done: true });
+        assert_eq!(sentence(JobState::Succeeded, 4), "x succeeded in attempt 4");
+        assert_eq!(sentence(JobState::Dead, 4), "x dead after 3 attempts");
+        assert_eq!(sentence(JobState::Cancelled, 4), "x cancelled");
+        assert_eq!(show::tries(&job(JobState::Running, 4)), 4, "the present one");
+    }
+
+    #[test]
+    fn a_wait_without_a_sensible_end_is_no_panic() {
+        assert!(clock::after(Duration::MAX) > clock::mono());
     }
 
     #[test]

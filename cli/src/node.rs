@@ -108,8 +108,7 @@ pub(crate) async fn run(command: NodeCommand, client: &Client, output: &Output) 
             if output.is_json() {
                 output.message(&answer)?;
             } else {
-                let leases = usize::try_from(answer.ended_leases).unwrap_or(usize::MAX);
-                let ended = human::count(leases, "lease");
+                let ended = human::count(answer.ended_leases, "lease");
                 note(match (dry_run, lost) {
                     (true, _) => format!("{node} would be forgotten, {ended} would end (--dry-run)"),
                     (false, true) => format!("{node} is forgotten; {ended} ended as losses"),
@@ -131,7 +130,7 @@ async fn drain(
     let mut answer = client.drain(name, deadline).await?;
     let mut exit = Exit::Ok;
     if wait {
-        let give_up = clock::mono() + deadline.unwrap_or(DRAIN_DEFAULT) + DRAIN_EXTRA;
+        let give_up = clock::after(deadline.unwrap_or(DRAIN_DEFAULT).saturating_add(DRAIN_EXTRA));
         let mut told = None;
         while let Some(node) = answer.node.as_ref().filter(|node| node.running + node.unreaped > 0) {
             if clock::mono() >= give_up {

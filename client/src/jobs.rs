@@ -93,7 +93,7 @@ impl Client {
     /// # Errors
     /// JOB_NOT_FOUND, also if the job is deleted meanwhile.
     pub async fn wait(&self, job_id: &str, timeout: Option<Duration>) -> Result<Waited, Error> {
-        let deadline = timeout.and_then(|timeout| clock::now().checked_add(timeout));
+        let deadline = timeout.map(clock::after);
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::now()));
             let poll = left.map_or(WAIT_POLL, |left| left.min(WAIT_POLL));

@@ -69,7 +69,7 @@ impl Client {
     {
         let policy = &self.options.retry;
         let start = clock::now();
-        let deadline = start + policy.give_up_after.saturating_add(server_time);
+        let deadline = clock::after(policy.give_up_after.saturating_add(server_time));
         let mut tries = 0;
         loop {
             tries += 1;
@@ -98,7 +98,7 @@ impl Client {
                 return Err(Error::Refused(Box::new(refusal)));
             }
             let backoff = policy.backoff(tries, refusal.retry_after, random());
-            if out_of_time || policy.give_up_after.is_zero() || clock::now() + backoff >= deadline {
+            if out_of_time || policy.give_up_after.is_zero() || clock::after(backoff) >= deadline {
                 let waited = clock::now() - start;
                 return Err(Error::Unavailable {
                     endpoint: self.endpoint.clone(),

@@ -191,11 +191,6 @@ impl NodeFile {
         Ok(file)
     }
 
-    /// The name that the file gives the node, if it gives one: for callers that know a default.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
     /// Checks everything and names every violation at once.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ pub struct Options {
     pub starts: BTreeMap<String, StartRate>,
 }
 
-/// The machine. Every method takes the present moment; none does I/O.
+/// The machine. What depends on time takes the present moment; nothing does I/O.
 #[derive(Debug)]
 pub struct Holdings {
     options: Options,
@@ -203,12 +203,11 @@ impl Holdings {
     /// said again.
     pub fn welcomed(
         &mut self,
-        now: Mono,
         epoch: u64,
         anchor: u64,
         renewed: &[(FencingToken, Duration)],
     ) -> Result<(), Violation> {
-        self.renewed(now, anchor, renewed)?;
+        self.renewed(anchor, renewed)?;
         self.link = Link::Up;
         self.max_epoch_seen = self.max_epoch_seen.max(epoch);
         self.drain_over();
@@ -236,7 +235,6 @@ impl Holdings {
         let counted = terms.first_lease.min(terms.lease);
         let held = Held {
             job: terms.job.clone(),
-            kind: terms.kind.clone(),
             slots: terms.slots.clone(),
             phase: Phase::Granted,
             whole: terms.lease,
@@ -260,12 +258,7 @@ impl Holdings {
     }
 
     /// The answer to the heartbeat or Hello `anchor`: these leases live on for so long after it was sent.
-    pub fn renewed(
-        &mut self,
-        _now: Mono,
-        anchor: u64,
-        renewed: &[(FencingToken, Duration)],
-    ) -> Result<(), Violation> {
+    pub fn renewed(&mut self, anchor: u64, renewed: &[(FencingToken, Duration)]) -> Result<(), Violation> {
         let Anchor::At(anchored) = self.anchor(anchor)? else {
             return Ok(()); // Forgotten: it renews nothing.
         };

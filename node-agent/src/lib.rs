@@ -17,6 +17,7 @@ pub mod holdings;
 pub mod host;
 pub mod leftovers;
 pub mod output;
+pub mod own_rule;
 pub mod pressure;
 pub mod runner;
 pub mod session;

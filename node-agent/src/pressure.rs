@@ -28,6 +28,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Mono};
+use crate::own_rule::OwnRule;
 #[cfg(target_os = "linux")]
 use linux as host;
 #[cfg(target_os = "macos")]
@@ -238,7 +239,9 @@ fn log_changes(before: &Reading, after: &Reading) {
         let ClosedGroup { group, rule, signal, observed, threshold, .. } = closed;
         tracing::info!(%group, rule, %signal, observed, threshold, "a pressure rule closed");
     }
-    for opened in before.closed.iter().filter(|was| !after.closed.iter().any(|now| same(was, now))) {
+    let opened = before.closed.iter().filter(|was| !after.closed.iter().any(|now| same(was, now)));
+    // The first look at the host opens what every start closes: no rule of an operator's.
+    for opened in opened.filter(|opened| opened.rule != OwnRule::Unsampled.as_str()) {
         tracing::info!(group = %opened.group, rule = opened.rule, "a pressure rule opened");
     }
 }

@@ -25,6 +25,7 @@ use crate::clock::{Clock, Mono};
 use crate::config::Kind;
 use crate::holdings::{End, FencingToken, Stop};
 use crate::leftovers;
+use crate::own_rule::OwnRule;
 use crate::shim;
 use crate::spool::{Spool, Written};
 
@@ -72,7 +73,7 @@ pub enum Event {
         /// Which lease.
         token: FencingToken,
         /// Why, if no order to stop says it.
-        rule: &'static str,
+        rule: OwnRule,
     },
     /// Its process runs.
     Started {

@@ -82,7 +82,7 @@ enum Lost {
     Unreachable(#[source] tonic::transport::Error),
     #[error("the server did not answer in time")]
     Silent,
-    #[error("the server ended the stream: {} {}", .0.code(), .0.message())]
+    #[error("the server ended the stream: {}", words(.0))]
     Ended(Box<Refusal>),
     #[error("the server closed the stream")]
     Closed,
@@ -354,6 +354,14 @@ impl Lost {
     }
 }
 
+/// What a person should read of a refusal: the sentence and the stable word; of a broken connection, every cause.
+fn words(refusal: &Refusal) -> String {
+    let word = refusal.get_details_error_info().map(|info| info.reason);
+    let word = word.unwrap_or_else(|| format!("{:?}", refusal.code()));
+    let causes = std::error::Error::source(refusal).map(|cause| format!(": {}", crate::Chain(cause)));
+    format!("{} ({word}){}", refusal.message(), causes.unwrap_or_default())
+}
+
 impl From<Lost> for Over {
     fn from(lost: Lost) -> Self {
         Self::Lost(lost)
@@ -369,5 +377,30 @@ impl From<Violation> for Lost {
 impl From<Refusal> for Lost {
     fn from(refusal: Refusal) -> Self {
         Self::Ended(Box::new(refusal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_is_told_in_the_servers_words() {
+        let mut details = ErrorDetails::new();
+        details.set_error_info("NODE_NAME_IN_USE", "tenure", []);
+        let sentence = "node name n1 is held by another live instance";
+        let refusal = Refusal::with_error_details(tonic::Code::FailedPrecondition, sentence, details);
+        let lost = Lost::from(refusal);
+        assert!(lost.is_refusal("NODE_NAME_IN_USE"));
+        assert_eq!(lost.to_string(), format!("the server ended the stream: {sentence} (NODE_NAME_IN_USE)"));
+
+        let mut broken = Refusal::unknown("transport error");
+        broken.set_source(Arc::new(std::io::Error::from(std::io::ErrorKind::ConnectionReset)));
+        let lost = Lost::from(broken);
+        assert!(lost.to_string().ends_with("transport error (Unknown): connection reset"), "{lost}");
     }
 }

@@ -79,6 +79,10 @@ fn longest_of(
     changes: &BTreeMap<Moment, BTreeMap<String, u32>>,
 ) -> Option<Idle> {
     let until = log.of(&waiting.job).map(|run| run.start.at).min()?;
+    if until <= waiting.since {
+        // It ran before its producer had read the answer.
+        return None;
+    }
     let none = BTreeMap::new();
     let before = changes.range(..=waiting.since).next_back().map_or(&none, |(_, taken)| taken);
     let steps = std::iter::once((waiting.since, before))
@@ -163,6 +167,12 @@ mod tests {
     fn a_handover_is_from_an_end_to_the_next_start_on_the_same_unit() {
         let log = log(&[("a", 1, 0, 100, "s#0"), ("b", 2, 130, 200, "s#0"), ("c", 3, 110, 300, "s#1")]);
         assert_eq!(handovers(&log), [Duration::from_nanos(30)]);
+    }
+
+    #[test]
+    fn a_job_that_ran_before_its_producer_knew_has_not_waited() {
+        let log = log(&[("a", 1, 100, 200, "s#0")]);
+        assert_eq!(longest(&log, &[waiting("a", 100, &["s"]), waiting("a", 150, &["s"])]), None);
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn headline(job: &Job, output: &Output) -> Vec<String> {
             why.push_str(&format!(", {}", output.since(deferral.since.as_ref())));
         }
         if deferral.count > 0 {
-            why.push_str(&format!("; deferred {} times in all", deferral.count));
+            why.push_str(&format!("; deferred {} in all", human::count(deferral.count, "time")));
         }
         lines.push(why);
     } else if !job.reason.is_empty() {

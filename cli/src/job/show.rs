@@ -18,7 +18,7 @@ pub(super) fn list(jobs: &[Job], output: &Output) -> Table {
             job.id.as_str().into(),
             job.kind.as_str().into(),
             state(job),
-            Field::figure(job.attempt),
+            Field::figure(tries(job)),
             Field::figure(job.priority),
             output.age(job.create_time.as_ref()).into(),
             if job.node.is_empty() { "-".into() } else { job.node.as_str().into() },
@@ -127,11 +127,28 @@ pub(super) fn subject(share: &DeferralShare) -> &str {
     if share.message.is_empty() { &share.reason } else { &share.message }
 }
 
+/// The number of its present or next attempt; of one that ended without success, of how many there were.
+pub(super) fn tries(job: &Job) -> u32 {
+    match job.state() {
+        JobState::Dead | JobState::Cancelled | JobState::Expired => job.failures.saturating_add(job.losses),
+        JobState::Unspecified
+        | JobState::Scheduled
+        | JobState::Queued
+        | JobState::Running
+        | JobState::Succeeded => job.attempt,
+    }
+}
+
 /// `2, with 1 of 3 failures, 0 of 3 losses, 4 returns`.
 fn attempt(job: &Job) -> String {
     format!(
         "{} ({} of {} failures, {} of {} losses, {} returns)",
-        job.attempt, job.failures, job.max_failures, job.losses, job.max_losses, job.returns
+        tries(job),
+        job.failures,
+        job.max_failures,
+        job.losses,
+        job.max_losses,
+        job.returns
     )
 }
 

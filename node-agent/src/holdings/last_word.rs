@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::lease::{Held, Return, Terms};
 use super::{Holdings, anchors::Anchor};
 use crate::clock::Mono;
+use crate::own_rule::OwnRule;
 
 /// An offer makes sense again soon: the reason lies in timing, not in the node.
 pub(super) const SOON: Duration = Duration::from_secs(1);
@@ -24,16 +25,16 @@ impl Holdings {
         }
         let anchor = fresh(now, anchor, terms)?;
         if terms.stale_in.is_some_and(|left| anchor + left <= now) {
-            return Err(Return::because("stale"));
+            return Err(Return::because(OwnRule::Stale));
         }
         if !self.options.kinds.contains_key(&terms.kind) {
-            return Err(Return::because("kind"));
+            return Err(Return::because(OwnRule::Kind));
         }
         if self.leases.values().any(|held| held.job == terms.job && !held.gone) {
-            return Err(Return::because("not_reaped").retry_after(AFTER_A_KILL));
+            return Err(Return::because(OwnRule::NotReaped).retry_after(AFTER_A_KILL));
         }
         if self.spool_full {
-            return Err(Return::because("spool_full"));
+            return Err(Return::because(OwnRule::SpoolFull));
         }
         self.room(terms)?;
         let needed = terms.slots.iter().filter(|&(_, &units)| units > 0).map(|(slot, _)| slot.as_str());
@@ -56,7 +57,7 @@ impl Holdings {
             let allowed = self.pressure.caps.get(slot).map_or(capacity, |&cap| cap.min(capacity));
             let used = self.used(slot);
             if used.saturating_add(units) > allowed {
-                let refused = Return::because("slots").reading(f64::from(used), f64::from(allowed));
+                let refused = Return::because(OwnRule::Slots).reading(f64::from(used), f64::from(allowed));
                 return Err(refused.retry_after(SOON));
             }
         }
@@ -77,10 +78,10 @@ fn fresh(now: Mono, anchor: Anchor, terms: &Terms) -> Result<Mono, Return> {
         Anchor::At(at) if now.since(at) <= terms.start_window => Ok(at),
         Anchor::At(at) => {
             let age = now.since(at).as_secs_f64();
-            Err(Return::because("stale_grant").reading(age, window).retry_after(SOON))
+            Err(Return::because(OwnRule::StaleGrant).reading(age, window).retry_after(SOON))
         }
         Anchor::Forgotten | Anchor::NeverSent => {
-            Err(Return::because("stale_grant").reading(0.0, window).retry_after(SOON))
+            Err(Return::because(OwnRule::StaleGrant).reading(0.0, window).retry_after(SOON))
         }
     }
 }
@@ -88,7 +89,7 @@ fn fresh(now: Mono, anchor: Anchor, terms: &Terms) -> Result<Mono, Return> {
 /// Why an accepted lease must not start any more.
 pub(super) fn too_late(now: Mono, held: &Held) -> Option<Return> {
     if held.stale_at.is_some_and(|at| at <= now) {
-        return Some(Return::because("stale"));
+        return Some(Return::because(OwnRule::Stale));
     }
-    (now >= held.start_by()).then(|| Return::because("cut_off").retry_after(SOON))
+    (now >= held.start_by()).then(|| Return::because(OwnRule::CutOff).retry_after(SOON))
 }

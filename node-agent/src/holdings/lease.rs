@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Mono;
+use crate::own_rule::OwnRule;
 
 /// The stale-holder guard and the identity of a lease: one per grant, only growing; the epoch in the bits above 40.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,7 +105,6 @@ impl Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) job: String,
-    pub(super) kind: String,
     pub(super) slots: BTreeMap<String, u32>,
     pub(super) phase: Phase,
     /// The whole lease, fixed at the grant.
@@ -164,7 +164,7 @@ pub struct Stop {
 /// Why a grant, or a lease that never started, is given back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Return {
-    /// The rule or reason, a word of the protocol or the id of a pressure rule.
+    /// An [`OwnRule`] or the id of a pressure rule.
     pub rule: String,
     /// What the rule read. Zero where it has no number.
     pub observed: f64,
@@ -178,8 +178,8 @@ pub struct Return {
 
 impl Return {
     /// A reason without numbers.
-    pub fn because(rule: &str) -> Self {
-        Self { rule: rule.to_owned(), observed: 0.0, threshold: 0.0, generation: 0, retry_after: None }
+    pub fn because(rule: OwnRule) -> Self {
+        Self { rule: rule.to_string(), observed: 0.0, threshold: 0.0, generation: 0, retry_after: None }
     }
 
     /// With the time after which an offer makes sense again.

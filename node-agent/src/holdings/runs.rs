@@ -13,6 +13,7 @@ use super::{
     UNANSWERED_RECONNECT, Unstored, Word,
 };
 use crate::clock::Mono;
+use crate::own_rule::OwnRule;
 use crate::pressure::rules::Reading;
 
 /// The part of a lease after which its tree must be gone on the node. The server waits for 1.05 of it and 2 s more.
@@ -31,7 +32,7 @@ impl Holdings {
 
     /// It has not started and will not: its directory could not be written, or it was told to stop first. `rule`
     /// says why, unless a stop order does.
-    pub fn never_started(&mut self, token: FencingToken, rule: &str) {
+    pub fn never_started(&mut self, token: FencingToken, rule: OwnRule) {
         let Some(held) = self.leases.get(&token).filter(|held| !held.gone) else { return };
         let give_back = Return::because(held.stop.map_or(rule, |stop| stop.reason.rule()));
         self.end_unstarted(token, give_back);
@@ -86,7 +87,6 @@ impl Holdings {
     ) {
         let held = Held {
             job: job.to_owned(),
-            kind: String::new(),
             slots: slots.into_iter().collect(),
             phase: Phase::Stopping { started: None },
             whole: Duration::ZERO,
@@ -170,11 +170,6 @@ impl Holdings {
         self.leases.is_empty() && self.unstored.is_empty()
     }
 
-    /// Of `kind` and slots of a held lease: what a pressure debit needs.
-    pub fn kind_of(&self, token: FencingToken) -> Option<&str> {
-        self.leases.get(&token).map(|held| held.kind.as_str())
-    }
-
     /// While leases or unanswered reports are held, a reconnect may not take longer than this: a quarter of the
     /// shortest held lease, first leases included.
     pub fn reconnect_within(&self) -> Option<Duration> {
@@ -216,7 +211,7 @@ impl Holdings {
     /// What a grant is answered with while this node drains.
     pub(super) fn draining(&self, now: Mono) -> Option<Return> {
         let deadline = self.drains().map(|drain| drain.deadline).max()?;
-        Some(Return::because("draining").retry_after(deadline.since(now).max(SOON)))
+        Some(Return::because(OwnRule::Draining).retry_after(deadline.since(now).max(SOON)))
     }
 
     fn drains(&self) -> impl Iterator<Item = &Drain> {
@@ -282,11 +277,11 @@ impl Drain {
 
 impl StopReason {
     /// The word for it in `returned`.
-    pub fn rule(self) -> &'static str {
+    pub fn rule(self) -> OwnRule {
         match self {
-            Self::NotLive | Self::Cancelled | Self::Unanswered => "revoked",
-            Self::Drained => "draining",
-            Self::Superseded => "superseded",
+            Self::NotLive | Self::Cancelled | Self::Unanswered => OwnRule::Revoked,
+            Self::Drained => OwnRule::Draining,
+            Self::Superseded => OwnRule::Superseded,
         }
     }
 }

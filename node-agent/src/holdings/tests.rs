@@ -11,6 +11,7 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::own_rule::OwnRule;
 use crate::pressure::rules::{ClosedGroup, Group, Reading};
 use crate::pressure::signals::Signal;
 
@@ -70,7 +71,7 @@ fn trace(mut machine: Holdings, script: &str) -> String {
                 machine.next_seq(now);
                 writeln!(out, "{millis} hello held={} unstored={}", list(&held), tokens(&unstored)).unwrap();
             }
-            "welcome" => machine.welcomed(now, 1, 1, &renewals(&words[2..])).unwrap(),
+            "welcome" => machine.welcomed(1, 1, &renewals(&words[2..])).unwrap(),
             "heartbeat" => {
                 let seq = machine.next_seq(now);
                 writeln!(out, "{millis} heartbeat {seq} held={}", list(&machine.heartbeat(now))).unwrap();
@@ -85,10 +86,10 @@ fn trace(mut machine: Holdings, script: &str) -> String {
                 terms.stale_in = Some(Duration::from_secs(5));
                 machine.granted(now, words[5].parse().unwrap(), &terms).unwrap();
             }
-            "renewed" => machine.renewed(now, words[2].parse().unwrap(), &renewals(&words[3..])).unwrap(),
+            "renewed" => machine.renewed(words[2].parse().unwrap(), &renewals(&words[3..])).unwrap(),
             "revoke" => machine.revoked(token(2), StopReason::Cancelled),
             "prepared" => machine.prepared(token(2)),
-            "unprepared" => machine.never_started(token(2), "workdir"),
+            "unprepared" => machine.never_started(token(2), OwnRule::Workdir),
             "started" => machine.started(now, token(2)),
             "finished" => machine.ended(token(2), words[3], End::Finished),
             "returned" => machine.ended(token(2), words[3], End::Returned),
@@ -638,7 +639,7 @@ fn the_server_may_not_name_what_was_never_sent_nor_skip_a_number() {
     let now = Mono::from_micros(1);
     machine.hello(now);
     machine.next_seq(now);
-    assert_eq!(machine.renewed(now, 2, &[]), Err(Violation::AnchorNeverSent { anchor: 2, sent: 1 }));
+    assert_eq!(machine.renewed(2, &[]), Err(Violation::AnchorNeverSent { anchor: 2, sent: 1 }));
     assert_eq!(machine.receive(1), Ok(()));
     assert_eq!(machine.receive(3), Err(Violation::OutOfOrder { got: 3, seen: 1 }));
     assert_eq!(machine.seen(), 1);
@@ -650,7 +651,7 @@ fn the_highest_epoch_is_remembered_from_tokens_and_welcomes() {
     let now = Mono::from_micros(1);
     machine.hello(now);
     machine.next_seq(now);
-    machine.welcomed(now, 5, 1, &[]).unwrap();
+    machine.welcomed(5, 1, &[]).unwrap();
     assert_eq!(machine.max_epoch_seen(), 5);
     machine.granted(now, 1, &terms("a", 9 << 40 | 1, "none", "")).unwrap();
     assert_eq!(machine.max_epoch_seen(), 9);
@@ -662,10 +663,10 @@ fn a_reconnect_is_bounded_by_a_quarter_of_the_shortest_lease() {
     let now = Mono::from_micros(1);
     machine.hello(now);
     machine.next_seq(now);
-    machine.welcomed(now, 1, 1, &[]).unwrap();
+    machine.welcomed(1, 1, &[]).unwrap();
     assert_eq!(machine.reconnect_within(), None);
     machine.granted(now, 1, &terms("a", 1, "sh", "")).unwrap();
     assert_eq!(machine.reconnect_within(), Some(Duration::from_secs(5)));
-    machine.renewed(now, 1, &[(FencingToken(1), Duration::from_secs(60))]).unwrap();
+    machine.renewed(1, &[(FencingToken(1), Duration::from_secs(60))]).unwrap();
     assert_eq!(machine.reconnect_within(), Some(Duration::from_secs(15)));
 }

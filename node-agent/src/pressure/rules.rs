@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use super::signals::{Key, Samples, Signal};
 use crate::clock::Mono;
+use crate::own_rule::OwnRule;
 use hysteresis::Hysteresis;
 use ramp::{Ramp, Shortage, View};
 
@@ -192,11 +193,6 @@ pub enum OnUnknown {
     Open,
 }
 
-/// The name of the rule behind a kind whose headroom does not fit.
-const HEADROOM: &str = "headroom";
-/// The name of the rule that closes everything until there is a first sample.
-const UNSAMPLED: &str = "unsampled";
-
 /// All rules of a node and where they stand.
 #[derive(Debug)]
 pub struct Rules {
@@ -220,7 +216,7 @@ impl Rules {
     ) -> Self {
         let unsampled = ClosedGroup {
             group: Group::All,
-            rule: UNSAMPLED.to_owned(),
+            rule: OwnRule::Unsampled.to_string(),
             signal: Signal::MemHeadroom,
             observed: 0.0,
             threshold: 0.0,
@@ -304,7 +300,7 @@ impl Rules {
             else {
                 continue;
             };
-            let (group, rule) = (Group::Kind(kind.clone()), HEADROOM.to_owned());
+            let (group, rule) = (Group::Kind(kind.clone()), OwnRule::Headroom.to_string());
             candidates.push(ClosedGroup {
                 group,
                 rule,

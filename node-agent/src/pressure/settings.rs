@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::rules::{Condition, Group, Headroom, KindFacts, OnUnknown, Rule, Side, Test};
 use super::signals::{Key, Signal};
+use crate::own_rule::OwnRule;
 pub(crate) use amount::approximate;
 pub use amount::parse_bytes;
 
@@ -191,6 +192,10 @@ impl RuleSettings {
         let named = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         if !(1..=63).contains(&self.id.len()) || !self.id.bytes().all(named) {
             reasons.push("its id must be 1 to 63 of a-z, 0-9 and _".to_owned());
+        }
+        if OwnRule::ALL.iter().any(|own| own.as_str() == self.id) {
+            reasons
+                .push("its id is a word that the agent itself gives for a return: choose another".to_owned());
         }
         let mut groups = Vec::new();
         let effect = self.effect.clone().unwrap_or_default();

@@ -15,6 +15,7 @@ use super::{Event, Orders, Shared, environment, outcome};
 use crate::clock::Mono;
 use crate::config::{self, Kind};
 use crate::holdings::{End, FencingToken, Stop, StopReason};
+use crate::own_rule::OwnRule;
 use crate::shim::{self, ExitRecord, Shim, Spec};
 use crate::spool::Written;
 
@@ -66,7 +67,7 @@ enum Input {
 impl Attempt {
     async fn run(mut self, mut grant: Grant) {
         let Some(kind) = self.shared.options.kinds.get(&grant.kind).cloned() else {
-            return self.give_up("kind").await;
+            return self.give_up(OwnRule::Kind).await;
         };
         let user = kind.user.clone().filter(|user| user.uid != rustix::process::geteuid().as_raw());
         let account = kind.user.clone().unwrap_or_else(config::own_account);
@@ -81,26 +82,26 @@ impl Attempt {
             Ok((grant, Ok(()))) => grant,
             Ok((_, Err(error))) => {
                 tracing::warn!(%error, "the directory of an attempt cannot be made; its grant is given back");
-                return self.give_up("workdir").await;
+                return self.give_up(OwnRule::Workdir).await;
             }
             Err(error) => {
                 tracing::error!(%error, "preparing an attempt ended early; its grant is given back");
-                return self.give_up("workdir").await;
+                return self.give_up(OwnRule::Workdir).await;
             }
         };
         self.shared.tell(Event::Prepared { token: self.token }).await;
         if !self.may_start().await {
-            return self.give_up("draining").await;
+            return self.give_up(OwnRule::Draining).await;
         }
         let spec = self.spec(&grant, &kind, &account);
         match Shim::start(&self.shared.options.shim, spec).await {
             // Told to stop meanwhile: dropped before its start, the shim leaves, and nothing has run.
-            Ok(_) if self.orders.borrow().stop.is_some() => self.give_up("draining").await,
+            Ok(_) if self.orders.borrow().stop.is_some() => self.give_up(OwnRule::Draining).await,
             Ok(shim) => self.watch(shim, kind.grace, &memo).await,
             Err(error) => {
                 let error = crate::Chain(&error).to_string();
                 tracing::warn!(error, "the shim of an attempt cannot be started; its grant is given back");
-                self.give_up("shim").await;
+                self.give_up(OwnRule::Shim).await;
             }
         }
     }
@@ -236,7 +237,7 @@ impl Attempt {
     }
 
     /// Ends an attempt that never started.
-    async fn give_up(self, rule: &'static str) {
+    async fn give_up(self, rule: OwnRule) {
         let token = self.token;
         let shared = Arc::clone(&self.shared);
         self.clean_up(Written::Durable).await;

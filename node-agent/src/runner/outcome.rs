@@ -10,6 +10,7 @@ use tenure_proto::node::v1::{Finished, FinishedOutcome, Report, ResultBytes, Ret
 
 use super::workspace::Found;
 use crate::holdings::{End, StopReason};
+use crate::own_rule::OwnRule;
 use crate::shim::{Cause, ExitRecord};
 
 /// The longest error text, in bytes.
@@ -30,12 +31,12 @@ pub(super) fn end_of(record: &ExitRecord, stop: Option<StopReason>) -> End {
 /// `returned`: it was stopped, be it before its command was executed, and its tree is gone.
 pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>) -> Report {
     let rule = match (record.cause, stop) {
-        (Cause::CutOff, _) => "cut_off",
-        (Cause::Terminated, _) => "terminated",
+        (Cause::CutOff, _) => OwnRule::CutOff,
+        (Cause::Terminated, _) => OwnRule::Terminated,
         (_, Some(stop)) => stop.rule(),
-        (_, None) => "draining",
+        (_, None) => OwnRule::Draining,
     };
-    let returned = Returned { rule: rule.to_owned(), started: record.started, ..Returned::default() };
+    let returned = Returned { rule: rule.to_string(), started: record.started, ..Returned::default() };
     report(record, Event::Returned(returned))
 }
 

@@ -14,10 +14,9 @@ use crate::holdings::FencingToken;
 impl Session {
     /// Welcome: the stream is up.
     pub(super) fn welcome(&mut self, welcome: &Welcome) -> Result<(), Lost> {
-        let now = self.options.clock.now();
         let renewed = wire::renewals(&welcome.renewed);
         let holdings = &mut self.local.holdings;
-        holdings.welcomed(now, welcome.epoch, welcome.anchor_seq, &renewed)?;
+        holdings.welcomed(welcome.epoch, welcome.anchor_seq, &renewed)?;
         self.set_heartbeat(wire::length(welcome.heartbeat_interval));
         self.backoff.set_bounds(wire::length(welcome.reconnect_min), wire::length(welcome.reconnect_max));
         if welcome.max_result_bytes > 0 {
@@ -49,7 +48,7 @@ impl Session {
             }
             Some(Body::Renewed(renewed)) => {
                 let leases = wire::renewals(&renewed.leases);
-                holdings.renewed(now, renewed.anchor_seq, &leases)?;
+                holdings.renewed(renewed.anchor_seq, &leases)?;
             }
             Some(Body::Revoke(revoke)) => {
                 for lease in &revoke.leases {

@@ -13,6 +13,7 @@ use tenure_proto::node::v1::{
 use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, Listed, Phase, Return, Statement, StopReason, Terms, Verdict};
 use crate::host::Host;
+use crate::own_rule::OwnRule;
 use crate::pressure::rules::Reading;
 
 /// The longest job id: a UUID in its text form, with room to spare.
@@ -95,7 +96,7 @@ pub(super) fn pressure(reading: &Reading, now: Mono, spool: Option<SpoolFull>) -
     });
     let full = spool.map(|spool| wire::ClosedGroup {
         refuse: "*".to_owned(),
-        rule: "spool_full".to_owned(),
+        rule: OwnRule::SpoolFull.to_string(),
         signal: "spool.used".to_owned(),
         observed: lossy(spool.used),
         threshold: lossy(spool.max),

@@ -341,8 +341,9 @@ pub struct Reaped {}
 /// Given back.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Returned {
-    /// Rule or reason: headroom, stale_grant, stale, slots, kind, spool_full, draining, cut_off, not_reaped, workdir,
-    /// shim, terminated, revoked, superseded, cancelled, unanswered, not_live, or the id of a pressure rule.
+    /// Rule or reason: headroom, unsampled, slots, stale_grant, stale, kind, not_reaped, spool_full, draining, workdir,
+    /// shim, cut_off, revoked, superseded, terminated, or the id of a pressure rule. A server takes an unknown word for a
+    /// pressure rule.
     #[prost(string, tag = "1")]
     pub rule: ::prost::alloc::string::String,
     /// What the rule read. Zero where it has no number.

@@ -98,7 +98,7 @@ impl World {
         }
         self.sent = self.machine.next_seq(self.now);
         let renewed: Vec<_> = held.iter().map(|lease| (lease.token, Duration::from_secs(60))).collect();
-        self.machine.welcomed(self.now, 1, 1, &renewed).unwrap();
+        self.machine.welcomed(1, 1, &renewed).unwrap();
         self.up = true;
     }
 
@@ -126,7 +126,7 @@ impl World {
         let renewed: Vec<_> =
             listed.iter().map(|lease| (lease.token, Duration::from_secs(20 + dice.roll(50)))).collect();
         self.now = self.now + Duration::from_millis(dice.roll(300));
-        self.machine.renewed(self.now, self.sent, &renewed).unwrap();
+        self.machine.renewed(self.sent, &renewed).unwrap();
     }
 
     /// The runner's next word about a lease, whatever is possible in its phase.

@@ -110,6 +110,8 @@ fn every_violation_is_named_at_once() {
         open = { any = [] }
         [[rule]]
         id = "twice"
+        [[rule]]
+        id = "draining"
     "#;
     let violations = rules(text).unwrap_err().join("\n");
     for part in [
@@ -128,6 +130,7 @@ fn every_violation_is_named_at_once() {
         "exactly one of any and all",
         "at least one condition",
         "\"twice\": its effect",
+        "\"draining\": its id is a word that the agent itself gives",
     ] {
         assert!(violations.contains(part), "{part} is missing in:\n{violations}");
     }
