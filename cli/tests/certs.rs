@@ -17,13 +17,13 @@ fn tenure(directory: &Path, args: &[&str]) -> Command {
 }
 
 async fn run(directory: &Path, args: &[&str]) -> Output {
-    tokio::time::timeout(SOON, tenure(directory, args).output()).await.unwrap().unwrap()
+    tokio::time::timeout(SOON, tenure(directory, args).output()).await.expect("in time").expect("it runs")
 }
 
 async fn ok(directory: &Path, args: &[&str]) -> String {
     let output = run(directory, args).await;
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
@@ -39,8 +39,8 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 fn signal(child: &Child, signal: Signal) {
-    let pid = i32::try_from(child.id().unwrap()).unwrap();
-    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    let pid = i32::try_from(child.id().expect("it runs")).expect("a process id");
+    kill_process(Pid::from_raw(pid).expect("not zero"), signal).expect("it is ours");
 }
 
 /// The flags of a caller.

@@ -550,6 +550,7 @@ shell = "1 per 2s"
             name: Some("local".to_owned()),
             server: Some("http://localhost:1".to_owned()),
             data: Some(PathBuf::from("/tmp/x")),
+            ..Overrides::default()
         };
         let config = NodeFile::default().validate(overrides).unwrap();
         assert_eq!((config.name.as_str(), config.data.as_path()), ("local", Path::new("/tmp/x")));

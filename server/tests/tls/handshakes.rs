@@ -10,9 +10,9 @@ use crate::desk::{Desk, SOON, leaf, own, uri};
 
 /// An authority that nobody knows, and a certificate of it.
 fn stranger() -> (TempDir, Files) {
-    let directory = tempfile::tempdir().unwrap();
-    issue::init(directory.path(), "tenure").unwrap();
-    let made = issue::issue(directory.path(), &leaf(Role::Admin, "root"), false).unwrap();
+    let directory = tempfile::tempdir().expect("a directory");
+    issue::init(directory.path(), "tenure").expect("an authority");
+    let made = issue::issue(directory.path(), &leaf(Role::Admin, "root"), false).expect("a certificate");
     let files = Files { ca: directory.path().join("ca.pem"), own: Some(own(&made)) };
     (directory, files)
 }

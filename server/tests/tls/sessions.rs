@@ -115,8 +115,8 @@ async fn a_certificate_that_cannot_be_used_replaces_nothing() {
 
 /// The certificate that the server shows to a new connection.
 async fn shown(desk: &Desk) -> Arc<[u8]> {
-    let connector = Connector::new(desk.files(Role::Viewer, "v")).unwrap();
+    let connector = Connector::new(desk.files(Role::Viewer, "v")).expect("files");
     let address = desk.address();
-    let taken = connector.connect(&address.ip().to_string(), address.port()).await.unwrap();
+    let taken = connector.connect(&address.ip().to_string(), address.port()).await.expect("it is taken");
     taken.server_certificate().expect("a server shows one").into()
 }
