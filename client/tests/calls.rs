@@ -107,7 +107,9 @@ async fn nobody_listening_ends_at_the_deadline_as_unavailable() {
             assert!(tries > 1, "{tries}");
             assert!(last.message.contains("refused"), "{last}");
         }
-        other @ (Error::Endpoint { .. } | Error::Refused(_) | Error::Answer { .. }) => panic!("{other}"),
+        other @ (Error::Endpoint { .. } | Error::Tls { .. } | Error::Refused(_) | Error::Answer { .. }) => {
+            panic!("{other}")
+        }
     }
 }
 
