@@ -351,6 +351,7 @@ impl<J: Journal> Driver<J> {
         let beside = std::mem::take(&mut turn.beside);
         let mut commit = std::pin::pin!(journal.commit(epoch, &changes, &beside));
         let mut slow = std::pin::pin!(sleep(PATIENCE));
+        let mut told = false;
         loop {
             let input = tokio::select! {
                 biased;
@@ -363,7 +364,9 @@ impl<J: Journal> Driver<J> {
                 Input::Settled(settled) => return settled,
                 Input::Item(item) => next.push(item),
                 Input::Slow => {
-                    tracing::warn!(%epoch, commands = turn.commands, "a commit is not settled after 3 s; its callers are answered");
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::warn!(%epoch, commands = turn.commands, "a commit is not settled after 3 s; its callers are answered");
+                    }
                     turn.answer_all(&SubmitError::away());
                     next.answer_older_than(clock.steady().saturating_sub(PATIENCE));
                     slow.set(sleep(BEAT));

@@ -31,13 +31,8 @@ const TOO_LARGE_INFLATED: &str = "Error decompressing: size limit";
 /// How tonic begins what it says of a compression that it does not know.
 const UNKNOWN_ENCODING: &str = "Content is compressed with";
 
-/// The same on a stream, whose handler sees the status itself: what to end it with, if it is one of these.
-pub(crate) fn rewritten(status: &Status) -> Option<Status> {
-    meaning(status).map(No::into_status)
-}
-
 /// What one of tonic's own answers means, if it is one of these.
-pub(super) fn meaning(status: &Status) -> Option<No> {
+pub(crate) fn meaning(status: &Status) -> Option<No> {
     let message = status.message();
     if status.code() == Code::Internal {
         if let Some(rest) = message.strip_prefix(UNDECODABLE) {
@@ -114,14 +109,15 @@ mod tests {
             Status::resource_exhausted("QUEUE_FULL"),
             Status::internal("decoded message length too large"),
         ] {
-            assert!(rewritten(&status).is_none(), "{status:?}");
+            assert!(meaning(&status).is_none(), "{status:?}");
         }
     }
 
     #[test]
     fn a_message_over_the_limit_names_the_limit() {
         let status =
-            rewritten(&Status::out_of_range("Error, decoded message length too large: found 9")).unwrap();
+            meaning(&Status::out_of_range("Error, decoded message length too large: found 9")).unwrap();
+        let status = status.into_status();
         let info = status.get_details_error_info().unwrap();
         assert_eq!((info.reason.as_str(), &*info.metadata["limit_bytes"]), ("PAYLOAD_TOO_LARGE", "4194304"));
     }

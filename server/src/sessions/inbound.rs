@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{Stream, StreamExt};
 use tenure_proto::node::v1::NodeMessage;
-use tenure_scheduler::{Command, NodeName, SessionId};
+use tenure_scheduler::{Command, Held, NodeName, SessionId};
 use tenure_store::ResultBytes;
 use tokio::sync::{Semaphore, mpsc};
 use tonic::Status;
@@ -40,8 +40,10 @@ pub(super) struct Inbound {
 pub(super) enum End {
     /// The node ended its stream, or its connection broke.
     Gone,
-    /// The node is told why.
-    Told(Status),
+    /// The node made a mistake, or cannot be served: it is told why, and that is counted.
+    Told(Box<No>),
+    /// The session was closed from elsewhere, with this.
+    Closed(Status),
 }
 
 impl Inbound {
@@ -106,7 +108,7 @@ impl Inbound {
         result: Option<ResultBytes>,
         attach: Option<Peer>,
     ) -> Result<(), End> {
-        let bytes = result.as_ref().map_or(0, |result| result.data.len());
+        let bytes = bytes_of(&command, result.as_ref());
         let weight = u32::try_from(1 + bytes / BYTES_PER_CREDIT).unwrap_or(u32::MAX);
         // Neither is ever closed while the driver lives.
         let credit = Arc::clone(&self.credits).acquire_many_owned(weight).await.map_err(|_| End::Gone)?;
@@ -115,17 +117,23 @@ impl Inbound {
     }
 }
 
+/// What a command holds in memory beyond itself.
+fn bytes_of(command: &Command, result: Option<&ResultBytes>) -> usize {
+    let listed = if let Command::Heartbeat(heartbeat) = command { heartbeat.held.len() } else { 0 };
+    listed * size_of::<Held>() + result.map_or(0, |result| result.data.len())
+}
+
 /// The next message of a stream.
 pub(super) async fn next(
     stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
 ) -> Result<NodeMessage, End> {
     match stream.next().await {
         Some(Ok(message)) => Ok(message),
-        Some(Err(status)) => Err(decode::rewritten(&status).map_or(End::Gone, End::Told)),
+        Some(Err(status)) => Err(decode::meaning(&status).map_or(End::Gone, told)),
         None => Err(End::Gone),
     }
 }
 
 pub(super) fn told(no: No) -> End {
-    End::Told(no.into_status())
+    End::Told(Box::new(no))
 }

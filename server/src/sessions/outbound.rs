@@ -141,7 +141,7 @@ impl Outbound {
 
     async fn send(&self, frame: Frame, ordinals: &[Ordinal], applied: u64) -> Result<(), End> {
         let place = match tokio::time::timeout(STUCK, self.wire.reserve()).await {
-            Err(_) => return Err(End::Told(slow_reader())),
+            Err(_) => return Err(End::Closed(slow_reader())),
             Ok(Err(_)) => return Err(End::Gone), // the stream was dropped
             Ok(Ok(place)) => place,
         };

@@ -96,14 +96,17 @@ pub(crate) async fn run(
             end
         }
     };
-    match end {
-        End::Gone => tracing::debug!("the session ended"),
-        End::Told(status) => {
-            tracing::info!(reason = status.message(), "the session was ended");
-            // A wire that stays full carries no last word.
-            drop(wire.send_timeout(Err(status), LAST_WORD).await);
+    let status = match end {
+        End::Gone => return tracing::debug!("the session ended"),
+        End::Closed(status) => status,
+        End::Told(no) => {
+            context.metrics.observe_refusal(no.reason());
+            no.into_status()
         }
-    }
+    };
+    tracing::info!(reason = status.message(), "the session was ended");
+    // A wire that stays full carries no last word.
+    drop(wire.send_timeout(Err(status), LAST_WORD).await);
 }
 
 /// The first message, in time.
@@ -119,25 +122,19 @@ async fn hello(
         () = context.shutdown.cancelled() => return Err(told(SubmitError::ShuttingDown.into())),
         first = tokio::time::timeout(HELLO_WITHIN, next(stream)) => first,
     };
-    let refuse = |no: No| {
-        context.metrics.observe_refusal(no.reason());
-        Err(told(no))
-    };
     let Ok(first) = first else {
-        return refuse(No::invalid_field("hello", "did not come within 10 s"));
+        return Err(told(No::invalid_field("hello", "did not come within 10 s")));
     };
     let NodeMessage { seq, seen, body } = first?;
     if seq != 1 || seen != 0 {
-        return refuse(No::invalid_field("seq", "the first message has seq 1 and seen 0"));
+        return Err(told(No::invalid_field("seq", "the first message has seq 1 and seen 0")));
     }
     let Some(Body::Hello(hello)) = body else {
-        return refuse(No::invalid_field("hello", "must be the first message of a stream"));
+        return Err(told(No::invalid_field("hello", "must be the first message of a stream")));
     };
     // Before anything else of it is looked at: whoever may not speak for a node learns nothing of it.
-    if let Err(no) = caller.check_node(&hello.node_name) {
-        return refuse(no);
-    }
-    convert_node::hello(session, seq, hello).or_else(refuse)
+    caller.check_node(&hello.node_name).map_err(told)?;
+    convert_node::hello(session, seq, hello).map_err(told)
 }
 
 /// Both ways at once, until one of them or the driver ends it.
@@ -176,7 +173,7 @@ async fn serve(
     tokio::select! {
         biased;
         () = shared.end.cancelled() => match shared.status.get() {
-            Some(status) => End::Told(status.clone()),
+            Some(status) => End::Closed(status.clone()),
             None => told(SubmitError::ShuttingDown.into()),
         },
         end = outbound.run() => end,

@@ -285,7 +285,7 @@ async fn the_process_says_that_it_lives_and_whether_it_is_ready() {
 }
 
 /// The whole answer to a GET.
-async fn http_get(served: &Served, path: &str) -> String {
+pub(crate) async fn http_get(served: &Served, path: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(served.addresses().http).await.expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("the request goes out");

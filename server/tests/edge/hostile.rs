@@ -21,7 +21,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, body::Body, transport::Channel};
 use tower::{Service as _, ServiceExt as _};
 
-use crate::served::{SOON, Served, fields, no, reason, spec};
+use crate::{
+    fleet::http_get,
+    served::{SOON, Served, fields, no, reason, spec},
+};
 
 const ENQUEUE: &str = "/tenure.v1.JobService/Enqueue";
 
@@ -292,6 +295,9 @@ async fn a_session_that_breaks_its_own_rules_is_ended_with_the_rule() {
         let status = ending(&served.channel, vec![first(Hello { stream, ..hello() }), second]).await;
         assert_eq!(fields::<()>(Err(status)), [want]);
     }
+    let figures = http_get(&served, "/metrics").await;
+    let counted = "tenure_refusals_total{reason=\"INVALID_FIELD\"} 6";
+    assert!(figures.lines().any(|line| line == counted), "{figures}");
     served.end().await;
 }
 
