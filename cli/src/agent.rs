@@ -9,6 +9,7 @@ use tenure_node_agent::config::{Config, NodeFile, Overrides};
 use tenure_node_agent::{Agent, Handle, Options, Stop as How};
 use tokio_util::sync::CancellationToken;
 
+use crate::args::Global;
 use crate::config::unusable;
 use crate::exit::{Exit, Failure};
 use crate::part::{Part, Stop, until_signal};
@@ -29,8 +30,14 @@ pub(crate) struct AgentArgs {
 }
 
 /// Runs an agent until a signal.
-pub(crate) async fn run(args: AgentArgs, server: Option<String>) -> Result<Exit, Failure> {
-    let overrides = Overrides { name: args.name, server, data: args.data };
+pub(crate) async fn run(args: AgentArgs, global: &Global) -> Result<Exit, Failure> {
+    let overrides = Overrides {
+        name: args.name,
+        server: global.server.clone(),
+        data: args.data,
+        tls: global.tls()?,
+        insecure: global.insecure,
+    };
     let config = NodeFile::load(&args.config)
         .and_then(|file| file.validate(overrides))
         .map_err(|source| unusable("node file", source))?;

@@ -5,12 +5,16 @@
 //! Invariant: every flag has an environment name, made from its place: `TENURE_<COMMAND>_<FLAG>`, and `TENURE_<FLAG>` for
 //! those of all commands.
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::{agent, apply, config, dead, enqueue, health, job, kind, migrate, node, server, slot, up};
+use tenure_client::{OwnCertificate, TlsFiles};
+
+use crate::exit::Failure;
+use crate::{agent, apply, certs, config, dead, enqueue, health, job, kind, migrate, node, server, slot, up};
 
 /// Leases work to machines that have room for it.
 #[derive(Debug, Parser)]
@@ -37,6 +41,18 @@ pub(crate) struct Global {
     /// The address of the server. Default: http://127.0.0.1:7070.
     #[arg(long, global = true, value_name = "ADDR")]
     pub(crate) server: Option<String>,
+    /// The certificate of the authority that the server's is of. With it, addresses are https.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// One's own certificate.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Serves, or speaks, beyond loopback without TLS: everybody on the way may do everything.
+    #[arg(long, global = true)]
+    pub(crate) insecure: bool,
     /// The form of the output.
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
@@ -49,6 +65,22 @@ pub(crate) struct Global {
     /// How long to go on trying while the server is unavailable. 0s: try once.
     #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) retry_for: Duration,
+}
+
+impl Global {
+    /// The files of TLS, if they are named.
+    pub(crate) fn tls(&self) -> Result<Option<TlsFiles>, Failure> {
+        match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
+            (None, None, None) => Ok(None),
+            (Some(ca), Some(cert), Some(key)) => {
+                let own = OwnCertificate { cert: cert.clone(), key: key.clone() };
+                Ok(Some(TlsFiles { ca: ca.clone(), own: Some(own) }))
+            }
+            _ => Err(Failure::Usage(
+                "--tls-ca, --tls-cert and --tls-key belong together: name all three".to_owned(),
+            )),
+        }
+    }
 }
 
 /// The form of the output.
@@ -75,6 +107,9 @@ pub(crate) enum Command {
     /// The schema of the Postgres database.
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
+    /// Certificates for a fleet over several hosts.
+    #[command(subcommand)]
+    Certs(certs::CertsCommand),
     #[command(flatten)]
     Ask(Ask),
 }

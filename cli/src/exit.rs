@@ -136,6 +136,7 @@ impl Failure {
 fn of_client(error: &tenure_client::Error) -> Exit {
     match error {
         tenure_client::Error::Endpoint { .. } => Exit::BadInput,
+        tenure_client::Error::Tls { .. } => Exit::NotAllowed,
         tenure_client::Error::Refused(refusal) => of_refusal(refusal),
         tenure_client::Error::Unavailable { .. } => Exit::Unavailable,
         tenure_client::Error::Answer { .. } => Exit::Failed,

@@ -9,6 +9,7 @@
 mod agent;
 mod apply;
 mod args;
+mod certs;
 mod clock;
 mod config;
 mod confirm;
@@ -64,11 +65,12 @@ fn main() -> ExitCode {
 fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failure> {
     match command {
         Command::Up(args) => staying(up::run(args)),
-        Command::Agent(args) => staying(agent::run(args, global.server.clone())),
+        Command::Agent(args) => staying(agent::run(args, global)),
         Command::Server(ServerArgs { verb: Some(ServerVerb::Info), .. }) => {
             asking(global, async |client| server::info(client, output).await)
         }
-        Command::Server(args) => staying(server::run(args)),
+        Command::Server(args) => staying(server::run(args, global.insecure)),
+        Command::Certs(command) => certs::run(command, output),
         Command::Config(command) => config::run(command, output),
         Command::Migrate(command) => {
             telemetry::command()?;
@@ -90,7 +92,8 @@ fn asking(global: &Global, ask: impl AsyncFnOnce(&Client) -> Result<Exit, Failur
     runtime(&mut Builder::new_current_thread())?.block_on(async {
         let endpoint = global.server.as_deref().unwrap_or(tenure_client::DEFAULT_ENDPOINT);
         let retry = RetryPolicy { give_up_after: global.retry_for, ..RetryPolicy::default() };
-        let client = Client::connect_with(endpoint, Options { retry })?;
+        let client =
+            Client::connect_with(endpoint, Options { retry, tls: global.tls()?, insecure: global.insecure })?;
         ask(&client).await
     })
 }

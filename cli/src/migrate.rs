@@ -39,7 +39,7 @@ pub(crate) async fn run(command: MigrateCommand, output: &Output) -> Result<Exit
         MigrateCommand::Run { which, dry_run } => (which, !dry_run),
     };
     if apply {
-        let config = database_config(which.config.as_deref(), true)?;
+        let config = database_config(which.config.as_deref(), true, false)?;
         let applied = migrate::run(&config).await.map_err(failed)?;
         let applied: Vec<_> =
             applied.into_iter().map(|done| MigrationState { applied: true, ..done }).collect();
@@ -50,7 +50,7 @@ pub(crate) async fn run(command: MigrateCommand, output: &Output) -> Result<Exit
 }
 
 async fn known(which: &Which) -> Result<Vec<MigrationState>, Failure> {
-    let config = database_config(which.config.as_deref(), true)?;
+    let config = database_config(which.config.as_deref(), true, false)?;
     migrate::status(&config).await.map_err(failed)
 }
 

@@ -11,7 +11,8 @@ use crate::output::note;
 
 /// The address of a server as a client wants it.
 pub(crate) fn endpoint(addresses: Addresses) -> String {
-    format!("http://{}", addresses.grpc)
+    let scheme = if addresses.tls { "https" } else { "http" };
+    format!("{scheme}://{}", addresses.grpc)
 }
 
 /// Says so on stderr in one line, and in a file that a shell can source: `TENURE_SERVER=…`, `TENURE_HTTP=…`. The file
@@ -45,7 +46,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ready");
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        announce(Addresses { grpc: at(1234), http: at(1235) }, Some(&file)).unwrap();
+        announce(Addresses { grpc: at(1234), http: at(1235), tls: false }, Some(&file)).unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text, "TENURE_SERVER=http://127.0.0.1:1234\nTENURE_HTTP=http://127.0.0.1:1235\n");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no draft is left");

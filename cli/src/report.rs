@@ -182,6 +182,9 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
     {
         return Some("is the server running? `tenure up` starts one here; --server names another");
     }
+    if let Failure::Client(tenure_client::Error::Tls { .. }) = failure {
+        return Some("`tenure certs` makes certificates; --tls-ca, --tls-cert and --tls-key name them");
+    }
     match refusal(failure)?.reason.as_str() {
         "KIND_NOT_FOUND" => Some("`tenure kind list` shows the kinds, `tenure apply FILE` declares them"),
         "JOB_NOT_FOUND" => Some("`tenure job list` shows the jobs; final ones are kept for their retention"),

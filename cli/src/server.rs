@@ -1,11 +1,13 @@
 //! `tenure server`: runs a server, or tells about one.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use tenure_client::Client;
 use tenure_client::proto::GetServerInfoResponse;
+use tenure_server::access::Reload;
 use tenure_server::config::{Config, Database};
 use tenure_server::{Addresses, Server};
 
@@ -15,7 +17,8 @@ use crate::human;
 use crate::output::{Field, Output, Table, Tone};
 use crate::part::{Part, Stop, until_signal};
 use crate::ready;
-use crate::signals::Signals;
+use crate::report::chain;
+use crate::signals::{Hangups, Signals};
 
 /// Arguments of `server`.
 #[derive(Debug, Args)]
@@ -31,7 +34,7 @@ pub(crate) struct ServerArgs {
     /// Bring an older schema of the Postgres database up to date first. Default: refuse it.
     #[arg(long)]
     migrate: bool,
-    /// Where gRPC is served, on loopback; port 0 takes a free one. Default: 127.0.0.1:7070.
+    /// Where gRPC is served, beyond loopback only with TLS; port 0 takes a free one. Default: 127.0.0.1:7070.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
     /// Where metrics and health are served, on loopback; port 0 takes a free one. Default: 127.0.0.1:7071.
@@ -52,21 +55,42 @@ pub(crate) enum ServerVerb {
 }
 
 /// Runs a server until a signal.
-pub(crate) async fn run(args: ServerArgs) -> Result<Exit, Failure> {
-    let config = configure(&args)?;
+pub(crate) async fn run(args: ServerArgs, insecure: bool) -> Result<Exit, Failure> {
+    let config = configure(&args, insecure)?;
     let mut signals = Signals::install()?;
-    let (mut server, addresses) = start(config).await?;
+    let hangups = Hangups::install()?;
+    let (mut server, addresses, reload) = start_reloadable(config).await?;
     let announced = ready::announce(addresses, args.ready_file.as_deref());
     let outcome = match announced {
-        Ok(()) => until_signal(Some(&mut server), None, &mut signals).await,
+        Ok(()) => tokio::select! {
+            // Cancel-safe: the server's task goes on.
+            outcome = until_signal(Some(&mut server), None, &mut signals) => outcome,
+            never = reload_at(hangups, reload, &args, insecure) => match never {},
+        },
         Err(failure) => Err(failure),
     };
     let ended = server.stop(&mut signals).await;
     outcome.and(ended).map(|()| Exit::Ok)
 }
 
-fn configure(args: &ServerArgs) -> Result<Config, Failure> {
-    let mut config = database_config(args.config.as_deref(), args.data.is_none())?;
+/// At each SIGHUP, takes certificates and what is said of callers from the files as they are then. A mistake in them
+/// is told, and everything stays as it was.
+async fn reload_at(mut hangups: Hangups, reload: Reload, args: &ServerArgs, insecure: bool) -> Infallible {
+    loop {
+        hangups.next().await;
+        let applied = configure(args, insecure).and_then(|config| {
+            let wrong = |source: tenure_server::access::Error| unusable("server file", source);
+            reload.apply(&config).map_err(wrong)
+        });
+        match applied {
+            Ok(()) => tracing::info!("certificates, [deny] and [producers] were read again"),
+            Err(failure) => tracing::error!(error = chain(&failure), "nothing was replaced"),
+        }
+    }
+}
+
+fn configure(args: &ServerArgs, insecure: bool) -> Result<Config, Failure> {
+    let mut config = database_config(args.config.as_deref(), args.data.is_none(), insecure)?;
     if let Some(data) = &args.data {
         config.data.clone_from(data);
         config.database = None;
@@ -79,8 +103,13 @@ fn configure(args: &ServerArgs) -> Result<Config, Failure> {
 }
 
 /// The server file, or the defaults. The environment's DATABASE_URL stands in where neither names a place.
-pub(crate) fn database_config(file: Option<&Path>, environment: bool) -> Result<Config, Failure> {
-    let loaded = file.map_or_else(|| Ok(Config::default()), Config::load);
+pub(crate) fn database_config(
+    file: Option<&Path>,
+    environment: bool,
+    insecure: bool,
+) -> Result<Config, Failure> {
+    let loaded = file
+        .map_or_else(|| Ok(Config { insecure, ..Config::default() }), |path| Config::load_as(path, insecure));
     let mut config = loaded.map_err(|source| unusable("server file", source))?;
     let nowhere = config.database.is_none() && config.data == Config::default().data;
     if environment && nowhere {
@@ -92,11 +121,15 @@ pub(crate) fn database_config(file: Option<&Path>, environment: bool) -> Result<
 
 /// Starts a server in this process.
 pub(crate) async fn start(config: Config) -> Result<(Part, Addresses), Failure> {
+    start_reloadable(config).await.map(|(part, addresses, _)| (part, addresses))
+}
+
+async fn start_reloadable(config: Config) -> Result<(Part, Addresses, Reload), Failure> {
     let stop = Stop::default();
     let running = Server::start(config, stop.gentle.clone())
         .await
         .map_err(|source| Failure::Component { what: "the server did not start", source: source.into() })?;
-    let addresses = running.addresses();
+    let (addresses, reload) = (running.addresses(), running.reload());
     let at_once = stop.at_once.clone();
     let part = Part::run("the server", stop, async move {
         tokio::select! {
@@ -104,7 +137,7 @@ pub(crate) async fn start(config: Config) -> Result<(Part, Addresses), Failure> 
             () = at_once.cancelled() => Ok(()), // cancel-safe
         }
     });
-    Ok((part, addresses))
+    Ok((part, addresses, reload))
 }
 
 /// `tenure server info`.

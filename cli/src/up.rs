@@ -133,6 +133,7 @@ fn agent_config(
         name: None,
         server: Some(format!("http://{server}")),
         data: Some(config.data.join("agent")),
+        ..Overrides::default()
     };
     node.clone().validate(overrides).map_err(|source| unusable("node file", source))
 }

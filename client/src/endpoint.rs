@@ -1,13 +1,13 @@
 //! What an address may be, and how a connection to it is kept.
 //!
-//! Invariant: nothing is sent in clear text to another host.
+//! Invariant: nothing is sent in clear text to another host, unless the caller said that it may be.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use tonic::transport::Endpoint;
 
-use crate::Error;
+use crate::{Error, Options};
 
 /// A host that does not answer the handshake is taken as away after this long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -17,18 +17,23 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads an address and lays down how its connection is kept.
-pub(crate) fn parse(endpoint: &str) -> Result<Endpoint, Error> {
+pub(crate) fn parse(endpoint: &str, options: &Options) -> Result<Endpoint, Error> {
     let refuse = |reason: &str| Error::Endpoint { endpoint: endpoint.to_owned(), reason: reason.to_owned() };
     let trimmed = endpoint.trim();
-    let with_scheme = if trimmed.contains("://") { trimmed.to_owned() } else { format!("http://{trimmed}") };
+    let with_scheme = if trimmed.contains("://") {
+        trimmed.to_owned()
+    } else {
+        let scheme = if options.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{trimmed}")
+    };
     let parsed = Endpoint::from_shared(with_scheme)
         .map_err(|_| refuse("it is not an address; write http://HOST:PORT"))?;
     match parsed.uri().scheme_str() {
-        Some("http") => {}
-        Some("https") => {
-            return Err(refuse("TLS is not supported yet; use http:// on the loopback interface"));
+        Some("https") if options.tls.is_none() => {
+            return Err(refuse("TLS needs certificates: name the authority's, one's own and its key"));
         }
-        _ => return Err(refuse("write http://HOST:PORT")),
+        Some("http" | "https") => {}
+        _ => return Err(refuse("write http://HOST:PORT or https://HOST:PORT")),
     }
     if !matches!(parsed.uri().path(), "" | "/") {
         return Err(refuse("it has a path; write http://HOST:PORT"));
@@ -37,8 +42,13 @@ pub(crate) fn parse(endpoint: &str) -> Result<Endpoint, Error> {
         return Err(refuse("the port is missing; write http://HOST:PORT"));
     }
     match parsed.uri().host() {
+        Some(_) if options.insecure || parsed.uri().scheme_str() == Some("https") => {}
         Some(host) if is_loopback(host) => {}
-        _ => return Err(refuse("without TLS only the loopback interface is spoken to")),
+        _ => {
+            return Err(refuse(
+                "without TLS only the loopback interface is spoken to; use https:// and certificates",
+            ));
+        }
     }
     parsed
         .connect_timeout(CONNECT_TIMEOUT)
@@ -65,7 +75,7 @@ mod tests {
         for good in
             ["http://127.0.0.1:7070", "127.0.0.1:7070", "localhost:1", "http://[::1]:7070/", " 127.0.0.9:1 "]
         {
-            parse(good).unwrap();
+            parse(good, &Options::default()).unwrap();
         }
     }
 
@@ -80,7 +90,7 @@ mod tests {
             ("ftp://127.0.0.1:7070", "write http"),
             ("not an address", "not an address"),
         ] {
-            let error = parse(bad).unwrap_err().to_string();
+            let error = parse(bad, &Options::default()).unwrap_err().to_string();
             assert!(error.contains(reason), "{bad}: {error}");
         }
     }

@@ -32,6 +32,7 @@ mod refusal;
 mod retry;
 pub mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::v1::admin_service_client::AdminServiceClient;
@@ -39,6 +40,8 @@ use tenure_proto::v1::fleet_service_client::FleetServiceClient;
 use tenure_proto::v1::health_service_client::HealthServiceClient;
 use tenure_proto::v1::job_service_client::JobServiceClient;
 use tonic::transport::Channel;
+
+use tenure_tls::Connector;
 
 pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
@@ -51,11 +54,18 @@ pub use tenure_proto::v1 as proto;
 /// The address that a client uses if nobody names another.
 pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";
 
+/// The files of mutual TLS.
+pub use tenure_tls::{Files as TlsFiles, files::Own as OwnCertificate};
+
 /// How a [`Client`] behaves.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// How long, and how often, a call is tried again while the server is UNAVAILABLE.
     pub retry: RetryPolicy,
+    /// For `https://`: whom to believe, and who we are. Read again for each connection.
+    pub tls: Option<TlsFiles>,
+    /// Speaks to other hosts without TLS, where everybody on the way can read and change what is said.
+    pub insecure: bool,
 }
 
 /// A connection to a server. Cheap to clone; clones share the connection.
@@ -79,6 +89,15 @@ pub enum Error {
         endpoint: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The certificates cannot be used, or the server does not take them, or we not its. Nothing was sent.
+    #[error("no TLS with {endpoint}")]
+    Tls {
+        /// The address of the server.
+        endpoint: String,
+        /// What is wrong, with which file.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// The server answered no. Nothing was stored, and the same call at once would meet the same answer.
     #[error(transparent)]
@@ -112,7 +131,7 @@ impl Error {
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
-            Self::Endpoint { .. } | Self::Unavailable { .. } | Self::Answer { .. } => None,
+            Self::Endpoint { .. } | Self::Tls { .. } | Self::Unavailable { .. } | Self::Answer { .. } => None,
         }
     }
 }
@@ -133,9 +152,15 @@ impl Client {
     /// # Errors
     /// [`Error::Endpoint`] if the address is not one that this client may speak to.
     pub fn connect_with(endpoint: &str, options: Options) -> Result<Self, Error> {
-        let parsed = endpoint::parse(endpoint)?;
+        let parsed = endpoint::parse(endpoint, &options)?;
         let endpoint = parsed.uri().to_string().trim_end_matches('/').to_owned();
-        let channel = parsed.connect_lazy();
+        let channel = match &options.tls {
+            Some(files) if parsed.uri().scheme_str() == Some("https") => {
+                let wrong = |source| Error::Tls { endpoint: endpoint.clone(), source: Arc::new(source) };
+                parsed.connect_with_connector_lazy(Connector::new(files.clone()).map_err(wrong)?)
+            }
+            Some(_) | None => parsed.connect_lazy(),
+        };
         Ok(Self {
             endpoint,
             options,

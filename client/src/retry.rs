@@ -4,7 +4,9 @@
 //! Not responsible for any other refusal: RESOURCE_EXHAUSTED goes back to the caller with its `retry_after`.
 //! Invariant: a call that is sent again is word for word the call that was sent before, job ids included.
 
+use std::error::Error as StdError;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tonic::{Code, Response, Status};
@@ -86,6 +88,9 @@ impl Client {
                 }
                 Err(status) => status,
             };
+            if let Some(source) = of_certificates(&status) {
+                return Err(Error::Tls { endpoint: self.endpoint.clone(), source });
+            }
             let refusal = Refusal::from_status(&status);
             let out_of_time = clock::now() >= deadline;
             let unanswered = out_of_time && refusal.code == Code::DeadlineExceeded;
@@ -115,6 +120,31 @@ impl Client {
             }
             tokio::time::sleep(backoff).await;
         }
+    }
+}
+
+/// What is wrong with certificates, if it is that: the next try would meet the same.
+fn of_certificates(status: &Status) -> Option<Arc<dyn StdError + Send + Sync>> {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if let Some(refused) = error.downcast_ref::<tenure_tls::client::Error>() {
+            return refused.is_lasting().then(|| Told::of(refused));
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The words of an error that cannot be taken out of its status.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Told(String);
+
+impl Told {
+    fn of(error: &dyn StdError) -> Arc<dyn StdError + Send + Sync> {
+        let causes = std::iter::successors(error.source(), |&error| error.source());
+        let words = causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"));
+        Arc::new(Self(words))
     }
 }
 

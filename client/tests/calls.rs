@@ -19,7 +19,8 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 fn client(fake: &Fake, give_up_after: Duration) -> Client {
     let retry = RetryPolicy { give_up_after, ..RetryPolicy::default() };
-    Client::connect_with(&fake.endpoint(), Options { retry }).expect("a loopback address")
+    Client::connect_with(&fake.endpoint(), Options { retry, ..Options::default() })
+        .expect("a loopback address")
 }
 
 fn busy() -> Answer {
@@ -58,7 +59,7 @@ async fn a_call_whose_connection_is_cut_is_sent_again() {
     let cuts = &[Cut::Closed, Cut::Reset, Cut::InAnswer, Cut::Reset];
     let cutter = Cutter::start(fake.address, cuts, job.id()).await;
     let retry = RetryPolicy { give_up_after: Duration::from_secs(30), ..RetryPolicy::default() };
-    let client = Client::connect_with(&cutter.endpoint(), Options { retry }).unwrap();
+    let client = Client::connect_with(&cutter.endpoint(), Options { retry, ..Options::default() }).unwrap();
     let enqueued = client.enqueue(&job).await.unwrap();
     assert_eq!(enqueued.job.id, job.id());
     assert!(!enqueued.deduplicated, "the try whose answer was cut stored it");
@@ -74,7 +75,8 @@ async fn a_call_that_is_cut_off_to_the_last_is_unavailable() {
     for way in [&[Cut::Closed], &[Cut::Reset]] {
         let cutter = Cutter::start(fake.address, way, "").await;
         let retry = RetryPolicy { give_up_after: Duration::ZERO, ..RetryPolicy::default() };
-        let client = Client::connect_with(&cutter.endpoint(), Options { retry }).unwrap();
+        let client =
+            Client::connect_with(&cutter.endpoint(), Options { retry, ..Options::default() }).unwrap();
         let error = client.get("x").await.unwrap_err();
         assert!(matches!(error, Error::Unavailable { tries: 1, .. }), "{way:?}: {error:?}");
     }
@@ -98,13 +100,16 @@ async fn nobody_listening_ends_at_the_deadline_as_unavailable() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let retry = RetryPolicy { give_up_after: Duration::from_millis(300), ..RetryPolicy::default() };
-    let client = Client::connect_with(&format!("http://{address}"), Options { retry }).unwrap();
+    let client =
+        Client::connect_with(&format!("http://{address}"), Options { retry, ..Options::default() }).unwrap();
     match client.get("x").await.unwrap_err() {
         Error::Unavailable { tries, last, .. } => {
             assert!(tries > 1, "{tries}");
             assert!(last.message.contains("refused"), "{last}");
         }
-        other @ (Error::Endpoint { .. } | Error::Refused(_) | Error::Answer { .. }) => panic!("{other}"),
+        other @ (Error::Endpoint { .. } | Error::Tls { .. } | Error::Refused(_) | Error::Answer { .. }) => {
+            panic!("{other}")
+        }
     }
 }
 
@@ -114,7 +119,7 @@ async fn a_server_that_never_answers_is_given_up_at_the_deadline() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let retry = RetryPolicy { give_up_after: Duration::from_millis(300), ..RetryPolicy::default() };
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let client = Client::connect_with(&endpoint, Options { retry }).unwrap();
+    let client = Client::connect_with(&endpoint, Options { retry, ..Options::default() }).unwrap();
     let error = client.get("x").await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { tries: 1, .. }), "{error}");
 }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use tenure_tls::{Files, Role, files::Own};
 use tonic::transport::Uri;
 
 use self::kinds::KindFile;
@@ -49,8 +50,10 @@ const LONGEST_LABEL: usize = 256;
 pub struct Config {
     /// The node's name: `[a-z0-9._-]{1,63}`.
     pub name: String,
-    /// The server's address. Plain HTTP on loopback.
+    /// The server's address: HTTPS, or plain HTTP on loopback.
     pub server: Uri,
+    /// For HTTPS: whom to believe, and who this node is. Read again for each connection.
+    pub tls: Option<Files>,
     /// The state directory, absolute: lock, identity, spool, attempts.
     pub data: PathBuf,
     /// Capacity by slot.
@@ -80,6 +83,7 @@ pub struct NodeFile {
     credits: Option<u32>,
     #[serde(deserialize_with = "units::optional_duration")]
     drain_deadline: Option<Duration>,
+    tls: Option<TlsFile>,
     slots: BTreeMap<String, u32>,
     labels: BTreeMap<String, String>,
     kinds: BTreeMap<String, KindFile>,
@@ -99,6 +103,19 @@ pub struct Overrides {
     pub server: Option<String>,
     /// The state directory.
     pub data: Option<PathBuf>,
+    /// The files of TLS.
+    pub tls: Option<Files>,
+    /// Speaks to another host without TLS.
+    pub insecure: bool,
+}
+
+/// `[tls]` as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsFile {
+    ca: PathBuf,
+    cert: PathBuf,
+    key: PathBuf,
 }
 
 /// One thing that is wrong in the file.
@@ -196,8 +213,13 @@ impl NodeFile {
                 .add(&["server"], "is missing: give the server's address, such as \"http://127.0.0.1:7070\"");
             String::new()
         });
-        let server = if server.is_empty() { None } else { check_server(&server, &mut found) };
         let base = self.origin.path.parent().map(Path::to_owned).unwrap_or_default();
+        let tls = overrides.tls.or_else(|| {
+            let TlsFile { ca, cert, key } = self.tls?;
+            Some(Files { ca: base.join(ca), own: Some(Own { cert: base.join(cert), key: base.join(key) }) })
+        });
+        let safe = Safe { tls: tls.is_some(), insecure: overrides.insecure };
+        let server = if server.is_empty() { None } else { check_server(&server, safe, &mut found) };
         let data = overrides.data.or(self.data.map(|data| base.join(data))).or_else(|| default_data(&name));
         let data = data.and_then(|data| std::path::absolute(data).ok()).unwrap_or_else(|| {
             found.add(&["data"], "is missing, and there is no home directory to derive it from");
@@ -224,6 +246,7 @@ impl NodeFile {
         let config = Config {
             name,
             server: server.unwrap_or_default(),
+            tls,
             data,
             slots: self.slots,
             labels: self.labels,
@@ -243,6 +266,19 @@ impl NodeFile {
 }
 
 impl Config {
+    /// Checks that the certificate is this node's: the server would refuse its session otherwise.
+    ///
+    /// # Errors
+    /// Which file, and what is wrong with it.
+    pub fn check_certificate(&self) -> Result<(), tenure_tls::files::Error> {
+        let own = self
+            .tls
+            .as_ref()
+            .filter(|_| self.server.scheme_str() == Some("https"))
+            .and_then(|tls| tls.own.as_ref());
+        own.map_or(Ok(()), |own| own.check_holder(Role::Node, Some(&self.name)))
+    }
+
     /// What the sampler has to know. `dirs`: whose file systems must have room.
     pub fn watched(&self, dirs: Vec<PathBuf>, clock: Clock) -> pressure::Options {
         let kinds = self.kinds.iter().map(|(name, kind)| {
@@ -305,22 +341,35 @@ fn not_a_name(text: &str) -> String {
     format!("\"{text}\" is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen")
 }
 
-fn check_server(text: &str, found: &mut Findings<'_>) -> Option<Uri> {
+/// How the server may be spoken to.
+#[derive(Clone, Copy)]
+struct Safe {
+    /// There are certificates.
+    tls: bool,
+    /// Without them, too.
+    insecure: bool,
+}
+
+fn check_server(text: &str, safe: Safe, found: &mut Findings<'_>) -> Option<Uri> {
     let uri = match text.parse::<Uri>() {
-        Ok(uri) if uri.scheme_str() == Some("http") && uri.port_u16().is_some() => uri,
+        Ok(uri) if matches!(uri.scheme_str(), Some("http" | "https")) && uri.port_u16().is_some() => uri,
         Ok(_) | Err(_) => {
             found.add(&["server"], &format!("\"{text}\" is no address such as \"http://127.0.0.1:7070\""));
             return None;
         }
     };
+    if uri.scheme_str() == Some("https") {
+        if !safe.tls {
+            found.add(&["server"], &format!("\"{text}\" needs [tls] with ca, cert and key"));
+            return None;
+        }
+        return Some(uri);
+    }
     let host = uri.host().unwrap_or("").trim_matches(['[', ']']);
     let loopback =
         host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-    if !loopback {
-        found.add(
-            &["server"],
-            &format!("\"{text}\" is not on this machine: only loopback addresses are accepted"),
-        );
+    if !loopback && !safe.insecure {
+        found.add(&["server"], &format!("\"{text}\" is not on this machine: use https:// and [tls]"));
         return None;
     }
     Some(uri)
@@ -501,6 +550,7 @@ shell = "1 per 2s"
             name: Some("local".to_owned()),
             server: Some("http://localhost:1".to_owned()),
             data: Some(PathBuf::from("/tmp/x")),
+            ..Overrides::default()
         };
         let config = NodeFile::default().validate(overrides).unwrap();
         assert_eq!((config.name.as_str(), config.data.as_path()), ("local", Path::new("/tmp/x")));

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_tls::Connector;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -101,6 +102,9 @@ pub enum Stop {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The certificates cannot be used.
+    #[error("the agent has no certificate")]
+    Tls(#[source] tenure_tls::files::Error),
     /// The state directory cannot be used.
     #[error("the agent has no state directory")]
     State(#[source] state_dir::Error),
@@ -143,6 +147,9 @@ impl Agent {
         options: Options,
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
+        config.check_certificate().map_err(Error::Tls)?;
+        let secure = config.tls.clone().filter(|_| config.server.scheme_str() == Some("https"));
+        let connector = secure.map(Connector::new).transpose().map_err(Error::Tls)?;
         let exe = options.exe.map_or_else(own_executable, Ok).map_err(Error::Exe)?;
         let own = config::own_account().uid;
         let users: Vec<u32> =
@@ -195,6 +202,7 @@ impl Agent {
         let session = session::Options {
             name: config.name,
             server: config.server,
+            connector,
             slots: config.slots,
             labels: config.labels,
             kinds: advertised.programs.into_keys().collect(),

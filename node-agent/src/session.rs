@@ -189,7 +189,13 @@ impl Session {
             .http2_keep_alive_interval(PING.0)
             .keep_alive_timeout(PING.1)
             .keep_alive_while_idle(true);
-        let connecting = async move { endpoint.connect().await };
+        let connector = self.options.connector.clone();
+        let connecting = async move {
+            match connector {
+                Some(connector) => endpoint.connect_with_connector(connector).await,
+                None => endpoint.connect().await,
+            }
+        };
         Ok(self.meanwhile(connecting).await?.map_err(Lost::Unreachable)?)
     }
 

@@ -3,7 +3,8 @@
 //! Responsible for: reading, defaults, and telling every mistake at once with file, line and key. Not responsible for:
 //! flags and environment variables (those are the command line's), or for what a fleet file means to jobs that are
 //! stored already (that is the scheduler's).
-//! Invariant: a [`Config`] that passed [`Config::validate`] can be served: it listens on loopback only.
+//! Invariant: a [`Config`] that passed [`Config::validate`] can be served: it listens beyond loopback only with TLS, or
+//! because that was asked for.
 
 use std::{
     fmt,
@@ -14,6 +15,7 @@ use std::{
 
 use crate::clock;
 
+mod access;
 mod database;
 mod document;
 mod fleet;
@@ -21,6 +23,7 @@ mod server_file;
 #[cfg(test)]
 mod tests;
 
+pub use access::{Deny, Producer, Producers, TRUST_DOMAIN, Tls};
 pub use database::{Database, Unreadable};
 pub(crate) use document::nearest;
 pub use document::{LONGEST, Problem};
@@ -30,7 +33,7 @@ pub(crate) use fleet::{label_problem, label_value_problem};
 /// All settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where gRPC is served. Loopback only; port 0 takes a free one.
+    /// Where gRPC is served. Beyond loopback only with TLS; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Where `/metrics`, `/livez` and `/readyz` are served. Loopback only; port 0 takes a free one.
     pub http: SocketAddr,
@@ -45,6 +48,14 @@ pub struct Config {
     pub limits: Limits,
     /// For how long what has ended is kept.
     pub retention: Retention,
+    /// Certificates. None: no TLS, and whoever reaches the port may do everything.
+    pub tls: Option<Tls>,
+    /// Whose certificates count for nothing.
+    pub deny: Deny,
+    /// What producers are limited to.
+    pub producers: Producers,
+    /// Serves beyond loopback without TLS. Not in the file: whoever starts the server says so each time.
+    pub insecure: bool,
     /// Which clocks. Not in the file: `tenure up` and tests set it.
     pub clock: clock::Options,
 }
@@ -56,11 +67,20 @@ pub struct Limits {
     pub max_live_jobs: u64,
     /// Open connections of clients and agents together, 8 to 65,536. More wait in the kernel's backlog.
     pub max_connections: u32,
+    /// Of them, those of one address, under TLS. 1 to 65,536. More are closed.
+    pub max_connections_per_ip: u32,
+    /// TLS handshakes of one address at once, 1 to 256. More are closed.
+    pub max_handshakes_per_ip: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_live_jobs: 20_000_000, max_connections: 1024 }
+        Self {
+            max_live_jobs: 20_000_000,
+            max_connections: 1024,
+            max_connections_per_ip: 256,
+            max_handshakes_per_ip: 64,
+        }
     }
 }
 
@@ -91,6 +111,10 @@ impl Default for Config {
             migrate: false,
             limits: Limits::default(),
             retention: Retention::default(),
+            tls: None,
+            deny: Deny::default(),
+            producers: Producers::default(),
+            insecure: false,
             clock: clock::Options::default(),
         }
     }
@@ -103,14 +127,26 @@ impl Config {
     /// # Errors
     /// If the file cannot be read, or with every mistake in it.
     pub fn load(path: &Path) -> Result<Self, Error> {
+        Self::load_as(path, false)
+    }
+
+    /// As [`Config::load`], for a start that may be without TLS beyond loopback.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_as(path: &Path, insecure: bool) -> Result<Self, Error> {
         let file = path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|source| Error::Read { file: file.clone(), source })?;
-        let mut config = Self::parse(&file, &text)?;
+        let parsed = server_file::parse(&text, insecure);
+        let mut config = parsed.map_err(|problems| Error::Invalid { file, problems })?;
         if let Some(parent) = path.parent() {
             config.data = parent.join(&config.data);
             if let Some(Database::File(file)) = &mut config.database {
                 *file = parent.join(&file);
+            }
+            if let Some(tls) = &mut config.tls {
+                tls.relative_to(parent);
             }
         }
         Ok(config)
@@ -121,7 +157,7 @@ impl Config {
     /// # Errors
     /// Every mistake in it.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        server_file::parse(text).map_err(|problems| Error::Invalid { file: file.to_owned(), problems })
+        server_file::parse(text, false).map_err(|problems| Error::Invalid { file: file.to_owned(), problems })
     }
 
     /// Checks the settings, wherever they came from.
@@ -144,10 +180,11 @@ impl Config {
     /// Keys as in the server file, with what is wrong.
     fn violations(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
-        for (key, address) in [("server.listen", self.listen), ("server.http", self.http)] {
-            if !address.ip().is_loopback() {
-                found.push((key, beyond_loopback(address)));
-            }
+        if !self.listen.ip().is_loopback() && self.tls.is_none() && !self.insecure {
+            found.push(("server.listen", without_tls(self.listen)));
+        }
+        if !self.http.ip().is_loopback() && !self.insecure {
+            found.push(("server.http", beyond_loopback(self.http)));
         }
         if self.listen == self.http && self.listen.port() != 0 {
             found.push(("server.http", format!("is the same address as server.listen: {}", self.http)));
@@ -161,6 +198,12 @@ impl Config {
         if !(8..=65_536).contains(&self.limits.max_connections) {
             found.push(("limits.max_connections", "must be 8 to 65536".to_owned()));
         }
+        if !(1..=65_536).contains(&self.limits.max_connections_per_ip) {
+            found.push(("limits.max_connections_per_ip", "must be 1 to 65536".to_owned()));
+        }
+        if !(1..=256).contains(&self.limits.max_handshakes_per_ip) {
+            found.push(("limits.max_handshakes_per_ip", "must be 1 to 256".to_owned()));
+        }
         for (key, length) in [
             ("retention.final_jobs", self.retention.final_jobs),
             ("retention.results", self.retention.results),
@@ -173,10 +216,18 @@ impl Config {
     }
 }
 
+fn without_tls(address: SocketAddr) -> String {
+    format!(
+        "{address} is beyond loopback, and there is no [tls]: everybody who reaches the port could do everything. Add \
+         [tls] with certificates from `tenure certs`, use 127.0.0.1:{port}, or start with --insecure",
+        port = address.port()
+    )
+}
+
 fn beyond_loopback(address: SocketAddr) -> String {
     format!(
-        "{address} is beyond loopback, and this version serves without TLS: everybody who reaches the port could do \
-         everything. Use 127.0.0.1:{port} or [::1]:{port}; addresses beyond loopback come with TLS in a later version",
+        "{address} is beyond loopback, and metrics are served without TLS: use 127.0.0.1:{port}, or start with \
+         --insecure",
         port = address.port()
     )
 }

@@ -5,8 +5,10 @@
 //! leaves before its commit.
 //!
 //! Reading order: `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
-//! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `listener`, `http`, `metrics` → `clock`, `tasks`, `chain`.
+//! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics` → `clock`,
+//! `tasks`, `chain`.
 
+pub mod access;
 pub mod chain;
 pub mod clock;
 pub mod config;
@@ -22,6 +24,7 @@ mod rpc;
 mod sessions;
 pub mod snapshot;
 pub mod tasks;
+mod tls;
 
 use std::{
     net::SocketAddr,
@@ -36,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::config::Config;
 use self::{
+    access::{Reload, Rules},
     clock::Clock,
     driver::{Driver, Ends},
     handle::{Handle, ServerStatus},
@@ -46,6 +50,7 @@ use self::{
     rpc::{api::Api, convert_node::Settings, nodes::Nodes, serving},
     snapshot::Publisher,
     tasks::Tasks,
+    tls::Acceptor,
 };
 
 /// From the begin of a shutdown on, everything has this long to end.
@@ -70,6 +75,7 @@ pub struct Server;
 pub struct Running {
     addresses: Addresses,
     handle: Handle,
+    reload: Reload,
     tasks: Tasks,
     reader: Reader,
 }
@@ -81,6 +87,8 @@ pub struct Addresses {
     pub grpc: SocketAddr,
     /// `/metrics`, `/livez`, `/readyz`.
     pub http: SocketAddr,
+    /// Whether gRPC is behind TLS.
+    pub tls: bool,
 }
 
 /// Why a server does not start.
@@ -104,6 +112,9 @@ pub enum Error {
     /// An address cannot be had.
     #[error("the server cannot listen")]
     Listen(#[from] listener::Error),
+    /// A certificate cannot be used.
+    #[error("the certificates cannot be used")]
+    Tls(#[from] tenure_tls::files::Error),
     /// A bug in the descriptors.
     #[error("the services cannot be put together")]
     Services(#[from] rpc::Error),
@@ -141,11 +152,12 @@ impl Server {
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         let clock = Clock::new(config.clock);
+        let (reload, rules) = Reload::new(Rules::of(&config)?);
         let metrics = Arc::new(Metrics::new()?);
         // Bound before the takeover: a second server on these addresses must not depose the first.
         let grpc = Incoming::bind(config.listen, config.limits.max_connections).await?;
         let web = Incoming::bind(config.http, http::MOST_CONNECTIONS).await?;
-        let addresses = Addresses { grpc: grpc.address(), http: web.address() };
+        let addresses = Addresses { grpc: grpc.address(), http: web.address(), tls: config.tls.is_some() };
 
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
@@ -181,17 +193,20 @@ impl Server {
             retention: config.retention,
             shutdown: shutdown.clone(),
         };
-        let router = rpc::router(&api, Nodes::new(context))?;
+        let router = rpc::router(&api, Nodes::new(context), rules.clone())?;
         let sweeping = retention::Options { every: SWEEP_EVERY, final_jobs: config.retention.final_jobs };
         let sweeper = Sweeper::new(sweeping, handle.clone());
 
         tasks.long("driver", driver.run(leader, shutdown.clone()));
-        tasks.long("gRPC listener", listener::serve(grpc, router.routes, router.gate, shutdown.clone()));
+        let most = config.limits;
+        let secure = move |incoming| Acceptor::new(incoming, rules, &most);
+        let layers = (router.gate, router.auth);
+        tasks.long("gRPC listener", listener::serve(grpc, secure, router.routes, layers, shutdown.clone()));
         tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
         tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown.clone()));
         tasks.long("sweeper", sweeper.run(shutdown));
         tracing::info!(grpc = %addresses.grpc, http = %addresses.http, epoch = handle.info().epoch, "serving");
-        Ok(Running { addresses, handle, tasks, reader })
+        Ok(Running { addresses, handle, reload, tasks, reader })
     }
 }
 
@@ -206,6 +221,12 @@ impl Running {
     #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Replaces certificates and what the server file says of callers.
+    #[must_use]
+    pub fn reload(&self) -> Reload {
+        self.reload.clone()
     }
 
     /// Waits until the server has ended: because its shutdown was cancelled, or by a fault, which cancels it. What is

@@ -8,7 +8,7 @@ use std::{
     convert::Infallible,
     fs::File,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -23,16 +23,14 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use tonic::{
-    service::Routes,
-    transport::{
-        self,
-        server::{Connected, TcpConnectInfo},
-    },
-};
+use tonic::{service::Routes, transport};
 use tracing::{debug, debug_span, warn};
 
-use crate::{chain::Chain, rpc::gate::GateLayer};
+use crate::{
+    chain::Chain,
+    rpc::{auth::AuthLayer, gate::GateLayer},
+    tls::{Acceptor, Served},
+};
 
 /// Calls and sessions at once on one connection. More wait on the client's side.
 const STREAMS_PER_CONNECTION: u32 = 64;
@@ -195,6 +193,17 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// The address of the other end; none, if that is gone already.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.stream.peer_addr().ok().map(|peer| peer.ip().to_canonical())
+    }
+
+    /// A handshake is over: what it took was no preface, and that has its time from now on.
+    pub(crate) fn expect_preface(&mut self) {
+        self.missing = PREFACE;
+        self.patience = Box::pin(tokio::time::sleep(SPEAK_WITHIN));
+    }
+
     /// An error once the connection is to end.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         while self.patience.as_mut().poll(context).is_ready() {
@@ -220,14 +229,6 @@ impl Connection {
             }
         }
         self.heard = true;
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
-
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
     }
 }
 
@@ -285,12 +286,14 @@ impl AsyncWrite for Connection {
 /// If the transport gives up before.
 pub(crate) async fn serve(
     incoming: Incoming,
+    secure: impl FnOnce(Incoming) -> Acceptor,
     routes: Routes,
-    gate: GateLayer,
+    (gate, auth): (GateLayer, AuthLayer),
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let incoming = incoming.until(shutdown.clone());
     let cut = incoming.cut.clone();
+    let acceptor = secure(incoming);
     let server = transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .http2_max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
@@ -299,9 +302,10 @@ pub(crate) async fn serve(
         .http2_max_header_list_size(MOST_HEADERS)
         .trace_fn(|request| debug_span!("rpc", method = request.uri().path()))
         .layer(gate)
+        .layer(auth)
         .serve_with_incoming_shutdown(
             routes.prepare(),
-            connections(incoming),
+            connections(acceptor),
             shutdown.clone().cancelled_owned(),
         );
     let mut server = std::pin::pin!(server);
@@ -319,10 +323,10 @@ pub(crate) async fn serve(
     server.await.map_err(Error::Serve)
 }
 
-fn connections(incoming: Incoming) -> impl Stream<Item = Result<Connection, Infallible>> {
-    stream::unfold(incoming, |mut incoming| async move {
-        let connection = incoming.accept().await;
-        Some((Ok(connection), incoming))
+fn connections(acceptor: Acceptor) -> impl Stream<Item = Result<Served, Infallible>> {
+    stream::unfold(acceptor, |mut acceptor| async move {
+        let connection = acceptor.accept().await;
+        Some((Ok(connection), acceptor))
     })
 }
 

@@ -6,6 +6,8 @@
 //!
 //! Reading order: `jobs` → `convert` and `convert/spec` → `status` → `check`, `page`, `gate`, `decode` → the rest.
 
+use std::sync::Arc;
+
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tenure_proto::{
@@ -15,12 +17,14 @@ use tenure_proto::{
         health_service_server::HealthServiceServer, job_service_server::JobServiceServer,
     },
 };
+use tokio::sync::watch;
 use tonic::{codec::CompressionEncoding::Gzip, service::Routes};
 use tonic_health::server::HealthReporter;
 use tonic_reflection::{pb, server::Builder};
 
 mod admin;
 pub(crate) mod api;
+pub(crate) mod auth;
 pub(crate) mod check;
 pub(crate) mod convert;
 pub(crate) mod convert_node;
@@ -34,7 +38,9 @@ mod page;
 pub(crate) mod serving;
 pub(crate) mod status;
 
-use self::{api::Api, decode::MOST_MESSAGE, gate::GateLayer, nodes::Nodes};
+use self::{api::Api, auth::AuthLayer, decode::MOST_MESSAGE, gate::GateLayer, nodes::Nodes};
+
+use crate::access::Rules;
 
 /// Why the services cannot be put together: a bug in a descriptor set.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +51,9 @@ pub enum Error {
     /// Reflection takes no descriptor set.
     #[error("reflection cannot be built")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// A method has no row in the table of roles.
+    #[error("the table of roles is not about the methods that there are")]
+    Roles(#[from] auth::RowError),
 }
 
 /// Everything that is served on one port.
@@ -54,6 +63,8 @@ pub(crate) struct Router {
     pub(crate) routes: Routes,
     /// What stands before them.
     pub(crate) gate: GateLayer,
+    /// What judges calls, behind the gate.
+    pub(crate) auth: AuthLayer,
     /// Where `grpc.health.v1` takes its answers from; kept up to date by [`serving::run`].
     pub(crate) reporter: HealthReporter,
 }
@@ -62,7 +73,7 @@ pub(crate) struct Router {
 ///
 /// # Errors
 /// A bug in a descriptor set.
-pub(crate) fn router(api: &Api, nodes: Nodes) -> Result<Router, Error> {
+pub(crate) fn router(api: &Api, nodes: Nodes, rules: watch::Receiver<Arc<Rules>>) -> Result<Router, Error> {
     let (reporter, health) = tonic_health::server::health_reporter();
     let mut routes = Routes::builder();
     // One limit for all, and gzip for those who want it; answers are not compressed, they are small.
@@ -87,8 +98,9 @@ pub(crate) fn router(api: &Api, nodes: Nodes) -> Result<Router, Error> {
         pb::v1::FILE_DESCRIPTOR_SET,
         pb::v1alpha::FILE_DESCRIPTOR_SET,
     ])?;
+    let auth = AuthLayer::new(paths.keys().map(String::as_str), rules, api.metrics.clone())?;
     let gate = GateLayer::new(paths, api.metrics.clone());
-    Ok(Router { routes: routes.routes(), gate, reporter })
+    Ok(Router { routes: routes.routes(), gate, auth, reporter })
 }
 
 /// The services with the types of error details, so that generic clients can print those.

@@ -7,7 +7,9 @@
 use std::{collections::BTreeMap, fmt};
 
 use bytes::Bytes;
-use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Tenant, Wall};
+use tenure_scheduler::{
+    Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+};
 
 use crate::{
     journal::{Cause, Payload},
@@ -214,6 +216,8 @@ pub struct JobFilter {
     pub states: Vec<&'static str>,
     /// Of this tenant.
     pub tenant: Option<Tenant>,
+    /// Enqueued by this producer.
+    pub producer: Option<Producer>,
     /// With this dedupe key, held or not.
     pub dedupe_key: Option<DedupeKey>,
     /// Children of this job.

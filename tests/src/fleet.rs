@@ -94,7 +94,7 @@ impl Fleet {
         };
         fleet.start_server().await?;
         let retry = RetryPolicy { give_up_after: RETRY_FOR, ..RetryPolicy::default() };
-        fleet.client = Client::connect_with(&fleet.endpoint(), Options { retry })?;
+        fleet.client = Client::connect_with(&fleet.endpoint(), Options { retry, ..Options::default() })?;
         let text = fleet.plan.fleet_file();
         fleet
             .client

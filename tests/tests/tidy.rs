@@ -15,16 +15,21 @@ const LONGEST_FILE: usize = 700;
 /// Which of our crates each may depend on, and what else it must not know.
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("proto", &[], &["sqlx", "tokio"]),
+    ("tls", &[], &["sqlx", "tonic", "prost"]),
     (
         "scheduler",
         &[],
         &["tonic", "prost", "tokio", "sqlx", "serde", "serde_json", "rand", "getrandom", "jiff", "rustix"],
     ),
     ("store", &["tenure-scheduler"], &["tonic", "prost"]),
-    ("server", &["tenure-scheduler", "tenure-store", "tenure-proto"], &[]),
-    ("node-agent", &["tenure-proto"], &["sqlx"]),
-    ("client", &["tenure-proto"], &["sqlx"]),
-    ("cli", &["tenure-client", "tenure-proto", "tenure-server", "tenure-node-agent"], &["sqlx"]),
+    ("server", &["tenure-scheduler", "tenure-store", "tenure-proto", "tenure-tls"], &[]),
+    ("node-agent", &["tenure-proto", "tenure-tls"], &["sqlx"]),
+    ("client", &["tenure-proto", "tenure-tls"], &["sqlx"]),
+    (
+        "cli",
+        &["tenure-client", "tenure-proto", "tenure-server", "tenure-node-agent", "tenure-tls"],
+        &["sqlx"],
+    ),
 ];
 
 fn text(path: &str) -> anyhow::Result<String> {

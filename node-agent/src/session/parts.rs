@@ -12,6 +12,8 @@ use tonic::transport::Uri;
 
 use crate::clock::Clock;
 use crate::holdings::Holdings;
+use tenure_tls::Connector;
+
 use crate::host::Host;
 use crate::pressure;
 use crate::runner::{self, Runner};
@@ -25,6 +27,8 @@ pub struct Options {
     pub name: String,
     /// The server.
     pub server: Uri,
+    /// Makes connections of TLS, if the address asks for them.
+    pub connector: Option<Connector>,
     /// Capacity by slot.
     pub slots: BTreeMap<String, u32>,
     /// Routing labels.

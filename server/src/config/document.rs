@@ -60,6 +60,11 @@ impl<'t> Problems<'t> {
         self.found.push(Problem { line: Some(line), key: key.to_owned(), text: text.into() });
     }
 
+    /// Whether something of a table is wrong.
+    pub(super) fn tells_of(&self, table: &str) -> bool {
+        self.found.iter().any(|problem| problem.key.split('.').next() == Some(table))
+    }
+
     /// All of them, by line.
     pub(super) fn into_found(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|problem| problem.line);

@@ -1,22 +1,22 @@
-//! The server file: `[server]`, `[limits]`, `[retention]`.
+//! The server file: `[server]`, `[limits]`, `[retention]`, and what `access.rs` reads.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
-    Config, Database, LONGEST, Problem,
+    Config, Database, LONGEST, Problem, access,
     document::{Problems, Table, Value},
 };
 
 /// Tables and keys that belong to later versions, so that the answer is not "unknown".
-const LATER_TABLES: &[&str] = &["tls", "deny", "webhooks", "producers"];
+const LATER_TABLES: &[&str] = &["webhooks"];
 const LATER_SERVER: &[&str] = &["peer_listen"];
 const LATER_LIMITS: &[&str] = &["per_producer"];
 
 /// All settings, or all mistakes by line.
-pub(super) fn parse(text: &str) -> Result<Config, Vec<Problem>> {
+pub(super) fn parse(text: &str, insecure: bool) -> Result<Config, Vec<Problem>> {
     let (root, mut problems) = Problems::parse(text);
     let Some(mut root) = root else { return Err(problems.into_found()) };
-    let mut config = Config::default();
+    let mut config = Config { insecure, ..Config::default() };
     let mut places = Vec::new();
     if let Some(table) = root.take_table("server", &mut problems) {
         server(table, &mut config, &mut places, &mut problems);
@@ -27,9 +27,24 @@ pub(super) fn parse(text: &str) -> Result<Config, Vec<Problem>> {
     if let Some(table) = root.take_table("retention", &mut problems) {
         retention(table, &mut config, &mut problems);
     }
+    if let Some(value) = root.take("tls") {
+        let at = value.at();
+        config.tls = value.table(&mut problems).and_then(|table| access::tls(table, at, &mut problems));
+    }
+    if let Some(table) = root.take_table("deny", &mut problems) {
+        config.deny = access::deny(table, &mut problems);
+    }
+    if let Some(table) = root.take_table("producers", &mut problems) {
+        config.producers = access::producers(table, &mut problems);
+    }
     root.finish(LATER_TABLES, &mut problems);
 
+    let tls_is_wrong = config.tls.is_none() && problems.tells_of("tls");
     for (key, text) in config.violations() {
+        // A wrong [tls] is told already.
+        if key == "server.listen" && tls_is_wrong {
+            continue;
+        }
         let at = places.iter().find(|(place, _)| *place == key).map_or(0, |&(_, at)| at);
         problems.add(at, key, text);
     }
@@ -102,6 +117,14 @@ fn limits(mut table: Table<'_>, config: &mut Config, problems: &mut Problems<'_>
     }
     if let Some(value) = table.take("max_connections") {
         limits.max_connections = value.integer(problems, 8..=65_536).unwrap_or(limits.max_connections);
+    }
+    if let Some(value) = table.take("max_connections_per_ip") {
+        let read = value.integer(problems, 1..=65_536);
+        limits.max_connections_per_ip = read.unwrap_or(limits.max_connections_per_ip);
+    }
+    if let Some(value) = table.take("max_handshakes_per_ip") {
+        let read = value.integer(problems, 1..=256);
+        limits.max_handshakes_per_ip = read.unwrap_or(limits.max_handshakes_per_ip);
     }
     table.finish(LATER_LIMITS, problems);
 }

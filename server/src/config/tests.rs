@@ -222,7 +222,7 @@ fn a_server_file_names_addresses_limits_and_retention() {
     assert_eq!(config.listen.to_string(), "127.0.0.1:0");
     assert_eq!(config.http.to_string(), "[::1]:9000");
     assert_eq!(config.data, Path::new("/var/lib/tenure"));
-    assert_eq!(config.limits, Limits { max_live_jobs: 20_000, max_connections: 64 });
+    assert_eq!(config.limits, Limits { max_live_jobs: 20_000, max_connections: 64, ..Limits::default() });
     assert_eq!(config.retention.final_jobs, Duration::from_secs(30 * 86_400));
     assert_eq!(config.retention.results, Retention::default().results);
     config.validate().unwrap();
@@ -248,7 +248,6 @@ results = 7
 cert = "server.pem"
 "#,
         expect![[r#"
-            server.toml:3: server.listen: 0.0.0.0:7070 is beyond loopback, and this version serves without TLS: everybody who reaches the port could do everything. Use 127.0.0.1:7070 or [::1]:7070; addresses beyond loopback come with TLS in a later version
             server.toml:4: server.http: must be an address with a port, such as "127.0.0.1:7070", not "localhost"
             server.toml:5: server.data: must name a directory
             server.toml:6: server.database_url_file: is one too many: data, database_url and database_url_file exclude each other
@@ -256,8 +255,60 @@ cert = "server.pem"
             server.toml:9: limits.max_live_jobs: must be 1 to 20000000
             server.toml:10: limits.per_producer: is not supported by this version
             server.toml:12: retention.results: must be a duration in quotes, such as "90s", not an integer
-            server.toml:13: tls: is not supported by this version"#]],
+            server.toml:13: tls.key: is required beside the other two of cert, key and client_ca
+            server.toml:13: tls.client_ca: is required beside the other two of cert, key and client_ca"#]],
     );
+}
+
+#[test]
+fn who_may_do_what_is_read_whole() {
+    let config = Config::parse(
+        "server.toml",
+        r#"
+[server]
+listen = "0.0.0.0:7070"
+[tls]
+cert = "server.pem"
+key = "server-key.pem"
+client_ca = "ca.pem"
+[deny]
+names = ["node/mini-1"]
+serials = ["0A:0b"]
+[producers.web]
+kinds = ["page"]
+tenants = ["web"]
+max_priority = 5
+"#,
+    )
+    .unwrap();
+    let tls = config.tls.unwrap();
+    assert_eq!((tls.client_ca, tls.trust_domain.as_str()), ("ca.pem".into(), TRUST_DOMAIN));
+    assert!(config.deny.names.contains("node/mini-1") && config.deny.serials.contains("a0b"));
+    let web = &config.producers["web"];
+    assert_eq!(web.max_priority, Some(5));
+    assert!(web.kinds.as_ref().unwrap().contains(&tenure_scheduler::KindName::new("page")));
+}
+
+#[test]
+fn mistakes_about_who_may_do_what_are_told() {
+    let text = r#"
+[server]
+listen = "0.0.0.0:7070"
+[deny]
+names = ["root/x", "mini-1"]
+serials = ["xyz"]
+[producers.Web]
+max_priority = 101
+"#;
+    let error = Config::parse("server.toml", text).unwrap_err().to_string();
+    expect![[r#"
+        server.toml:3: server.listen: 0.0.0.0:7070 is beyond loopback, and there is no [tls]: everybody who reaches the port could do everything. Add [tls] with certificates from `tenure certs`, use 127.0.0.1:7070, or start with --insecure
+        server.toml:5: deny.names[0]: must be a role and a name, such as "node/mini-1", not "root/x"
+        server.toml:5: deny.names[1]: must be a role and a name, such as "node/mini-1", not "mini-1"
+        server.toml:6: deny.serials[0]: must be a serial number in hexadecimal digits, not "xyz"
+        server.toml:7: producers.Web: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+        server.toml:8: producers.Web.max_priority: must be -100 to 100"#]]
+    .assert_eq(&error);
 }
 
 #[test]

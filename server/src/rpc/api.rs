@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tenure_scheduler::{Command, Kind, KindName, Now, Producer, Reply, State, Wall};
+use tenure_scheduler::{Command, Kind, KindName, Now, Reply, State, Wall};
 use tenure_store::reader;
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
@@ -51,11 +51,6 @@ impl Api {
     /// Counts a no that does not end a call, such as that of one item of a batch.
     pub(crate) fn count(&self, no: &No) {
         self.metrics.observe_refusal(no.reason());
-    }
-
-    /// Who calls. Loopback without TLS is one local identity.
-    pub(crate) fn producer(&self) -> Producer {
-        Producer::new("local")
     }
 
     /// One command without bytes beside it; the answer comes after its commit.

@@ -12,6 +12,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     api::{Api, unexpected},
+    auth::Caller,
     check::{Checks, LIMITS, MOST_UNITS},
     convert::fleet as show,
     status::{No, Violation},
@@ -50,12 +51,13 @@ impl FleetService for Fleet {
 
     async fn list_kinds(
         &self,
-        _: Request<v1::ListKindsRequest>,
+        request: Request<v1::ListKindsRequest>,
     ) -> Result<Response<v1::ListKindsResponse>, Status> {
+        let caller = Caller::of(&request)?;
         let snapshot = snapshot(&self.0).await;
-        self.0.answer(
-            snapshot.map(|s| v1::ListKindsResponse { kinds: s.kinds.iter().map(show::kind).collect() }),
-        )
+        self.0.answer(snapshot.map(|s| v1::ListKindsResponse {
+            kinds: s.kinds.iter().filter(|kind| caller.knows_kind(&kind.name)).map(show::kind).collect(),
+        }))
     }
 
     async fn pause_kind(

@@ -7,7 +7,7 @@ use tenure_scheduler::{KindName, Refusal, Snapshot};
 use tokio::sync::Mutex;
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{api::Api, check::Checks, convert, status::No};
+use super::{api::Api, auth::Caller, check::Checks, convert, status::No};
 use crate::config;
 
 /// For so long a count of dead jobs answers again.
@@ -53,17 +53,32 @@ impl HealthService for Health {
         &self,
         request: Request<v1::GetQueueHealthRequest>,
     ) -> Result<Response<v1::GetQueueHealthResponse>, Status> {
-        self.api.answer(queue_health(self, &request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        let answer = queue_health(self, &request.into_inner(), &caller).await;
+        self.api.answer(answer.map(|mut health| {
+            if caller.sees_only().is_some() {
+                // What its kinds stand at, and nothing of nodes or of others' work.
+                health.kinds.retain(|kind| caller.knows_kind(&KindName::new(kind.kind.as_str())));
+                (health.attention, health.pressure) = Default::default();
+            }
+            health
+        }))
     }
 }
 
 async fn queue_health(
     health: &Health,
     request: &v1::GetQueueHealthRequest,
+    caller: &Caller,
 ) -> Result<v1::GetQueueHealthResponse, No> {
     let mut checks = Checks::default();
     let only = checks.optional_name("kind", &request.kind, KindName::parse);
     checks.finish()?;
+    if let Some(kind) = &only
+        && !caller.knows_kind(kind)
+    {
+        return Err(Refusal::KindNotFound { kind: kind.clone(), nearest: Vec::new() }.into());
+    }
     let mut snapshot = Arc::clone(&health.api.published().snapshot);
     let lacks =
         |snapshot: &Snapshot, kind: &KindName| snapshot.health.iter().all(|figures| figures.kind != *kind);

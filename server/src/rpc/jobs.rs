@@ -9,10 +9,12 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use super::{
     api::{Api, unexpected},
+    auth::Caller,
     check::Checks,
     convert::{self, spec},
     status::No,
 };
+use crate::handle::Submission;
 
 mod read;
 
@@ -29,49 +31,56 @@ impl JobService for Jobs {
         &self,
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
-        self.0.answer(enqueue(&self.0, request.into_inner().job).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(enqueue(&self.0, &caller, request.into_inner().job).await)
     }
 
     async fn enqueue_batch(
         &self,
         request: Request<v1::EnqueueBatchRequest>,
     ) -> Result<Response<v1::EnqueueBatchResponse>, Status> {
-        self.0.answer(enqueue_batch(&self.0, request.into_inner().jobs).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(enqueue_batch(&self.0, &caller, request.into_inner().jobs).await)
     }
 
     async fn get_job(
         &self,
         request: Request<v1::GetJobRequest>,
     ) -> Result<Response<v1::GetJobResponse>, Status> {
-        self.0.answer(read::get(&self.0, &request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(read::get(&self.0, &caller, &request.into_inner()).await)
     }
 
     async fn list_jobs(
         &self,
         request: Request<v1::ListJobsRequest>,
     ) -> Result<Response<v1::ListJobsResponse>, Status> {
-        self.0.answer(read::list(&self.0, request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(read::list(&self.0, &caller, request.into_inner()).await)
     }
 
     async fn explain_job(
         &self,
         request: Request<v1::ExplainJobRequest>,
     ) -> Result<Response<v1::ExplainJobResponse>, Status> {
-        self.0.answer(read::explain(&self.0, &request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(read::explain(&self.0, &caller, &request.into_inner()).await)
     }
 
     async fn wait_job(
         &self,
         request: Request<v1::WaitJobRequest>,
     ) -> Result<Response<v1::WaitJobResponse>, Status> {
-        self.0.answer(read::wait(&self.0, &request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(read::wait(&self.0, &caller, &request.into_inner()).await)
     }
 
     async fn cancel_job(
         &self,
         request: Request<v1::CancelJobRequest>,
     ) -> Result<Response<v1::CancelJobResponse>, Status> {
-        let done = cancel(&self.0, &request.into_inner()).await;
+        let caller = Caller::of(&request)?;
+        let done = cancel(&self.0, &caller, &request.into_inner()).await;
         self.0.answer(done.map(|(job, changed)| v1::CancelJobResponse { job: Some(job), changed }))
     }
 
@@ -79,7 +88,8 @@ impl JobService for Jobs {
         &self,
         request: Request<v1::RequeueJobRequest>,
     ) -> Result<Response<v1::RequeueJobResponse>, Status> {
-        let done = requeue(&self.0, &request.into_inner()).await;
+        let caller = Caller::of(&request)?;
+        let done = requeue(&self.0, &caller, &request.into_inner()).await;
         self.0.answer(done.map(|(job, changed)| v1::RequeueJobResponse { job: Some(job), changed }))
     }
 
@@ -87,7 +97,8 @@ impl JobService for Jobs {
         &self,
         request: Request<v1::ReprioritizeJobRequest>,
     ) -> Result<Response<v1::ReprioritizeJobResponse>, Status> {
-        let done = reprioritize(&self.0, &request.into_inner()).await;
+        let caller = Caller::of(&request)?;
+        let done = reprioritize(&self.0, &caller, &request.into_inner()).await;
         self.0.answer(done.map(|(job, changed)| v1::ReprioritizeJobResponse { job: Some(job), changed }))
     }
 
@@ -95,42 +106,67 @@ impl JobService for Jobs {
         &self,
         request: Request<v1::DeleteJobRequest>,
     ) -> Result<Response<v1::DeleteJobResponse>, Status> {
-        self.0.answer(delete(&self.0, &request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(delete(&self.0, &caller, &request.into_inner()).await)
     }
 
     async fn get_result(
         &self,
         request: Request<v1::GetResultRequest>,
     ) -> Result<Response<v1::GetResultResponse>, Status> {
-        self.0.answer(read::result(&self.0, &request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(read::result(&self.0, &caller, &request.into_inner()).await)
     }
 
     async fn list_attempts(
         &self,
         request: Request<v1::ListAttemptsRequest>,
     ) -> Result<Response<v1::ListAttemptsResponse>, Status> {
-        self.0.answer(read::attempts(&self.0, request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(read::attempts(&self.0, &caller, request.into_inner()).await)
     }
 }
 
-async fn enqueue(api: &Api, spec: Option<v1::JobSpec>) -> Result<v1::EnqueueResponse, No> {
-    let submission = spec::submission(spec, &api.producer(), || fresh_id(api))?;
+async fn enqueue(api: &Api, caller: &Caller, spec: Option<v1::JobSpec>) -> Result<v1::EnqueueResponse, No> {
+    let submission = submission(api, caller, spec)?;
     let (job, deduplicated) = enqueued(api.handle.submit(submission).await?)?;
-    Ok(v1::EnqueueResponse { job: Some(shown(api, &job).await), deduplicated })
+    let job = own_or_id(caller, &job, shown(api, &job).await);
+    Ok(v1::EnqueueResponse { job: Some(job), deduplicated })
 }
 
-async fn enqueue_batch(api: &Api, specs: Vec<v1::JobSpec>) -> Result<v1::EnqueueBatchResponse, No> {
+/// A spec as what its caller may enqueue.
+fn submission(api: &Api, caller: &Caller, spec: Option<v1::JobSpec>) -> Result<Submission, No> {
+    let whose = (&caller.enqueues_as(), &caller.tenant());
+    let submission = spec::submission(spec, whose, || fresh_id(api))?;
+    if let Command::Enqueue(enqueue) = &submission.command {
+        caller.check_enqueue(enqueue)?;
+    }
+    Ok(submission)
+}
+
+/// A dedupe key may be held by a job of another producer: then nothing but its id is told.
+fn own_or_id(caller: &Caller, job: &Job, shown: v1::Job) -> v1::Job {
+    match caller.sees_only() {
+        Some(own) if own != job.producer => v1::Job { id: shown.id, ..v1::Job::default() },
+        Some(_) | None => shown,
+    }
+}
+
+async fn enqueue_batch(
+    api: &Api,
+    caller: &Caller,
+    specs: Vec<v1::JobSpec>,
+) -> Result<v1::EnqueueBatchResponse, No> {
     if !(1..=MOST_BATCH).contains(&specs.len()) {
         return Err(No::invalid_field(
             "jobs",
             format!("must hold 1 to {MOST_BATCH} jobs, not {}", specs.len()),
         ));
     }
-    let producer = api.producer();
     let mut submissions = Vec::with_capacity(specs.len());
     let mut mistakes = Vec::with_capacity(specs.len());
     for spec in specs {
-        match spec::submission(Some(spec), &producer, || fresh_id(api)) {
+        match submission(api, caller, Some(spec)) {
             Ok(submission) => {
                 submissions.push(submission);
                 mistakes.push(None);
@@ -150,7 +186,7 @@ async fn enqueue_batch(api: &Api, specs: Vec<v1::JobSpec>) -> Result<v1::Enqueue
     let kinds = kinds(api, answers.iter().flatten().map(|(job, _)| &job.kind)).await;
     let items = answers.into_iter().map(|answer| {
         let enqueued = answer.map(|(job, deduplicated)| v1::EnqueueResponse {
-            job: Some(convert::job::job(&job, kinds.get(&job.kind), None)),
+            job: Some(own_or_id(caller, &job, convert::job::job(&job, kinds.get(&job.kind), None))),
             deduplicated,
         });
         item(api, enqueued)
@@ -175,36 +211,46 @@ fn item(api: &Api, answer: Result<v1::EnqueueResponse, No>) -> v1::EnqueueBatchI
     v1::EnqueueBatchItem { answer: Some(answer) }
 }
 
-async fn cancel(api: &Api, request: &v1::CancelJobRequest) -> Result<(v1::Job, bool), No> {
+async fn cancel(api: &Api, caller: &Caller, request: &v1::CancelJobRequest) -> Result<(v1::Job, bool), No> {
     let mut checks = Checks::default();
     let job = checks.job_id("job_id", &request.job_id);
     let reason = checks.text("reason", &request.reason, 1024);
-    changed(api, checks, job, |job| Command::Cancel { job, reason, prior: None }).await
+    changed(api, caller, checks, job, |job| Command::Cancel { job, reason, prior: None }).await
 }
 
-async fn requeue(api: &Api, request: &v1::RequeueJobRequest) -> Result<(v1::Job, bool), No> {
+async fn requeue(api: &Api, caller: &Caller, request: &v1::RequeueJobRequest) -> Result<(v1::Job, bool), No> {
     let mut checks = Checks::default();
     let job = checks.job_id("job_id", &request.job_id);
     let force = request.force;
-    changed(api, checks, job, |job| Command::Requeue { job, force, prior: None }).await
+    if force {
+        caller.check_force()?;
+    }
+    changed(api, caller, checks, job, |job| Command::Requeue { job, force, prior: None }).await
 }
 
-async fn reprioritize(api: &Api, request: &v1::ReprioritizeJobRequest) -> Result<(v1::Job, bool), No> {
+async fn reprioritize(
+    api: &Api,
+    caller: &Caller,
+    request: &v1::ReprioritizeJobRequest,
+) -> Result<(v1::Job, bool), No> {
     let mut checks = Checks::default();
     let job = checks.job_id("job_id", &request.job_id);
     let priority = checks.priority("priority", request.priority).unwrap_or_default();
-    changed(api, checks, job, |job| Command::Reprioritize { job, priority, prior: None }).await
+    caller.check_priority(priority)?;
+    changed(api, caller, checks, job, |job| Command::Reprioritize { job, priority, prior: None }).await
 }
 
 /// Submits a command about one job, once nothing is wrong with the request.
 async fn changed(
     api: &Api,
+    caller: &Caller,
     checks: Checks,
     job: Option<JobId>,
     command: impl FnOnce(JobId) -> Command,
 ) -> Result<(v1::Job, bool), No> {
     checks.finish()?;
     let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
+    read::check_own(api, caller, job).await?;
     let reply = api.submit(command(job)).await?;
     let Reply::Job { job, changed } = reply else {
         return Err(unexpected("cancel, requeue or reprioritize"));
@@ -212,11 +258,16 @@ async fn changed(
     Ok((shown(api, &job).await, changed))
 }
 
-async fn delete(api: &Api, request: &v1::DeleteJobRequest) -> Result<v1::DeleteJobResponse, No> {
+async fn delete(
+    api: &Api,
+    caller: &Caller,
+    request: &v1::DeleteJobRequest,
+) -> Result<v1::DeleteJobResponse, No> {
     let mut checks = Checks::default();
     let job = checks.job_id("job_id", &request.job_id);
     checks.finish()?;
     let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
+    read::check_own(api, caller, job).await?;
     let command = Command::Delete { job, validate_only: request.validate_only, prior: None };
     let Reply::Deleted { job } = api.submit(command).await? else { return Err(unexpected("delete")) };
     Ok(v1::DeleteJobResponse { job: Some(shown(api, &job).await) })

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::auth::Caller;
 use crate::sessions::{Context, MOST_WIRE};
 
 /// The service.
@@ -31,7 +32,8 @@ impl NodeService for Nodes {
     ) -> Result<Response<Self::SessionStream>, Status> {
         let (wire, messages) = mpsc::channel(MOST_WIRE);
         // Answered at once: a client may wait for the answer's head before it says Hello.
-        self.context.start(request.into_inner(), wire);
+        let caller = Caller::of(&request)?;
+        self.context.start(request.into_inner(), wire, caller);
         Ok(Response::new(ReceiverStream::new(messages)))
     }
 }

@@ -116,6 +116,16 @@ impl No {
         Self::new(Code::Unimplemented, "ENCODING_UNSUPPORTED", message).with("understood", understood)
     }
 
+    /// The caller may not do this.
+    pub(crate) fn not_allowed(why: impl Into<String>) -> Self {
+        Self::new(Code::PermissionDenied, "NOT_ALLOWED", why)
+    }
+
+    /// Nobody knows who the caller is.
+    pub(crate) fn no_identity(why: impl Into<String>) -> Self {
+        Self::new(Code::Unauthenticated, "NO_IDENTITY", why)
+    }
+
     /// A bug or a broken promise of ours. The cause is in the log, not on the wire.
     pub(crate) fn internal() -> Self {
         Self::new(Code::Internal, "INTERNAL", "the server could not do this; its log says why")

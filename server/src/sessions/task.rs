@@ -29,6 +29,7 @@ use crate::{
     handle::SubmitError,
     metrics::Metrics,
     rpc::{
+        auth::Caller,
         convert_node::{self, Settings},
         status::No,
     },
@@ -65,10 +66,11 @@ impl Context {
         &self,
         stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin + 'static,
         wire: Wire,
+        caller: Caller,
     ) {
         let session = SessionId(self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
         let span = tracing::info_span!("session", session.id = %session, node.id = tracing::field::Empty);
-        self.tasks.spawn(run(self.clone(), session, stream, wire).instrument(span));
+        self.tasks.spawn(run(self.clone(), session, stream, wire, caller).instrument(span));
     }
 }
 
@@ -78,13 +80,18 @@ pub(crate) async fn run(
     session: SessionId,
     mut stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin,
     wire: Wire,
+    caller: Caller,
 ) {
-    let end = match hello(&context, session, &mut stream).await {
+    let end = match hello(&context, session, &mut stream, &caller).await {
         Err(end) => end,
         Ok(hello) => {
             let node = hello.node.clone();
             tracing::Span::current().record("node.id", tracing::field::display(&node));
-            let end = serve(&context, hello, stream, wire.clone()).await;
+            // Cancel-safe: either ends the session, and the driver hears of that below.
+            let end = tokio::select! {
+                end = serve(&context, hello, stream, wire.clone()) => end,
+                no = caller.revoked() => told(no),
+            };
             close(&context, node, session).await;
             end
         }
@@ -107,6 +114,7 @@ async fn hello(
     context: &Context,
     session: SessionId,
     stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
+    caller: &Caller,
 ) -> Result<Hello, End> {
     // Cancel-safe: whatever wins, nothing else is read from this stream.
     let first = tokio::select! {
@@ -124,6 +132,8 @@ async fn hello(
     let Some(Body::Hello(hello)) = body else {
         return Err(told(No::invalid_field("hello", "must be the first message of a stream")));
     };
+    // Before anything else of it is looked at: whoever may not speak for a node learns nothing of it.
+    caller.check_node(&hello.node_name).map_err(told)?;
     convert_node::hello(session, seq, hello).map_err(told)
 }
 

@@ -134,6 +134,7 @@ fn matches(filter: &JobFilter, job: &Job) -> bool {
     filter.kind.as_ref().is_none_or(|kind| job.kind == *kind)
         && (filter.states.is_empty() || filter.states.contains(&job.state.name()))
         && filter.tenant.as_ref().is_none_or(|tenant| job.tenant == *tenant)
+        && filter.producer.as_ref().is_none_or(|producer| job.producer == *producer)
         && filter.dedupe_key.as_ref().is_none_or(|key| job.dedupe_key.as_ref() == Some(key))
         && filter.parent.is_none_or(|parent| job.parent == Some(parent))
         && filter.node.as_ref().is_none_or(|node| job.last_node.as_ref() == Some(node))

@@ -17,7 +17,9 @@ use sqlx::{
     postgres::{PgArguments, PgPoolOptions, PgRow},
     query::Query,
 };
-use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Tenant, Wall};
+use tenure_scheduler::{
+    Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
@@ -94,9 +96,10 @@ where ",
   and ($4::text is null or dedupe_key = $4)
   and ($5::uuid is null or parent_id = $5)
   and ($6::text is null or last_node = $6)
-  and (created_at, id) < ($7::timestamptz, $8::uuid)
+  and ($7::text is null or producer = $7)
+  and (created_at, id) < ($8::timestamptz, $9::uuid)
 order by created_at desc, id desc
-limit $9"
+limit $10"
         )
     };
 }
@@ -272,6 +275,7 @@ impl PostgresReader {
                 .bind(filter.dedupe_key.as_ref().map(DedupeKey::as_str))
                 .bind(filter.parent.map(|parent| parent.0))
                 .bind(filter.node.as_ref().map(NodeName::as_str))
+                .bind(filter.producer.as_ref().map(Producer::as_str))
                 .bind(created_at)
                 .bind(id)
                 .bind(i64::from(limit))

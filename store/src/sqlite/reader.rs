@@ -18,7 +18,9 @@ use sqlx::{
     query::Query,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqlitePoolOptions, SqliteRow},
 };
-use tenure_scheduler::{Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Tenant, Wall};
+use tenure_scheduler::{
+    Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+};
 
 use super::{Options, columns::read_all, schema::SCHEMA_VERSION};
 use crate::{
@@ -83,9 +85,10 @@ where ",
   and ($4 is null or dedupe_key = $4)
   and ($5 is null or parent_id = $5)
   and ($6 is null or last_node = $6)
-  and (created_at, id) < ($7, $8)
+  and ($7 is null or producer = $7)
+  and (created_at, id) < ($8, $9)
 order by created_at desc, id desc
-limit $9"
+limit $10"
         )
     };
 }
@@ -242,6 +245,7 @@ impl SqliteReader {
             .bind(filter.dedupe_key.as_ref().map(DedupeKey::as_str))
             .bind(filter.parent.map(|parent| parent.to_string()))
             .bind(filter.node.as_ref().map(NodeName::as_str))
+            .bind(filter.producer.as_ref().map(Producer::as_str))
             .bind(created_at)
             .bind(id)
             .bind(limit);

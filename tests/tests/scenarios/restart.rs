@@ -53,7 +53,7 @@ async fn jobs_run_on_while_the_server_is_dead_and_their_results_arrive() -> anyh
 /// Enqueues small jobs until it is told to stop; returns the ids that were acknowledged.
 async fn load(endpoint: String, stop: Arc<AtomicBool>) -> anyhow::Result<Vec<String>> {
     let retry = RetryPolicy { give_up_after: Duration::from_secs(60), ..RetryPolicy::default() };
-    let client = Client::connect_with(&endpoint, Options { retry })?;
+    let client = Client::connect_with(&endpoint, Options { retry, ..Options::default() })?;
     let mut jobs = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let length = Duration::from_millis(20 + 10 * (jobs.len() as u64 % 8));

@@ -22,13 +22,13 @@ pub(crate) const MOST_PAYLOAD: usize = 256 * 1024;
 /// What a payload is if its producer does not say.
 const OCTETS: &str = "application/octet-stream";
 
-/// Checks a spec and makes its submission. `fresh` is the id for a job whose caller made none.
+/// Checks a spec and makes its submission. `whose` is the tenant whose work it is if the spec does not say. `fresh` is the id for a job whose caller made none.
 ///
 /// # Errors
 /// Every mistake, with paths from `job.` on.
 pub(crate) fn submission(
     spec: Option<v1::JobSpec>,
-    producer: &Producer,
+    (producer, whose): (&Producer, &Tenant),
     fresh: impl FnOnce() -> JobId,
 ) -> Result<Submission, No> {
     let Some(spec) = spec else { return Err(No::invalid_field("job", "is required")) };
@@ -71,7 +71,7 @@ pub(crate) fn submission(
     let command = Command::Enqueue(Box::new(Enqueue {
         job: job.unwrap_or_else(fresh),
         producer: producer.clone(),
-        tenant: tenant.unwrap_or_else(|| Tenant::new("default")),
+        tenant: tenant.unwrap_or_else(|| whose.clone()),
         fingerprint: fingerprint(&kind, &payload.data, &content_type, dedupe_key.as_ref()),
         kind,
         payload_size: size as u64,

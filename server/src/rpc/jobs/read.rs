@@ -16,6 +16,7 @@ use crate::{
     handle::SubmitError,
     rpc::{
         api::Api,
+        auth::Caller,
         check::Checks,
         convert,
         page::{self, Filters},
@@ -46,29 +47,45 @@ impl Now {
     }
 }
 
-pub(super) async fn get(api: &Api, request: &v1::GetJobRequest) -> Result<v1::GetJobResponse, No> {
+pub(super) async fn get(
+    api: &Api,
+    caller: &Caller,
+    request: &v1::GetJobRequest,
+) -> Result<v1::GetJobResponse, No> {
     let id = required_id(&request.job_id)?;
-    Ok(v1::GetJobResponse { job: Some(look(api, id).await?.shown()) })
+    Ok(v1::GetJobResponse { job: Some(look(api, caller, id).await?.shown()) })
 }
 
 pub(super) async fn explain(
     api: &Api,
+    caller: &Caller,
     request: &v1::ExplainJobRequest,
 ) -> Result<v1::ExplainJobResponse, No> {
     let id = required_id(&request.job_id)?;
-    let now = look(api, id).await?;
+    let now = look(api, caller, id).await?;
     let explanation = if now.job.state.is_final() {
         None
     } else {
         api.query(move |state, now| state.explain(now, id)).await?
     };
     let mut response = explanation.map(convert::job::explanation).unwrap_or_default();
+    if caller.sees_only().is_some() {
+        // What stands before it may be others' work: how much of it is told, and not which.
+        response.ahead_job_ids.clear();
+        for holder in response.slots.iter_mut().flat_map(|slot| &mut slot.holders) {
+            (holder.job_id, holder.kind) = Default::default();
+        }
+    }
     response.attempts = attempts_page(api, &now.job, None, EXPLAINED_ATTEMPTS).await?.0;
     response.job = Some(now.shown());
     Ok(response)
 }
 
-pub(super) async fn wait(api: &Api, request: &v1::WaitJobRequest) -> Result<v1::WaitJobResponse, No> {
+pub(super) async fn wait(
+    api: &Api,
+    caller: &Caller,
+    request: &v1::WaitJobRequest,
+) -> Result<v1::WaitJobResponse, No> {
     let mut checks = Checks::default();
     let id = checks.job_id("job_id", &request.job_id);
     let timeout = checks.duration("timeout", request.timeout.as_ref(), Duration::ZERO..=WAIT_MOST);
@@ -78,7 +95,7 @@ pub(super) async fn wait(api: &Api, request: &v1::WaitJobRequest) -> Result<v1::
     let mut watch = api.handle.watch_job(id)?;
     let mut deadline = std::pin::pin!(tokio::time::sleep(timeout.unwrap_or(WAIT_DEFAULT)));
     loop {
-        let row = row(api, id).await?;
+        let row = row(api, caller, id).await?;
         if row.state.is_final() {
             let now = at_rest(api, row).await?;
             return Ok(v1::WaitJobResponse { job: Some(now.shown()), done: true });
@@ -91,13 +108,17 @@ pub(super) async fn wait(api: &Api, request: &v1::WaitJobRequest) -> Result<v1::
             () = &mut deadline => true,
         };
         if over {
-            let now = look(api, id).await?;
+            let now = look(api, caller, id).await?;
             return Ok(v1::WaitJobResponse { done: now.job.state.is_final(), job: Some(now.shown()) });
         }
     }
 }
 
-pub(super) async fn list(api: &Api, request: v1::ListJobsRequest) -> Result<v1::ListJobsResponse, No> {
+pub(super) async fn list(
+    api: &Api,
+    caller: &Caller,
+    request: v1::ListJobsRequest,
+) -> Result<v1::ListJobsResponse, No> {
     let mut checks = Checks::default();
     let size = page::size(&mut checks, request.page_size, 50);
     let filters = Filters::of(
@@ -105,7 +126,7 @@ pub(super) async fn list(api: &Api, request: v1::ListJobsRequest) -> Result<v1::
         &v1::ListJobsRequest { page_size: 0, page_token: String::new(), ..request.clone() },
     );
     let after: Option<JobCursor> = page::place(&mut checks, filters, &request.page_token);
-    let filter = job_filter(&mut checks, &request);
+    let filter = JobFilter { producer: caller.sees_only(), ..job_filter(&mut checks, &request) };
     checks.finish()?;
 
     // One row more than the page tells whether there is another page.
@@ -131,13 +152,18 @@ pub(super) async fn list(api: &Api, request: v1::ListJobsRequest) -> Result<v1::
     Ok(v1::ListJobsResponse { jobs, next_page_token: next.unwrap_or_default() })
 }
 
-pub(super) async fn result(api: &Api, request: &v1::GetResultRequest) -> Result<v1::GetResultResponse, No> {
+pub(super) async fn result(
+    api: &Api,
+    caller: &Caller,
+    request: &v1::GetResultRequest,
+) -> Result<v1::GetResultResponse, No> {
     let id = required_id(&request.job_id)?;
+    check_own(api, caller, id).await?;
     let stored = api.read(api.handle.reader().result(id).await)?;
     match stored.filter(|result| result.expires_at > api.now()) {
         Some(result) => Ok(v1::GetResultResponse { result: Some(convert::job::result(result)) }),
         None => {
-            let row = row(api, id).await?;
+            let row = row(api, caller, id).await?;
             Err(No::no_result(id, row.state.name()))
         }
     }
@@ -145,6 +171,7 @@ pub(super) async fn result(api: &Api, request: &v1::GetResultRequest) -> Result<
 
 pub(super) async fn attempts(
     api: &Api,
+    caller: &Caller,
     request: v1::ListAttemptsRequest,
 ) -> Result<v1::ListAttemptsResponse, No> {
     let mut checks = Checks::default();
@@ -156,7 +183,7 @@ pub(super) async fn attempts(
     checks.finish()?;
     let Some(id) = id else { return Err(No::invalid_field("job_id", "is required")) };
 
-    let row = row(api, id).await?;
+    let row = row(api, caller, id).await?;
     let (attempts, more) = attempts_page(api, &row, after, size).await?;
     let last = attempts.last().map(|attempt| FencingToken(attempt.token));
     let next = last.filter(|_| more).map(|place| page::token(filters, &place));
@@ -205,6 +232,7 @@ fn job_filter(checks: &mut Checks, request: &v1::ListJobsRequest) -> JobFilter {
         dedupe_key: checks.text("dedupe_key", &request.dedupe_key, 255).map(DedupeKey::new),
         parent: checks.optional_job_id("parent_id", &request.parent_id),
         node: checks.optional_name("node", &request.node, NodeName::parse),
+        producer: None,
     }
 }
 
@@ -227,8 +255,8 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
 }
 
 /// A job as it stands now: final ones from the store, live ones as memory has them.
-async fn look(api: &Api, id: JobId) -> Result<Now, No> {
-    let stored = row(api, id).await?;
+async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
+    let stored = row(api, caller, id).await?;
     if !stored.state.is_final() {
         let seen = api.query(move |state, now| {
             let job = state.job(id)?;
@@ -243,7 +271,7 @@ async fn look(api: &Api, id: JobId) -> Result<Now, No> {
         }
     }
     // Final, or it became final between the two looks: then the store has it by now.
-    let job = if stored.state.is_final() { stored } else { row(api, id).await? };
+    let job = if stored.state.is_final() { stored } else { row(api, caller, id).await? };
     at_rest(api, job).await
 }
 
@@ -253,9 +281,24 @@ async fn at_rest(api: &Api, job: Job) -> Result<Now, No> {
     Ok(Now { job, kind, live: None })
 }
 
-async fn row(api: &Api, id: JobId) -> Result<Job, No> {
+async fn row(api: &Api, caller: &Caller, id: JobId) -> Result<Job, No> {
     let found = api.read(api.handle.reader().get_job(id).await)?;
-    found.ok_or_else(|| Refusal::JobNotFound { job: id }.into())
+    // Another producer's job is not there for this one: it does not even learn that there is one.
+    let only = caller.sees_only();
+    let seen = found.filter(|job| only.as_ref().is_none_or(|own| *own == job.producer));
+    seen.ok_or_else(|| Refusal::JobNotFound { job: id }.into())
+}
+
+/// Whether a job is one that the caller may touch.
+///
+/// # Errors
+/// If it is not there for the caller.
+pub(super) async fn check_own(api: &Api, caller: &Caller, id: JobId) -> Result<(), No> {
+    match caller.sees_only() {
+        // Who enqueued a job never changes, so that the row is as good as the committed state.
+        Some(_) => row(api, caller, id).await.map(drop),
+        None => Ok(()),
+    }
 }
 
 fn required_id(text: &str) -> Result<JobId, No> {

@@ -1,7 +1,7 @@
 //! What readers list.
 
 use tenure_scheduler::{
-    Changes, DedupeKey, FencingToken, Job, JobChange, JobId, JobState, KindName, NodeName, Outcome,
+    Changes, DedupeKey, FencingToken, Job, JobChange, JobId, JobState, KindName, NodeName, Outcome, Producer,
     ResultPut, Stage, Tenant, Wall,
 };
 use tenure_store::{JobCursor, JobFilter, KindCutoff};
@@ -50,20 +50,23 @@ pub(crate) async fn filters_are_anded<S: TestStore>() {
     let released = Job { state: JobState::Cancelled { at: Wall(9) }, dedupe_held: false, ..keyed(4, "k") };
     let child = Job { parent: Some(id(1)), tenant: Tenant::new("other"), ..job(5) };
     let away = running(&Job { parent: Some(id(1)), ..job(6) }, token(1));
-    led.insert(&[&plain, &other_kind, &dead, &released, &child, &away]).await;
+    let theirs = Job { producer: Producer::new("someone"), ..job(7) };
+    led.insert(&[&plain, &other_kind, &dead, &released, &child, &away, &theirs]).await;
 
     let all = JobFilter::default();
     let of_kind = JobFilter { kind: Some(crawl.clone()), ..all.clone() };
     let of_key = JobFilter { dedupe_key: Some(DedupeKey::new("k")), ..all.clone() };
     let of_parent = JobFilter { parent: Some(id(1)), ..all.clone() };
-    let cases: [(JobFilter, &[u64]); 12] = [
-        (all.clone(), &[2, 6, 5, 4, 3, 1]),
+    let cases: [(JobFilter, &[u64]); 14] = [
+        (all.clone(), &[2, 7, 6, 5, 4, 3, 1]),
         (of_kind.clone(), &[2, 3]),
         (JobFilter { states: vec!["dead"], ..all.clone() }, &[3]),
         (JobFilter { states: vec!["dead"], tenant: Some(Tenant::new("other")), ..all.clone() }, &[]),
         (JobFilter { states: vec!["dead", "cancelled"], ..all.clone() }, &[4, 3]),
         (JobFilter { states: vec!["queued"], ..of_kind.clone() }, &[2]),
         (JobFilter { tenant: Some(Tenant::new("other")), ..all.clone() }, &[5]),
+        (JobFilter { producer: Some(Producer::new("someone")), ..all.clone() }, &[7]),
+        (JobFilter { producer: Some(Producer::new("nobody")), ..all.clone() }, &[]),
         (of_key.clone(), &[4, 3]),
         (JobFilter { kind: Some(crawl), ..of_key }, &[3]),
         (of_parent.clone(), &[6, 5]),

@@ -16,7 +16,7 @@ fn spec() -> v1::JobSpec {
 }
 
 fn submit(spec: v1::JobSpec) -> Result<Submission, No> {
-    submission(Some(spec), &Producer::new("local"), || JobId(Uuid::from_u128(99)))
+    submission(Some(spec), (&Producer::new("local"), &Tenant::new("default")), || JobId(Uuid::from_u128(99)))
 }
 
 fn enqueue(spec: v1::JobSpec) -> (Enqueue, Option<Payload>) {
@@ -150,7 +150,9 @@ fn all_mistakes_are_told_at_once() {
         ..spec()
     };
     assert_eq!(refused(wrong), ["job.kind", "job.priority", "job.payload.data"]);
-    let status = submission(None, &Producer::new("local"), || JobId(Uuid::nil())).unwrap_err().into_status();
+    let status = submission(None, (&Producer::new("local"), &Tenant::new("default")), || JobId(Uuid::nil()))
+        .unwrap_err()
+        .into_status();
     assert!(status.message().contains("job: is required"));
 }
 

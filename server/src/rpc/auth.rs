@@ -1,0 +1,361 @@
+//! The layer that judges every call, unary or streaming: who calls, and whether a holder of that role may.
+//!
+//! Responsible for the table of roles, and for telling handlers who calls. Not responsible for what belongs to whom: a
+//! handler asks its [`Caller`] which jobs it sees. Invariants: each method of the descriptors has exactly one row, or the
+//! server does not start; a call whose caller is not known reaches no service.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::future::{Either, Ready, ready};
+use http::{Request, Response};
+use tenure_scheduler::{Enqueue, KindName, Producer, Tenant};
+use tenure_tls::{Certificate, Identity, Role};
+use tokio::sync::watch;
+use tonic::{Status, body::Body};
+use tower::{Layer, Service};
+
+use super::status::No;
+use crate::{
+    access::{Nobody, Rules},
+    config,
+    metrics::Metrics,
+    tls::Peer,
+};
+
+/// A live session's holder is judged again so often, and whenever the rules are replaced.
+const JUDGE_AGAIN: Duration = Duration::from_secs(60);
+
+const ANYBODY: &[Role] = &[Role::Producer, Role::Node, Role::Viewer, Role::Operator, Role::Admin];
+const SEES: &[Role] = &[Role::Viewer, Role::Operator, Role::Admin];
+const SEES_OWN: &[Role] = &[Role::Producer, Role::Viewer, Role::Operator, Role::Admin];
+const DOES_OWN: &[Role] = &[Role::Producer, Role::Operator, Role::Admin];
+const OPERATES: &[Role] = &[Role::Operator, Role::Admin];
+const NODES: &[Role] = &[Role::Node];
+
+/// Who may call what: one row for each method. What a producer gets of it is its own.
+const TABLE: &[(&str, &[Role])] = &[
+    ("/tenure.v1.JobService/Enqueue", DOES_OWN),
+    ("/tenure.v1.JobService/EnqueueBatch", DOES_OWN),
+    ("/tenure.v1.JobService/GetJob", SEES_OWN),
+    ("/tenure.v1.JobService/ListJobs", SEES_OWN),
+    ("/tenure.v1.JobService/WaitJob", SEES_OWN),
+    ("/tenure.v1.JobService/ExplainJob", SEES_OWN),
+    ("/tenure.v1.JobService/ListAttempts", SEES_OWN),
+    ("/tenure.v1.JobService/GetResult", DOES_OWN),
+    ("/tenure.v1.JobService/CancelJob", DOES_OWN),
+    ("/tenure.v1.JobService/RequeueJob", DOES_OWN),
+    ("/tenure.v1.JobService/ReprioritizeJob", DOES_OWN),
+    ("/tenure.v1.JobService/DeleteJob", DOES_OWN),
+    ("/tenure.v1.FleetService/ListKinds", SEES_OWN),
+    ("/tenure.v1.HealthService/GetQueueHealth", SEES_OWN),
+    ("/tenure.v1.FleetService/GetFleet", SEES),
+    ("/tenure.v1.FleetService/ListSlots", SEES),
+    ("/tenure.v1.FleetService/ListNodes", SEES),
+    ("/tenure.v1.FleetService/GetNode", SEES),
+    ("/tenure.v1.AdminService/GetServerInfo", SEES),
+    ("/tenure.v1.AdminService/CheckInvariants", SEES),
+    ("/tenure.v1.FleetService/Apply", OPERATES),
+    ("/tenure.v1.FleetService/PauseKind", OPERATES),
+    ("/tenure.v1.FleetService/ResumeKind", OPERATES),
+    ("/tenure.v1.FleetService/SetCapacity", OPERATES),
+    ("/tenure.v1.FleetService/PauseSlot", OPERATES),
+    ("/tenure.v1.FleetService/ResumeSlot", OPERATES),
+    ("/tenure.v1.FleetService/CordonNode", OPERATES),
+    ("/tenure.v1.FleetService/UncordonNode", OPERATES),
+    ("/tenure.v1.FleetService/DrainNode", OPERATES),
+    ("/tenure.v1.FleetService/ForgetNode", OPERATES),
+    ("/tenure.node.v1.NodeService/Session", NODES),
+    ("/grpc.health.v1.Health/Check", ANYBODY),
+    ("/grpc.health.v1.Health/Watch", ANYBODY),
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", SEES),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", SEES),
+];
+
+/// A method and the table disagree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path} has {rows} rows in the table of roles, and {needed} is needed")]
+pub struct RowError {
+    path: String,
+    rows: usize,
+    needed: usize,
+}
+
+/// Compares the table with the methods that there are.
+///
+/// # Errors
+/// A method without its one row, or a row without its method.
+fn check_table<'p>(paths: impl Iterator<Item = &'p str>) -> Result<(), RowError> {
+    let paths: BTreeSet<&str> = paths.collect();
+    for (path, needed) in paths.iter().map(|path| (*path, 1)).chain(TABLE.iter().map(|&(path, _)| (path, 0)))
+    {
+        let needed = if paths.contains(path) { 1 } else { needed };
+        let rows = TABLE.iter().filter(|(row, _)| *row == path).count();
+        if rows != needed {
+            return Err(RowError { path: path.to_owned(), rows, needed });
+        }
+    }
+    Ok(())
+}
+
+/// Puts [`Judge`] around a service.
+#[derive(Debug, Clone)]
+pub(crate) struct AuthLayer {
+    rules: watch::Receiver<Arc<Rules>>,
+    metrics: Arc<Metrics>,
+}
+
+impl AuthLayer {
+    /// # Errors
+    /// If the table of roles is not about exactly these methods.
+    pub(crate) fn new<'p>(
+        paths: impl Iterator<Item = &'p str>,
+        rules: watch::Receiver<Arc<Rules>>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, RowError> {
+        check_table(paths)?;
+        Ok(Self { rules, metrics })
+    }
+
+    /// Who calls, if they may call this.
+    fn judge(&self, peer: Option<&Peer>, path: &str) -> Result<Caller, No> {
+        let certificate = match peer {
+            Some(Peer::Anybody) => return Ok(Caller(Who::Local)),
+            Some(Peer::Holder(certificate)) => certificate,
+            None => return Err(No::internal()),
+        };
+        let rules = self.rules.borrow();
+        let holder = rules.holder(certificate)?;
+        let allowed = TABLE.iter().find(|(row, _)| *row == path).map_or(&[][..], |&(_, roles)| roles);
+        if !allowed.contains(&holder.role) {
+            return Err(not_for(holder, path, allowed));
+        }
+        let limits = match holder.role {
+            Role::Producer => rules.producers().get(&holder.name).cloned().unwrap_or_default(),
+            Role::Node | Role::Viewer | Role::Operator | Role::Admin | Role::Server => Default::default(),
+        };
+        let (certificate, holder) = (Arc::clone(certificate), holder.clone());
+        Ok(Caller(Who::Holder(Arc::new(Holder { holder, certificate, limits, rules: self.rules.clone() }))))
+    }
+}
+
+fn not_for(holder: &Identity, path: &str, allowed: &[Role]) -> No {
+    let method = path.rsplit('/').next().unwrap_or_default();
+    let roles = allowed.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
+    No::not_allowed(format!("{holder} may not call {method}: it is for {roles}"))
+}
+
+impl From<Nobody> for No {
+    fn from(nobody: Nobody) -> Self {
+        match nobody {
+            Nobody::Unknown(why) => Self::no_identity(why),
+            Nobody::Denied(why) => Self::not_allowed(why),
+        }
+    }
+}
+
+impl<S> Layer<S> for AuthLayer {
+    type Service = Judge<S>;
+
+    fn layer(&self, inner: S) -> Judge<S> {
+        Judge { inner, layer: self.clone() }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Judge<S> {
+    inner: S,
+    layer: AuthLayer,
+}
+
+impl<S, B> Service<Request<B>> for Judge<S>
+where
+    S: Service<Request<B>, Response = Response<Body>>,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Either<Ready<Result<Response<Body>, S::Error>>, S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        match self.layer.judge(request.extensions().get::<Peer>(), request.uri().path()) {
+            Ok(caller) => {
+                request.extensions_mut().insert(caller);
+                Either::Right(self.inner.call(request))
+            }
+            Err(no) => {
+                self.layer.metrics.observe_refusal(no.reason());
+                Either::Left(ready(Ok(no.into_status().into_http())))
+            }
+        }
+    }
+}
+
+/// Who calls. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller(Who);
+
+#[derive(Debug, Clone)]
+enum Who {
+    /// Whoever reaches the port, where there is no TLS: it may do everything.
+    Local,
+    Holder(Arc<Holder>),
+}
+
+#[derive(Debug)]
+struct Holder {
+    holder: Identity,
+    certificate: Arc<Certificate>,
+    limits: config::Producer,
+    rules: watch::Receiver<Arc<Rules>>,
+}
+
+impl Caller {
+    /// Who sent a request.
+    ///
+    /// # Errors
+    /// If the layer did not see it: a bug, and nobody is let through by it.
+    pub(crate) fn of<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
+        request.extensions().get().cloned().ok_or_else(|| No::internal().into_status())
+    }
+
+    fn producer(&self) -> Option<&Holder> {
+        match &self.0 {
+            Who::Holder(holder) if holder.holder.role == Role::Producer => Some(holder),
+            Who::Holder(_) | Who::Local => None,
+        }
+    }
+
+    /// Under which name it enqueues. Roles other than that of a producer carry theirs in front, behind which no
+    /// producer's name can hide: a colon stands in no name.
+    pub(crate) fn enqueues_as(&self) -> Producer {
+        match &self.0 {
+            Who::Local => Producer::new("local"),
+            Who::Holder(holder) if holder.holder.role == Role::Producer => {
+                Producer::new(holder.holder.name.as_str())
+            }
+            Who::Holder(holder) => {
+                Producer::new(format!("{}:{}", holder.holder.role, holder.holder.name).as_str())
+            }
+        }
+    }
+
+    /// Whose work it is, unless the job says so.
+    pub(crate) fn tenant(&self) -> Tenant {
+        Tenant::new(self.producer().map_or("default", |holder| holder.holder.name.as_str()))
+    }
+
+    /// Whose jobs alone it sees; none: all.
+    pub(crate) fn sees_only(&self) -> Option<Producer> {
+        self.producer().map(|_| self.enqueues_as())
+    }
+
+    /// Whether it may know of a kind.
+    pub(crate) fn knows_kind(&self, kind: &KindName) -> bool {
+        self.limits().is_none_or(|limits| limits.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind)))
+    }
+
+    fn limits(&self) -> Option<&config::Producer> {
+        self.producer().map(|holder| &holder.limits)
+    }
+
+    /// Whether it may enqueue this.
+    ///
+    /// # Errors
+    /// What of it is beyond what the server file gives it.
+    pub(crate) fn check_enqueue(&self, enqueue: &Enqueue) -> Result<(), No> {
+        if !self.knows_kind(&enqueue.kind) {
+            return Err(self.beyond(format!("enqueue jobs of kind {}", enqueue.kind)));
+        }
+        let tenants = self.limits().and_then(|limits| limits.tenants.as_ref());
+        if tenants.is_some_and(|tenants| !tenants.contains(&enqueue.tenant)) {
+            return Err(self.beyond(format!("enqueue jobs for tenant {}", enqueue.tenant)));
+        }
+        enqueue.priority.map_or(Ok(()), |priority| self.check_priority(priority))
+    }
+
+    /// Whether it may give a job this priority.
+    ///
+    /// # Errors
+    /// If that is above its ceiling.
+    pub(crate) fn check_priority(&self, priority: i8) -> Result<(), No> {
+        match self.limits().and_then(|limits| limits.max_priority) {
+            Some(most) if priority > most => Err(self.beyond(format!("give a priority above {most}"))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether it may free a job whose last processes are not known to be gone.
+    ///
+    /// # Errors
+    /// If that is an operator's.
+    pub(crate) fn check_force(&self) -> Result<(), No> {
+        match self.producer() {
+            Some(_) => Err(self.beyond("requeue with force: that is for operator, admin".to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn beyond(&self, what: String) -> No {
+        let who = self.producer().map(|holder| holder.holder.to_string()).unwrap_or_default();
+        No::not_allowed(format!("{who} may not {what}"))
+    }
+
+    /// Whether it may speak for a node.
+    ///
+    /// # Errors
+    /// If its certificate is another node's.
+    pub(crate) fn check_node(&self, node: &str) -> Result<(), No> {
+        match &self.0 {
+            Who::Local => Ok(()),
+            Who::Holder(holder) if holder.holder.role == Role::Node && holder.holder.name == node => Ok(()),
+            Who::Holder(holder) => Err(No::not_allowed(format!(
+                "{} may not open a session as node {node}: a session has the name of its certificate",
+                holder.holder
+            ))),
+        }
+    }
+
+    /// Returns once this caller counts for nothing any more. Cancel-safe.
+    pub(crate) async fn revoked(&self) -> No {
+        let Who::Holder(holder) = &self.0 else { return std::future::pending().await };
+        let mut rules = holder.rules.clone();
+        loop {
+            // Cancel-safe: both only wait. A server that ends tells its sessions otherwise.
+            tokio::select! {
+                changed = rules.changed() => if changed.is_err() { return std::future::pending().await },
+                () = tokio::time::sleep(JUDGE_AGAIN) => {}
+            }
+            if let Err(nobody) = rules.borrow().holder(&holder.certificate) {
+                return nobody.into();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_row_and_a_row_too_many_are_told() {
+        let all = || TABLE.iter().map(|&(path, _)| path);
+        assert_eq!(check_table(all()), Ok(()));
+        let error = check_table(all().chain(["/tenure.v1.JobService/New"])).unwrap_err();
+        assert_eq!((error.path.as_str(), error.rows), ("/tenure.v1.JobService/New", 0));
+        assert!(check_table(all().skip(1)).is_err());
+    }
+
+    #[test]
+    fn a_server_may_call_nothing() {
+        assert!(TABLE.iter().all(|(_, roles)| !roles.contains(&Role::Server)));
+    }
+}

@@ -1,0 +1,12 @@
+//! Callers over several hosts: a real server behind real TLS, real certificates, real clients.
+
+#[path = "tls/desk.rs"]
+mod desk;
+#[path = "tls/handshakes.rs"]
+mod handshakes;
+#[path = "tls/owners.rs"]
+mod owners;
+#[path = "tls/roles.rs"]
+mod roles;
+#[path = "tls/sessions.rs"]
+mod sessions;
