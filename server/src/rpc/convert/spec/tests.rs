@@ -91,9 +91,8 @@ fn each_wrong_field_is_named() {
     let many: Vec<(String, u32)> = (0..17).map(|n| (format!("s{n}"), 1)).collect();
     let many: Vec<(&str, u32)> = many.iter().map(|(slot, amount)| (slot.as_str(), *amount)).collect();
     let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
-    let payload = |content_type: &str| {
-        Some(v1::Payload { data: Bytes::new(), content_type: content_type.to_owned() })
-    };
+    let payload =
+        |content_type: &str| Some(v1::Payload { data: Bytes::new(), content_type: content_type.to_owned() });
     let stamp = |seconds, nanos| Some(prost_types::Timestamp { seconds, nanos });
     let cases: Vec<(v1::JobSpec, &str)> = vec![
         (v1::JobSpec { kind: String::new(), ..spec() }, "job.kind"),
@@ -164,7 +163,10 @@ fn a_payload_over_the_limit_is_refused_by_its_limit() {
     assert!(submit(with(MOST_PAYLOAD)).is_ok());
     let status = submit(with(MOST_PAYLOAD + 1)).unwrap_err().into_status();
     let info = status.get_details_error_info().unwrap();
-    assert_eq!((info.reason.as_str(), info.metadata["limit_bytes"].as_str()), ("PAYLOAD_TOO_LARGE", "262144"));
+    assert_eq!(
+        (info.reason.as_str(), info.metadata["limit_bytes"].as_str()),
+        ("PAYLOAD_TOO_LARGE", "262144")
+    );
 }
 
 #[test]
