@@ -162,7 +162,8 @@ pub enum Command {
         /// Results.
         results: Vec<(JobId, FencingToken)>,
     },
-    /// Storing a change of this job failed alone: leave it alone until an operator requeues or deletes it.
+    /// Storing a change of this job failed alone: a waiting job is left alone until an operator requeues or deletes it;
+    /// the lease of a running one does not end in silence.
     SetAside {
         /// Which.
         job: JobId,

@@ -214,7 +214,8 @@ pub enum Event {
         /// Which class.
         class: ClassId,
     },
-    /// A job was set aside until an operator requeues or deletes it.
+    /// A job was set aside: if it waits, until an operator requeues or deletes it; if it runs, its lease does not end in
+    /// silence.
     SetAside(JobId),
     /// The nodes had time to come back: what is impossible may be said to be so.
     WarmedUp,

@@ -160,6 +160,12 @@ impl State {
         if broken > 0 {
             all.push(format!("{broken} jobs are set aside after a failed write: requeue or delete them"));
         }
+        for entry in self.leases.values().filter(|entry| entry.watch.kept) {
+            all.push(format!(
+                "the end of job {} could not be written: it keeps its slots until node {} reports its end or is forgotten",
+                entry.lease.job, entry.lease.node
+            ));
+        }
         for entry in self.leases.values().filter(|entry| entry.watch.phase == Phase::Unkillable) {
             all.push(format!("job {} cannot be killed on node {}", entry.lease.job, entry.lease.node));
         }

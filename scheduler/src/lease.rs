@@ -137,6 +137,9 @@ pub(crate) struct Watch {
     pub(crate) spooled: bool,
     /// Its host is another one now, as its node's Hello said: it runs out, whoever lists it.
     pub(crate) orphaned: bool,
+    /// Its job was set aside: ending it in silence could not be stored. It lives on with its slots until its node speaks
+    /// of its end, an operator asserts it, or another leader tries again. Nobody else may run the job meanwhile.
+    pub(crate) kept: bool,
     /// The server wants it back.
     pub(crate) revoked: Option<RevokeReason>,
     /// When its process started, as its node reported.

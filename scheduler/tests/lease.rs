@@ -402,6 +402,37 @@ fn a_loaded_lease_has_its_whole_length_and_ends_as_a_loss_though_it_was_never_ac
 }
 
 #[test]
+fn a_lease_whose_end_could_not_be_stored_is_kept_until_its_node_speaks_or_is_forgotten() {
+    check(
+        &format!(
+            "{FLEET}
+            run a
+            mute n1
+            aside a
+            advance 300s
+            job a
+            enqueue b kind=k
+            tick
+            close n1
+            forget n1
+            forget n1 lost
+            "
+        ),
+        expect![[r#"
+            granted a -> n1 token=1.1
+            set aside a
+            12s: suspect n1
+            300s: a running round=1 attempt=1
+            300s: deferred b slot_busy: slot s 1/1
+            300s: refused n1 NODE_HOLDS_LEASES: node n1 still holds 1 leases
+            300s: ended a token=1.1 lost (node_forgotten) -> queued [an operator declared the node lost]
+            300s: node n1 forgotten
+            300s: n1 held 1 leases
+        "#]],
+    );
+}
+
+#[test]
 fn an_expiry_does_not_hear_the_wall_clock() {
     check(
         &format!(

@@ -254,6 +254,7 @@ fn a_job_that_was_set_aside_waits_for_an_operator() {
             5s: ended b -> cancelled [cancelled by request]
             5s: requeued a round=1
             5s: granted a -> n1 token=1.1
+            5s: set aside a
         "#]],
     );
 }

@@ -99,6 +99,12 @@ mod tests {
         command.arg("60").stdin(Stdio::null());
         let mut stranger = command.env(VARIABLE, format!("{mark}-other")).spawn().unwrap();
         let mut ours = command.env(VARIABLE, &mark).env("TENURE_FENCE", "77").spawn().unwrap();
+        // A process shows its environment a moment after its exec is done.
+        let begun = crate::clock::Moment::now();
+        let shown = || of_token(&mark, 77).len() == 1 && processes(&format!("{mark}-other")).len() == 1;
+        while !shown() && begun.elapsed() < GONE {
+            std::thread::yield_now();
+        }
         assert_eq!(of_token(&mark, 77).len(), 1);
         assert_eq!(end_all(&mark).len(), 1);
         assert!(processes(&mark).is_empty());

@@ -118,13 +118,7 @@ impl State {
                     self.gained.insert(node.clone());
                 }
             }
-            Event::SetAside(id) => {
-                // Its row is what could not be written, so it stays as it is.
-                self.leave_queue(*id);
-                if let Some(entry) = self.jobs.get_mut(id) {
-                    (entry.stand, entry.since) = (Stand::Broken, now);
-                }
-            }
+            Event::SetAside(id) => self.set_aside(*id, now),
             Event::WarmedUp => {
                 self.warm = true;
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
@@ -351,6 +345,19 @@ impl State {
             self.change(id, |job| job.waits = waits);
         }
         self.leave_queue(id);
+    }
+
+    /// Its row is what could not be written, so it stays as it is.
+    fn set_aside(&mut self, id: JobId, now: Now) {
+        if self.jobs.get(&id).is_some_and(|entry| entry.job.state == JobState::Running) {
+            let lease = self.lease_of.get(&id).and_then(|token| self.leases.get_mut(token));
+            lease.into_iter().for_each(|entry| entry.watch.kept = true);
+            return;
+        }
+        self.leave_queue(id);
+        if let Some(entry) = self.jobs.get_mut(&id) {
+            (entry.stand, entry.since) = (Stand::Broken, now);
+        }
     }
 
     /// A job stands nowhere, and counts for its kind no more.

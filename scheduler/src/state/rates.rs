@@ -50,9 +50,10 @@ impl Rate {
         Duration::from_micros(now.0).clamp(BUCKET, BUCKET * 30)
     }
 
+    /// For people: over the window, at least a minute, so that one job in the first second is one a minute, not sixty.
     pub(crate) fn per_minute(&self, now: Mono) -> f64 {
         let total = u32::try_from(self.total(now)).unwrap_or(u32::MAX);
-        f64::from(total) * 60.0 / Self::window(now).as_secs_f64()
+        f64::from(total) * 60.0 / Self::window(now).max(BUCKET * 6).as_secs_f64()
     }
 }
 
@@ -75,6 +76,13 @@ mod tests {
         assert_eq!(rate.total(at(2000)), 0);
         rate.count(at(2000));
         assert_eq!(rate.total(at(2000)), 1);
+    }
+
+    #[test]
+    fn one_job_in_the_first_second_is_one_a_minute() {
+        let mut rate = Rate::default();
+        rate.count(at(0));
+        assert!((rate.per_minute(at(1)) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl Step<'_> {
 
     pub(super) fn set_aside(&mut self, id: JobId) -> Result<(), Refusal> {
         let job = self.find(id, None)?;
-        if job.state.is_waiting() {
+        if !job.state.is_final() {
             self.emit(Event::SetAside(id));
         }
         Ok(())

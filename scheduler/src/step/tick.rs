@@ -4,7 +4,7 @@ use crate::{
     event::Event,
     ids::{FencingToken, JobId, NodeName, SlotName},
     job::{JobState, Outcome},
-    lease::{RevokeReason, Stage, Watch},
+    lease::{RevokeReason, Stage, Watch, expiry},
     place::{self, ClassId, SAVE_EVERY},
     slots::Slot,
     state::{Due, NodeEntry, silence},
@@ -95,6 +95,12 @@ impl Step<'_> {
         }
         if entry.watch.expires > self.now.mono {
             let expires = entry.watch.expires;
+            self.state.timers.at(expires, Due::Lease(token));
+            return;
+        }
+        if entry.watch.kept {
+            let expires = expiry(self.now.mono, entry.lease.length);
+            self.emit(Event::Renewed { token, expires });
             self.state.timers.at(expires, Due::Lease(token));
             return;
         }

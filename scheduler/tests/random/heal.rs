@@ -15,6 +15,8 @@ impl Fuzz {
     pub(crate) fn heal(&mut self) {
         self.world.batch = false;
         self.world.commit();
+        // The next leader tries to end what this one could not.
+        self.world.reload();
         self.run(Command::Apply { fleet: Box::new(fleet(4, 4)), validate_only: false });
         for slot in [NODE_SLOTS, super::fuzz::FLEET_SLOTS].concat() {
             self.run(Command::ResumeSlot { slot: SlotName::new(slot) });

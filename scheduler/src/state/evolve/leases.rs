@@ -48,6 +48,7 @@ impl State {
             answered: false,
             spooled: false,
             orphaned: false,
+            kept: false,
             revoked: None,
             started_at: None,
         };
