@@ -93,13 +93,10 @@ pub enum Event {
     LeaseUnreaped(FencingToken),
     /// A lease is gone with everything that it held.
     LeaseGone(FencingToken),
-    /// A lease lives on with less: the tree is gone and only its report is to come, or its host is another one now.
-    SlotsFreed {
-        /// Which.
-        token: FencingToken,
-        /// The fleet slots too; the node slots always.
-        fleet: bool,
-    },
+    /// A lease lives on without slots: its tree is gone, and only the report of its end is to come.
+    SlotsFreed(FencingToken),
+    /// A lease runs out with its fleet slots only: another instance or another boot of its node said Hello.
+    LeaseOrphaned(FencingToken),
     /// A node is new or changed.
     NodePut(Box<Node>),
     /// A node was removed.
@@ -275,7 +272,8 @@ impl Event {
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
-            | Self::SlotsFreed { .. }
+            | Self::SlotsFreed(_)
+            | Self::LeaseOrphaned(_)
             | Self::NodePut(_)
             | Self::NodeForgotten(_) => true,
             Self::SessionOpened { .. }
@@ -326,7 +324,8 @@ impl Event {
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
-            | Self::SlotsFreed { .. }
+            | Self::SlotsFreed(_)
+            | Self::LeaseOrphaned(_)
             | Self::NodePut(_)
             | Self::NodeForgotten(_)
             | Self::SessionOpened { .. }
@@ -392,6 +391,8 @@ impl fmt::Display for Event {
             Self::ResultDropped { job, token } => write!(f, "result dropped {job} token={token}"),
             Self::LeaseUnreaped(token) => write!(f, "lease {token} unreaped"),
             Self::LeaseGone(token) => write!(f, "lease {token} gone"),
+            Self::SlotsFreed(token) => write!(f, "slots of {token} freed"),
+            Self::LeaseOrphaned(token) => write!(f, "lease {token} orphaned"),
             Self::NodePut(node) => write!(
                 f,
                 "node {} put{}{}",
@@ -417,9 +418,6 @@ impl fmt::Display for Event {
             Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
             Self::Revoked { token, reason } => write!(f, "revoked {token} {}", reason.name()),
-            Self::SlotsFreed { token, fleet } => {
-                write!(f, "slots of {token} freed{}", if *fleet { "" } else { " on its node" })
-            }
             Self::Deferred { class, job, reason } => {
                 write!(f, "deferred {class} at {job} {}: {reason}", reason.name())
             }

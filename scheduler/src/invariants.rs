@@ -152,6 +152,10 @@ impl State {
                     format!("newer than its job's {}", job.job.token),
                 ));
             }
+            // Nobody is left who could say that its process is gone, so its node slots would be charged for ever.
+            if entry.lease.orphaned && !entry.lease.reservation.node.is_empty() {
+                found.push(violation(NAMES[3], token.to_string(), "orphaned, and charges its node".into()));
+            }
             if token.epoch() > self.epoch || (token.epoch() == self.epoch && token.count() > self.grants) {
                 found.push(violation(NAMES[4], token.to_string(), "was never granted".into()));
             }

@@ -41,6 +41,9 @@ pub struct Lease {
     pub granted_at: Wall,
     /// How far it is, as far as that is stored.
     pub stage: Stage,
+    /// Another instance or another boot of its node said Hello: nobody who is left can say that its process is gone. It
+    /// charges the fleet only, is renewed no more and runs out, under every later leader too.
+    pub orphaned: bool,
 }
 
 /// The stored part of how far a lease is.
@@ -135,8 +138,6 @@ pub(crate) struct Watch {
     pub(crate) answered: bool,
     /// Its node says that it is gone and that a report of its end is to come: it lives on for that, without slots.
     pub(crate) spooled: bool,
-    /// Its host is another one now, as its node's Hello said: it runs out, whoever lists it.
-    pub(crate) orphaned: bool,
     /// Its job was set aside: ending it in silence could not be stored. It lives on with its slots until its node speaks
     /// of its end, an operator asserts it, or another leader tries again. Nobody else may run the job meanwhile.
     pub(crate) kept: bool,

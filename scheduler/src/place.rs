@@ -137,6 +137,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
         round: job.round,
         granted_at: step.now.wall,
         stage: Stage::Granted,
+        orphaned: false,
     };
     let waits = step.state.waits(id, step.now).unwrap_or_default();
     let grant = grant_message(job, policy, &lease, step.now);

@@ -241,7 +241,6 @@ impl State {
             ordinal: None,
             answered: false,
             spooled: false,
-            orphaned: false,
             kept: false,
             revoked: None,
             started_at: None,

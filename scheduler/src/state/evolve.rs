@@ -67,7 +67,8 @@ impl State {
             Event::ResultDropped { job, token } => self.dirty.delete_result(*job, *token),
             Event::LeaseUnreaped(token) => self.lease_over(*token, Some(Stage::Unreaped), now),
             Event::LeaseGone(token) => self.lease_over(*token, None, now),
-            Event::SlotsFreed { token, fleet } => self.slots_freed(*token, *fleet),
+            Event::SlotsFreed(token) => self.slots_freed(*token),
+            Event::LeaseOrphaned(token) => self.lease_orphaned(*token),
             Event::NodePut(node) => self.node_put(node, now),
             Event::NodeForgotten(name) => {
                 if let Some(entry) = self.nodes.remove(name) {

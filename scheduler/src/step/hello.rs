@@ -117,13 +117,15 @@ impl Step<'_> {
     fn unlisted(&mut self, token: FencingToken, report_to_come: bool) {
         let Some(entry) = self.state.leases.get(&token) else { return };
         match entry.lease.stage {
+            // It is not this instance's: that it is not listed says nothing. It runs out.
+            Stage::Granted | Stage::Finished if entry.lease.orphaned => {}
             Stage::Unreaped | Stage::Finished => self.emit(Event::LeaseGone(token)),
             // It lives on without slots until its report is answered: at most one more lease, however often its node
             // says Hello.
             Stage::Granted if report_to_come && entry.watch.spooled => {}
             Stage::Granted if report_to_come => {
                 let expires = expiry(self.now.mono, entry.lease.length);
-                self.emit(Event::SlotsFreed { token, fleet: true });
+                self.emit(Event::SlotsFreed(token));
                 self.emit(Event::Renewed { token, expires });
             }
             Stage::Granted if entry.watch.started_at.is_some() => self.end(
@@ -157,12 +159,13 @@ impl Step<'_> {
         for token in ours {
             let Some(entry) = self.state.leases.get(&token) else { continue };
             match entry.lease.stage {
+                Stage::Granted | Stage::Finished if entry.lease.orphaned => {} // It runs out already.
                 Stage::Unreaped => self.emit(Event::LeaseGone(token)),
                 Stage::Finished if claim == Claim::Rebooted => self.emit(Event::LeaseGone(token)),
                 Stage::Granted if claim == Claim::Rebooted && unstored.contains(&token) => {
                     self.unlisted(token, true)
                 }
-                Stage::Granted | Stage::Finished => self.emit(Event::SlotsFreed { token, fleet: false }),
+                Stage::Granted | Stage::Finished => self.emit(Event::LeaseOrphaned(token)),
             }
         }
         Listing {

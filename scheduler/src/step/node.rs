@@ -85,7 +85,7 @@ impl Step<'_> {
     fn is_held(&self, node: &NodeName, held: &Held) -> bool {
         self.state.leases.get(&held.token).is_some_and(|entry| {
             let own = entry.lease.node == *node && entry.lease.job == held.job;
-            own && entry.lease.stage.is_live() && !entry.watch.orphaned
+            own && entry.lease.stage.is_live() && !entry.lease.orphaned
         })
     }
 

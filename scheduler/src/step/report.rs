@@ -66,10 +66,11 @@ impl Step<'_> {
     }
 
     fn progressed(&mut self, report: &Report, phase: Phase, elapsed: Duration) {
+        let orphaned = self.state.leases.get(&report.token).is_some_and(|entry| entry.lease.orphaned);
         match self.stage(report) {
-            Some(Stage::Granted) => self.phase(report.token, phase, elapsed),
+            Some(Stage::Granted) if !orphaned => self.phase(report.token, phase, elapsed),
             Some(Stage::Finished) => {}
-            Some(Stage::Unreaped) | None => {
+            Some(Stage::Granted | Stage::Unreaped) | None => {
                 let leases = vec![(report.token, RevokeReason::NotLive)];
                 self.send(&report.node, Message::Revoke { leases });
             }

@@ -48,7 +48,6 @@ impl Fuzz {
         if chance == 0 {
             self.world.batch = false;
             self.world.reload();
-            self.forget_ghosts();
             return;
         }
         if !self.world.agents.contains_key(&name) {
@@ -110,26 +109,27 @@ impl Fuzz {
 
     /// Another instance takes the name; what the old one runs goes on until its leases are over.
     fn lose_state(&mut self, name: &tenure_scheduler::NodeName) {
+        if self.rng.percent(50) {
+            self.close(name); // Else the name is in use until the old stream has been silent for long enough.
+        }
         let agent = self.agent(name);
         agent.instance.push('+');
         agent.spool.clear();
         let running = agent.held.values().filter(|held| held.started.is_some() && !held.ended);
-        let ghosts: Vec<_> = running.map(|held| (held.job, held.gone_by)).collect();
+        let ghosts: Vec<_> = running.map(|held| (name.clone(), held.job, held.gone_by)).collect();
         self.ghosts.extend(ghosts);
         self.restart(name);
-    }
-
-    /// That a lease belongs to an instance that is gone is not stored: the next leader takes the word of the new one
-    /// for it that nothing of it runs. Not promised until it is.
-    pub(super) fn forget_ghosts(&mut self) {
-        self.ghosts.clear();
+        if self.rng.percent(50) {
+            self.hello(name); // What it does not list this time is not its own either.
+        }
     }
 
     fn forget(&mut self, name: &tenure_scheduler::NodeName) {
         let lost = self.rng.percent(50);
         let gone = self.run(Command::Forget { node: name.clone(), lost, validate_only: false }).is_some();
         if gone {
-            // The operator said that it is dead, and it is.
+            // The operator said that it is dead, and it is, with what any instance of it ran.
+            self.ghosts.retain(|(node, ..)| node != name);
             let agent = self.agent(name);
             agent.drop_held();
             agent.spool.clear();

@@ -27,8 +27,8 @@ pub(crate) struct Fuzz {
     pub(crate) jobs: Vec<JobId>,
     /// Every grant that was ever seen: what absurd reports are made of.
     pub(crate) grants: Vec<(JobId, FencingToken, NodeName)>,
-    /// Processes of agents that lost their state: they run until then.
-    pub(crate) ghosts: Vec<(JobId, u64)>,
+    /// Processes of agents that lost their state, by the node that they were: they run until then.
+    pub(crate) ghosts: Vec<(NodeName, JobId, u64)>,
     /// The wall clock is stepped now and then.
     wall_steps: bool,
     /// Prints its trace.
@@ -159,7 +159,6 @@ impl Fuzz {
         self.world.batch = false;
         if self.rng.percent(20) {
             self.world.reload(); // The commit failed: nobody heard of the turn.
-            self.forget_ghosts();
         } else {
             self.world.commit();
         }
@@ -312,8 +311,8 @@ impl Fuzz {
             "{job} starts on {name} and runs on {:?}",
             elsewhere.map(|agent| &agent.name)
         );
-        let ghost = self.ghosts.iter().any(|(ghost, until)| *ghost == job && *until > clock);
-        assert!(!ghost, "{job} starts on {name} while a forgotten process of it runs");
+        let ghost = self.ghosts.iter().find(|(_, ghost, until)| *ghost == job && *until > clock);
+        assert!(ghost.is_none(), "{job} starts on {name} while a forgotten process of it runs: {ghost:?}");
     }
 
     fn returned(&mut self, rule: &str, started: bool) -> Statement {

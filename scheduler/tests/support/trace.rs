@@ -41,7 +41,8 @@ pub(crate) fn event(
         | Event::ResultDropped { .. }
         | Event::LeaseUnreaped(_)
         | Event::LeaseGone(_)
-        | Event::SlotsFreed { .. }
+        | Event::SlotsFreed(_)
+        | Event::LeaseOrphaned(_)
         | Event::NodeForgotten(_)
         | Event::NodeSuspected(_)
         | Event::NodeLeaving(_)

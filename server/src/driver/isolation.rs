@@ -201,7 +201,8 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::SlotRemoved(_)
         | Event::LeaseUnreaped(_)
         | Event::LeaseGone(_)
-        | Event::SlotsFreed { .. }
+        | Event::SlotsFreed(_)
+        | Event::LeaseOrphaned(_)
         | Event::NodePut(_)
         | Event::NodeForgotten(_)
         | Event::SessionOpened { .. }

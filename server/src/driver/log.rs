@@ -44,7 +44,8 @@ fn log(epoch: Epoch, event: &Event) {
         }
         Event::LeaseUnreaped(token)
         | Event::LeaseGone(token)
-        | Event::SlotsFreed { token, .. }
+        | Event::SlotsFreed(token)
+        | Event::LeaseOrphaned(token)
         | Event::Phased { token, .. }
         | Event::Renewed { token, .. } => tracing::debug!(%epoch, lease.token = %token, "{event}"),
         Event::Revoked { token, reason } => {

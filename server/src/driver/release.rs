@@ -2,7 +2,7 @@
 //!
 //! Nothing here may fail, and nothing waits: whoever does not take its message is dealt with by its own queue.
 
-use tenure_scheduler::{Effect, Message};
+use tenure_scheduler::{Effect, Message, Refusal};
 use tenure_store::Journal;
 
 use super::{
@@ -34,7 +34,13 @@ impl<J: Journal> Driver<J> {
         }
         for (session, ending) in turn.ended.drain(..) {
             let no = match ending {
-                Ending::Refused(refusal) => No::from(refusal),
+                Ending::Refused(refusal) => {
+                    if let Refusal::NodeNameInUse { node } = &refusal {
+                        // The agent that has the name is not told: a refusal changes nothing. So a person is.
+                        tracing::warn!(node.id = %node, "another agent says Hello under the name of a live one");
+                    }
+                    No::from(refusal)
+                }
                 Ending::Quarantined => No::internal(),
             };
             self.ends.metrics.observe_refusal(no.reason());

@@ -114,7 +114,7 @@ where finished_at is null"
 );
 
 const LEASE_LOAD: &str = "
-select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase
+select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned
 from leases";
 
 const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";

@@ -17,6 +17,7 @@ pub(crate) struct LeaseRow<'a> {
     round: u32,
     granted_at: At,
     phase: &'static str,
+    orphaned: bool,
 }
 }
 
@@ -33,11 +34,13 @@ impl<'a> From<&'a Lease> for LeaseRow<'a> {
             round: lease.round,
             granted_at: lease.granted_at.into(),
             phase: lease.stage.name(),
+            orphaned: lease.orphaned,
         }
     }
 }
 
-/// Reads a lease from token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase.
+/// Reads a lease from token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
+/// orphaned.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -58,6 +61,7 @@ pub(crate) fn read_lease(row: &mut Fields<'_>) -> Result<Lease, Error> {
             let known = |name: &str| STAGES.into_iter().find(|stage| stage.name() == name);
             row.text("phase", known)?.ok_or_else(|| row.wrong("phase", &"is none that this version knows"))?
         },
+        orphaned: row.flag("orphaned")?,
     })
 }
 

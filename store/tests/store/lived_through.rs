@@ -46,9 +46,11 @@ pub(crate) async fn loading_equals_having_lived_through_it<S: TestStore>() {
         assert_eq!(store.reader().violations().await.unwrap(), [], "seed {seed}, at the end");
         seen.extend(world.seen);
     }
-    for name in
-        ["enqueued", "granted", "ended", "loss", "requeued", "deleted", "result", "lease", "node", "kind"]
-    {
+    let lively = [
+        "enqueued", "granted", "ended", "loss", "requeued", "deleted", "result", "gone", "unreaped",
+        "orphaned", "node", "kind",
+    ];
+    for name in lively {
         assert!(seen.contains(name), "no {name} in {seen:?}");
     }
 }

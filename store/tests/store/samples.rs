@@ -138,6 +138,7 @@ pub(crate) fn lease(n: u64, token: FencingToken, stage: Stage) -> Lease {
         round: 1,
         granted_at: Wall(2_000),
         stage,
+        orphaned: false,
     }
 }
 
@@ -150,6 +151,7 @@ pub(crate) fn rich_lease(n: u64, token: FencingToken) -> Lease {
         },
         attempt: 3,
         round: 2,
+        orphaned: true,
         ..lease(n, token, Stage::Granted)
     }
 }

@@ -31,7 +31,7 @@ async fn child_that_commits_until_it_is_killed() {
     let taken = journal.takeover(Epoch(0)).await.unwrap();
     let first = u64::try_from(taken.durable.jobs.len()).unwrap();
     eprintln!("took over");
-    for n in first..u64::MAX {
+    for n in first..=u64::MAX {
         let mut new = job(n);
         new.payload_size = n % 5 * 1_000;
         let changes = insert(vec![new]);

@@ -47,7 +47,6 @@ impl State {
             ordinal,
             answered: false,
             spooled: false,
-            orphaned: false,
             kept: false,
             revoked: None,
             started_at: None,
@@ -191,20 +190,34 @@ impl State {
         it.then(|| self.waits(lease.job, now).unwrap_or_default())
     }
 
-    pub(super) fn slots_freed(&mut self, token: FencingToken, fleet: bool) {
+    pub(super) fn slots_freed(&mut self, token: FencingToken) {
+        self.free_node_slots(token);
         let Some(entry) = self.leases.get_mut(&token) else { return };
-        // Without its fleet slots it waits for a report of its end; with them it runs out on a host that is gone.
-        (entry.watch.spooled, entry.watch.orphaned) = (fleet, !fleet);
-        let node_part = std::mem::take(&mut entry.lease.reservation.node);
-        let fleet_part =
-            if fleet { std::mem::take(&mut entry.lease.reservation.fleet) } else { Needs::default() };
+        entry.watch.spooled = true;
+        let freed = Reservation {
+            fleet: std::mem::take(&mut entry.lease.reservation.fleet),
+            ..Reservation::default()
+        };
+        self.fleet.give_back(&freed.fleet);
+        self.gain(&freed);
+    }
+
+    pub(super) fn lease_orphaned(&mut self, token: FencingToken) {
+        self.free_node_slots(token);
+        if let Some(entry) = self.leases.get_mut(&token) {
+            entry.lease.orphaned = true;
+        }
+    }
+
+    /// A lease charges its node no more.
+    fn free_node_slots(&mut self, token: FencingToken) {
+        let Some(entry) = self.leases.get_mut(&token) else { return };
+        let freed = std::mem::take(&mut entry.lease.reservation.node);
         self.dirty.lease(token);
         if let Some(node) = self.nodes.get_mut(&entry.lease.node) {
-            node.ledger.give_back(&node_part);
+            node.ledger.give_back(&freed);
             self.gained.insert(entry.lease.node.clone());
         }
-        self.fleet.give_back(&fleet_part);
-        self.gain(&Reservation { node: node_part, fleet: fleet_part });
     }
 
     pub(super) fn phased(&mut self, token: FencingToken, phase: Phase, started_at: Option<Wall>) {

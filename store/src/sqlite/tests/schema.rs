@@ -49,7 +49,7 @@ async fn checks_refuse_what_makes_no_sense() {
     insert_job(&mut hand, "j", "queued", 0).await;
     hand.execute("insert into slots values ('s', 'node', null, 0, 0, null)").await.unwrap();
     hand.execute(
-        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped')",
+        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0)",
     )
     .await
     .unwrap();
@@ -79,6 +79,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set paused_until = 1", "slots_until_only_paused"),
         ("update slots set paused = 2", "slots_flags_are_flags"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
+        ("update leases set orphaned = 2", "leases_orphaned_is_a_flag"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
@@ -189,7 +190,7 @@ async fn lease(
     phase: &str,
     reservation: &str,
 ) {
-    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4)";
+    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0)";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
 }

@@ -112,10 +112,13 @@ impl World {
         }
     }
 
-    /// The first word of its line in a trace tells what it was.
+    /// The first word of its line in a trace tells what it was; of a lease the last one does.
     fn count(&mut self, event: &Event) {
         let line = event.to_string();
-        self.seen.extend(line.split(' ').next().map(String::from));
+        let mut words = line.split(' ');
+        let word =
+            words.next().and_then(|first| if first == "lease" { words.next_back() } else { Some(first) });
+        self.seen.extend(word.map(String::from));
     }
 
     async fn command(&mut self, random: &mut Random, reader: &Reader) -> Command {

@@ -16,6 +16,8 @@ pub(super) struct Agent {
     pub(super) session: Option<SessionId>,
     pub(super) seq: u64,
     pub(super) applied: Ordinal,
+    /// How often its state directory was lost.
+    pub(super) instance: u64,
     pub(super) incarnation: u64,
     pub(super) stream: u64,
     pub(super) held: BTreeMap<FencingToken, (JobId, Phase)>,
@@ -109,6 +111,9 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
 
 /// How a node begins a session.
 pub(super) fn hello(random: &mut Random, node: NodeName, agent: &mut Agent, session: SessionId) -> Command {
+    if random.chance(5) {
+        *agent = Agent { instance: agent.instance + 1, ..Agent::default() };
+    }
     if agent.incarnation == 0 || random.chance(5) {
         // A restarted agent lists what it finds as stopping.
         agent.incarnation += 1;
@@ -120,7 +125,7 @@ pub(super) fn hello(random: &mut Random, node: NodeName, agent: &mut Agent, sess
     agent.applied = Ordinal(0);
     agent.session = Some(session);
     Command::Hello(Box::new(Hello {
-        instance: format!("instance of {node}").into(),
+        instance: format!("instance {} of {node}", agent.instance).into(),
         node,
         session,
         seq: agent.next_seq(),
