@@ -16,7 +16,7 @@ create table leases (
   orphaned    integer not null, -- 1: another instance or boot of its node said Hello; it runs out, whoever lists it
   constraint leases_pkey primary key (token),
   constraint leases_phase_is_known check (phase in ('granted', 'finished', 'unreaped')),
-  constraint leases_orphaned_is_a_flag check (orphaned in (0, 1)),
+  constraint leases_flags_are_flags check (orphaned in (0, 1)),
   constraint leases_token_from_one check (token > 0),
   constraint leases_attempt_from_one check (attempt >= 1 and round >= 1)
 ) strict;

@@ -79,7 +79,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set paused_until = 1", "slots_until_only_paused"),
         ("update slots set paused = 2", "slots_flags_are_flags"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
-        ("update leases set orphaned = 2", "leases_orphaned_is_a_flag"),
+        ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
