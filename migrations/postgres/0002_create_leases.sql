@@ -12,7 +12,6 @@ create table leases (
   round bigint not null,
   granted_at timestamptz not null,
   phase text not null,
-  orphaned boolean not null,
   constraint leases_pkey primary key (token),
   constraint leases_phase_is_known check (phase in ('granted', 'finished', 'unreaped')),
   constraint leases_token_from_one check (token > 0),
@@ -33,7 +32,6 @@ comment on column leases.attempt is 'the number of the attempt';
 comment on column leases.round is 'of the job';
 comment on column leases.granted_at is 'when it was granted';
 comment on column leases.phase is 'granted: no outcome yet; finished: not reaped yet; unreaped: over';
-comment on column leases.orphaned is 'another instance or boot of its node said Hello; it runs out, whoever lists it';
 
 -- The second wall of "at most one live lease per job".
 create unique index leases_one_live_per_job on leases (job_id) where phase <> 'unreaped';

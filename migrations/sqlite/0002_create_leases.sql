@@ -13,10 +13,8 @@ create table leases (
   round       integer not null, -- of the job
   granted_at  integer not null, -- when it was granted
   phase       text    not null, -- granted: no outcome yet; finished: not reaped yet; unreaped: over
-  orphaned    integer not null, -- 1: another instance or boot of its node said Hello; it runs out, whoever lists it
   constraint leases_pkey primary key (token),
   constraint leases_phase_is_known check (phase in ('granted', 'finished', 'unreaped')),
-  constraint leases_flags_are_flags check (orphaned in (0, 1)),
   constraint leases_token_from_one check (token > 0),
   constraint leases_attempt_from_one check (attempt >= 1 and round >= 1)
 ) strict;

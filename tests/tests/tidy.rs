@@ -190,17 +190,35 @@ fn every_field_of_a_log_line_is_one_of_the_documented() -> anyhow::Result<()> {
 }
 
 #[test]
-fn migrations_are_numbered_without_gaps() -> anyhow::Result<()> {
-    let mut names: Vec<String> = fs::read_dir(repository().join("migrations/sqlite"))?
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<std::io::Result<_>>()?;
-    names.sort();
-    ensure!(!names.is_empty(), "there are no migrations");
-    for (name, number) in names.iter().zip(1..) {
-        ensure!(
-            name.starts_with(&format!("{number:04}_")) && name.ends_with(".sql"),
-            "{name} is not number {number}"
-        );
+fn both_databases_have_the_same_migrations_numbered_without_gaps() -> anyhow::Result<()> {
+    let names = |database: &str| -> anyhow::Result<Vec<String>> {
+        let entries = fs::read_dir(repository().join("migrations").join(database))?;
+        let mut names = entries
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    };
+    let (postgres, sqlite) = (names("postgres")?, names("sqlite")?);
+    ensure!(!sqlite.is_empty(), "there are no migrations");
+    ensure!(postgres == sqlite, "the directories differ: {postgres:?}, {sqlite:?}");
+    for (name, number) in sqlite.iter().zip(1..) {
+        let rest = name.strip_prefix(&format!("{number:04}_")).and_then(|rest| rest.strip_suffix(".sql"));
+        let rest = rest.with_context(|| format!("{name} is not number {number}"))?;
+        let words =
+            rest.split('_').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase()));
+        ensure!(words && rest.contains('_'), "{name}: name it NNNN_verb_noun.sql");
+        for database in ["postgres", "sqlite"] {
+            let known = text(&format!("store/src/{database}/schema.rs"))?;
+            ensure!(known.contains(name), "store/src/{database}/schema.rs does not have {name}");
+            let header = text(&format!("migrations/{database}/{name}"))?;
+            ensure!(
+                header.starts_with("-- Why: ")
+                    && header.contains("Locks: ")
+                    && header.contains("Contracted by: "),
+                "{database}/{name} does not say why, what it locks, and what contracts it"
+            );
+        }
     }
     Ok(())
 }

@@ -11,12 +11,13 @@ use sqlx::{
 use super::{Address, Error, connect};
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 5] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 6] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
     (4, "create_leader_fence", include_str!("../../../migrations/postgres/0004_create_leader_fence.sql")),
     (5, "create_invariants", include_str!("../../../migrations/postgres/0005_create_invariants.sql")),
+    (6, "mark_orphaned_leases", include_str!("../../../migrations/postgres/0006_mark_orphaned_leases.sql")),
 ];
 
 /// For the test that prepares each.
@@ -92,11 +93,18 @@ fn refuse_newer(applied: &BTreeSet<u64>) -> Result<(), Error> {
 }
 
 async fn bring_up_to_date(connection: &mut PgConnection) -> Result<(), Error> {
-    let migration = |(number, name, sql): (u32, &'static str, &'static str)| {
+    migrator(&MIGRATIONS)
+        .run_direct(None, connection, false)
+        .await
+        .map_err(|source| Error::Migrate(source.into()))
+}
+
+/// What applies these migrations, and compares those that are applied with their text.
+pub(super) fn migrator(migrations: &[(u32, &'static str, &'static str)]) -> Migrator {
+    let migration = |&(number, name, sql): &(u32, &'static str, &'static str)| {
         Migration::new(i64::from(number), name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    let migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
-    migrator.run_direct(None, connection, false).await.map_err(|source| Error::Migrate(source.into()))
+    Migrator::with_migrations(migrations.iter().map(migration).collect())
 }
 
 /// The migrations of a database; none of a new one.

@@ -8,12 +8,13 @@ use sqlx::{
 use super::Error;
 
 /// Number, name and text of every migration, in order.
-pub(crate) const MIGRATIONS: [(u32, &str, &str); 5] = [
+pub(crate) const MIGRATIONS: [(u32, &str, &str); 6] = [
     (1, "create_jobs", include_str!("../../../migrations/sqlite/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/sqlite/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/sqlite/0003_create_fleet.sql")),
     (4, "create_leader_fence", include_str!("../../../migrations/sqlite/0004_create_leader_fence.sql")),
     (5, "create_invariants", include_str!("../../../migrations/sqlite/0005_create_invariants.sql")),
+    (6, "mark_orphaned_leases", include_str!("../../../migrations/sqlite/0006_mark_orphaned_leases.sql")),
 ];
 
 /// For the test that prepares each.
@@ -40,11 +41,18 @@ pub(super) async fn bring_up_to_date(connection: &mut SqliteConnection) -> Resul
     if found > newest() {
         return Err(Error::Newer { found, known: newest() });
     }
-    let migration = |(number, name, sql): (u32, &'static str, &'static str)| {
+    migrator(&MIGRATIONS)
+        .run_direct(None, connection, false)
+        .await
+        .map_err(|source| Error::Migrate(source.into()))
+}
+
+/// What applies these migrations, and compares those that are applied with their text.
+pub(crate) fn migrator(migrations: &[(u32, &'static str, &'static str)]) -> Migrator {
+    let migration = |&(number, name, sql): &(u32, &'static str, &'static str)| {
         Migration::new(i64::from(number), name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    let migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
-    migrator.run_direct(None, connection, false).await.map_err(|source| Error::Migrate(source.into()))
+    Migrator::with_migrations(migrations.iter().map(migration).collect())
 }
 
 /// The newest migration of a database; 0 for a new one.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use sqlx::Row;
 
-use super::{super::schema::MIGRATIONS, Store, sql};
+use super::{
+    super::schema::{self, MIGRATIONS},
+    Store, sql,
+};
 use crate::sqlite::schema::MIGRATIONS as OTHERS;
 
 /// A boolean cannot be anything but a flag: Postgres needs no check.
@@ -25,8 +28,41 @@ fn declared(openings: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn migrations_have_the_same_numbers_and_names() {
-    let about = |all: [(u32, &'static str, &str); 5]| all.map(|(number, name, _)| (number, name));
-    assert_eq!(about(MIGRATIONS), about(OTHERS));
+    let about = |all: &[(u32, &'static str, &str)]| -> Vec<(u32, &str)> {
+        all.iter().map(|&(number, name, _)| (number, name)).collect()
+    };
+    assert_eq!(about(&MIGRATIONS), about(&OTHERS));
+}
+
+/// The beginning of the checksum that is stored with an applied migration, of Postgres and of SQLite. Append only.
+const HANDED_OUT: [(u32, &str, &str); 6] = [
+    (1, "49fdba08c0679199", "cfbbc8bdee2c07d6"),
+    (2, "45b4ff949c5a9431", "839270f9d17ae320"),
+    (3, "5e52b888b9d0a71c", "daa58d6896e01d25"),
+    (4, "fea7041a6bbe7fdf", "c86e27eb1cee7748"),
+    (5, "39c52b23a3ab077d", "c6128764f9601ae5"),
+    (6, "9bfd13398fdee041", "2b541286e3de1ca9"),
+];
+
+#[test]
+fn a_migration_that_was_handed_out_never_changes() {
+    let sums = |migrator: sqlx::migrate::Migrator| -> Vec<String> {
+        let sum = |migration: &sqlx::migrate::Migration| {
+            migration.checksum.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        };
+        migrator.iter().map(sum).collect()
+    };
+    let ours = sums(schema::migrator(&MIGRATIONS));
+    let theirs = sums(crate::sqlite::schema::migrator(&OTHERS));
+    let found: Vec<(u32, &str, &str)> = MIGRATIONS
+        .iter()
+        .zip(ours.iter().zip(&theirs))
+        .map(|(&(number, ..), (ours, theirs))| (number, ours.as_str(), theirs.as_str()))
+        .collect();
+    assert_eq!(
+        found, HANDED_OUT,
+        "undo the change and write another migration; of a new one append its line"
+    );
 }
 
 #[tokio::test]
@@ -60,6 +96,12 @@ async fn tables_have_the_same_columns_in_the_same_order_and_all_have_comments() 
     for line in OTHERS.iter().flat_map(|(_, _, text)| text.lines()) {
         if let Some(name) = line.strip_prefix("create table ").and_then(|rest| rest.split(' ').next()) {
             (table, _) = (name, others.insert(format!("{name} 0")));
+            continue;
+        }
+        if let Some(name) =
+            line.strip_prefix("alter table ").and_then(|rest| rest.strip_suffix(" add column"))
+        {
+            table = name;
             continue;
         }
         let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();

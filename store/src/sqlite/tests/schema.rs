@@ -1,9 +1,13 @@
 //! The schema: names, comments, checks, views, and databases of other versions.
 
-use sqlx::{Executor, SqliteConnection};
+use sqlx::{Connection, Executor, SqliteConnection};
+use tenure_scheduler::Epoch;
 
 use super::{
-    super::{Error, fault, open, schema::MIGRATIONS},
+    super::{
+        Error, Options, connect, fault, open,
+        schema::{self, MIGRATIONS},
+    },
     Store, insert_job,
 };
 use crate::{Journal, reader::INVARIANTS};
@@ -180,6 +184,25 @@ async fn a_migration_that_was_edited_stops_the_start() {
     journal.close().await;
     let error = open(&options).await.expect_err("its checksum differs");
     assert!(matches!(error, Error::Migrate(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn rows_of_an_older_schema_stay_as_they_were() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let options = Options::new(directory.path());
+    let mut hand = connect(&options.file(), true).await.unwrap();
+    schema::migrator(&MIGRATIONS[..5]).run_direct(None, &mut hand, false).await.unwrap();
+    let id = "01900000-0000-7000-8000-000000000001";
+    insert_job(&mut hand, id, "running", 3).await;
+    const LEASE: &str =
+        "insert into leases values (3, $1, 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'granted')";
+    sqlx::query(LEASE).bind(id).execute(&mut hand).await.unwrap();
+    hand.close().await.unwrap();
+
+    let (mut journal, _) = open(&options).await.unwrap();
+    let durable = journal.takeover(Epoch(0)).await.unwrap().durable;
+    let leases: Vec<_> = durable.leases.values().map(|lease| (lease.token.0, lease.orphaned)).collect();
+    assert_eq!((durable.jobs.len(), leases), (1, vec![(3, false)]));
 }
 
 async fn lease(
