@@ -10,3 +10,5 @@ mod owners;
 mod roles;
 #[path = "tls/sessions.rs"]
 mod sessions;
+#[path = "tls/watches.rs"]
+mod watches;
