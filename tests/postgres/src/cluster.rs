@@ -83,6 +83,18 @@ impl Cluster {
         Ok(format!("postgres://postgres@localhost:{PORT}/{name}?host={}", self.directory.display()))
     }
 
+    /// What the programs of Postgres, and whoever reads the same variables, need to find it: as its superuser.
+    #[must_use]
+    pub fn environment(&self) -> [(&'static str, PathBuf); 3] {
+        [("PGHOST", self.directory.clone()), ("PGPORT", PORT.into()), ("PGUSER", "postgres".into())]
+    }
+
+    /// Where those programs are.
+    #[must_use]
+    pub fn programs(&self) -> &Path {
+        self.install.programs()
+    }
+
     /// Runs a statement in a database, as its superuser.
     ///
     /// # Errors

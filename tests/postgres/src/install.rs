@@ -32,6 +32,11 @@ impl Install {
         self.as_user(Command::new(self.path(name)))
     }
 
+    /// Where the programs are.
+    pub(crate) fn programs(&self) -> &Path {
+        &self.programs
+    }
+
     /// Where a program is.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.programs.join(name)

@@ -1,8 +1,9 @@
 //! The desk of a reader who types in a page: a copy of what the page names, and the programs that it may call.
 //!
 //! Free ports stand in for the usual ones: by the variables that the page itself tells of and, where an address is typed,
-//! in the text. Of cargo, `build` is replaced by the binary under test, put where the page expects it, and `run` is real;
-//! `scripts/test` would start this test again, so that it only has to be there.
+//! in the text. A database is made in a Postgres of the desk's own, to which its variables lead. Of cargo, `build` is
+//! replaced by the binary under test, put where the page expects it, and `run` is real; `scripts/test` would start this
+//! test again, so that it only has to be there.
 //! Invariant: nothing that a page starts outlives its desk.
 
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
+use tenure_test_postgres::Cluster;
 use tenure_tests::{binary, tag};
 use tokio::process::Command;
 
@@ -22,11 +24,16 @@ use super::page::{self, Block};
 /// For a whole page.
 const PATIENCE: Duration = Duration::from_secs(240);
 
+/// What a reader sets in the terminal for commands, and not in those where something goes on running.
+const OF_ONE_TERMINAL: &[&str] = &["TENURE_TLS_CA", "TENURE_TLS_CERT", "TENURE_TLS_KEY"];
+
 /// A desk, for one page.
 #[derive(Debug)]
 pub(crate) struct Desk {
     directory: TempDir,
     mark: String,
+    /// For pages that make a database.
+    postgres: Option<Cluster>,
 }
 
 impl Drop for Desk {
@@ -36,15 +43,16 @@ impl Drop for Desk {
 }
 
 impl Desk {
-    /// Lays it out.
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    /// Lays it out for a page.
+    pub(crate) fn new(page: &str) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("tenure-readme-").tempdir()?;
         let mark = format!("readme-{}-{}", std::process::id(), uuid::Uuid::now_v7());
-        let desk = Self { directory, mark };
+        let postgres = if page.contains("createdb") { Some(Cluster::start()?) } else { None };
+        let desk = Self { directory, mark, postgres };
         for name in ["home", "out", "bin", "clone"] {
             fs::create_dir(desk.path(name))?;
         }
-        for name in ["examples", "scripts"] {
+        for name in ["examples", "scripts", "proto"] {
             copy(&binary::repository().join(name), &desk.path("clone").join(name))?;
         }
         desk.program("clone/scripts/test", "exit 0")?;
@@ -59,14 +67,21 @@ impl Desk {
         let blocks = page::blocks(page);
         let mut command = Command::new("bash");
         command.args(["-c", &self.script(&blocks)?]).current_dir(self.path("clone"));
-        let path = std::env::var("PATH").unwrap_or_default();
+        let mut path = vec![self.path("bin")];
+        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        command.env_clear();
+        if let Some(cluster) = &self.postgres {
+            path.push(cluster.programs().to_owned());
+            command.envs(cluster.environment());
+        }
         command
-            .env_clear()
-            .env("PATH", format!("{}:{path}", self.path("bin").display()))
+            .env("PATH", std::env::join_paths(path)?)
             .env("HOME", self.path("home"))
             .env("TENURE_BIN", binary::tenure()?)
             .env("TENURE_UP_LISTEN", "127.0.0.1:0")
             .env("TENURE_UP_HTTP", "127.0.0.1:0")
+            .env("TENURE_SERVER_LISTEN", "127.0.0.1:0")
+            .env("TENURE_SERVER_HTTP", "127.0.0.1:0")
             .env(tag::VARIABLE, &self.mark)
             .stdin(Stdio::null())
             .kill_on_drop(true);
@@ -90,19 +105,22 @@ impl Desk {
     /// The page as one script. The output of each block goes to a file; the line of the last one begun is in `out/at`.
     fn script(&self, blocks: &[Block]) -> anyhow::Result<String> {
         let at = self.path("out/at").display().to_string();
-        let mut script = "set -euo pipefail\nstarted=()\n".to_owned();
+        let mut script = format!("set -euo pipefail\nstarted=()\n{STOP}");
         for block in blocks {
             let line = block.line;
             let out = self.out(line).display().to_string();
             // Where a page types an address, it is that of the server which it started.
             let text = block.text.trim_end().replace("http://127.0.0.1:7071", "\"$TENURE_HTTP\"");
-            let text = text.replace("127.0.0.1:7070", "\"${TENURE_SERVER#http://}\"");
+            let text = text.replace("127.0.0.1:7070", "\"${TENURE_SERVER#*://}\"");
             let (what, how) = block.comment.split_once(": ").unwrap_or((&block.comment, ""));
             if what != "output" {
                 writeln!(script, "echo {line} > '{at}'")?;
             }
             match (block.language.as_str(), what) {
-                ("sh", "") => writeln!(script, "{{\n{text}\n}} > '{out}' 2>&1 < /dev/null")?,
+                ("sh", "" | "stopped") => {
+                    let first = if what == "stopped" { "stop\n" } else { "" };
+                    writeln!(script, "{first}{{\n{text}\n}} > '{out}' 2>&1 < /dev/null")?;
+                }
                 ("sh", "background") => {
                     let seen = how.strip_prefix("until \"").and_then(|rest| rest.strip_suffix('"'));
                     let seen =
@@ -110,19 +128,21 @@ impl Desk {
                     script.push_str(&background(&text, seen, &out));
                 }
                 ("toml", "file") => {
+                    let (what, like) = how.split_once(' ').unwrap_or((how, ""));
+                    if !like.is_empty() {
+                        let real =
+                            fs::read_to_string(self.path("clone").join(like)).context(like.to_owned())?;
+                        page::promised(&block.text, &real).context(format!("line {line}: not in {like}"))?;
+                    }
                     let file = self.path(&format!("out/{line}.toml")).display().to_string();
                     fs::write(&file, &block.text)?;
-                    writeln!(script, "tenure config check {how} '{file}' > '{out}' 2>&1")?;
+                    writeln!(script, "tenure config check {what} '{file}' > '{out}' 2>&1")?;
                 }
                 ("text", "output") => {}
                 (language, what) => bail!("line {line}: {language} {what:?}: what is to be done with it?"),
             }
         }
-        // As Ctrl-C does, the last one first. Each drains, and says by its exit code whether it could.
-        script.push_str(
-            "for ((i = ${#started[@]} - 1; i >= 0; i--)); do\n\
-             kill -TERM \"${started[i]}\"; wait \"${started[i]}\"\ndone\n",
-        );
+        script.push_str("stop\n");
         Ok(script)
     }
 
@@ -149,10 +169,21 @@ impl Desk {
     }
 }
 
-/// Starts something that stays, and waits until its log holds a text. `tenure up` says there where it serves.
+/// Ends what was started, as Ctrl-C does, the last one first. Each drains, and says by its exit code whether it could.
+const STOP: &str = r#"stop() {
+  for ((i = ${#started[@]} - 1; i >= 0; i--)); do
+    kill -TERM "${started[i]}"; wait "${started[i]}"
+  done
+  started=()
+}
+"#;
+
+/// Starts something that stays, in a terminal of its own, and waits until its log holds a text. A server says there
+/// where it serves.
 fn background(command: &str, seen: &str, log: &str) -> String {
+    let unset: String = OF_ONE_TERMINAL.iter().map(|name| format!("-u {name} ")).collect();
     format!(
-        "{command} > '{log}' 2>&1 &\n\
+        "env {unset}{command} > '{log}' 2>&1 < /dev/null &\n\
          started+=($!)\n\
          until grep -qF '{seen}' '{log}'; do\n\
            kill -0 $! 2> /dev/null || {{ echo 'it has ended' >> '{log}'; exit 71; }}\n\
@@ -174,6 +205,9 @@ fn cargo() -> anyhow::Result<String> {
          'build --locked --release -p tenure-cli')\n\
            test -f '{repository}/cli/Cargo.toml'\n\
            mkdir -p target/release && ln -sf '{tenure}' target/release/tenure ;;\n\
+         'run --locked --manifest-path ../../Cargo.toml '*)\n\
+           export HOME='{home}' CARGO_TARGET_DIR='{target}'\n\
+           shift 4 && exec '{cargo}' run --locked --manifest-path '{repository}/Cargo.toml' \"$@\" ;;\n\
          'run '*)\n\
            export HOME='{home}' CARGO_TARGET_DIR='{target}'\n\
            cd '{repository}' && exec '{cargo}' \"$@\" ;;\n\

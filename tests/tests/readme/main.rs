@@ -1,12 +1,14 @@
-//! The pages, taken at their word: every command of README.md is typed in from top to bottom, as a stranger would who has
-//! never been here; what any page says of `tenure` exists, and its links lead somewhere.
+//! The pages, taken at their word: every command of README.md and of docs/operating.md is typed in from top to bottom, as a
+//! stranger would who has never been here; what any page says of `tenure` exists, and its links lead somewhere.
 //!
-//! All `sh` blocks of README.md run in one shell (`desk.rs`). What stands for a reader's hands and eyes is said in a
+//! All `sh` blocks of a page run in one shell (`desk.rs`). What stands for a reader's hands and eyes is said in a
 //! comment above a block, which no reader sees:
 //! - `<!-- background: until "TEXT" -->`: it goes on running; the next block comes once its log holds the text.
+//! - `<!-- stopped -->`: what goes on running was stopped before, as by Ctrl-C.
 //! - `<!-- output -->`, above a text block: these lines are in the output of the block before, in this order; `…` stands
 //!   for anything, and blanks count as one.
-//! - `<!-- file: fleet -->`, above a TOML block: `tenure config check` accepts it as such a file.
+//! - `<!-- file: fleet PATH -->`, above a TOML block: `tenure config check` accepts it as such a file, and if a path stands
+//!   there, its lines are those of that file, in order.
 
 mod desk;
 mod page;
@@ -39,7 +41,24 @@ fn pages() -> anyhow::Result<Vec<(String, String)>> {
 #[tokio::test]
 async fn every_command_of_the_readme_works_from_top_to_bottom() -> anyhow::Result<()> {
     let page = fs::read_to_string(binary::repository().join("README.md"))?;
-    Desk::new()?.follow(&page).await
+    Desk::new(&page)?.follow(&page).await
+}
+
+#[tokio::test]
+async fn every_command_of_the_operators_page_works_from_top_to_bottom() -> anyhow::Result<()> {
+    let page = fs::read_to_string(binary::repository().join("docs/operating.md"))?;
+    Desk::new(&page)?.follow(&page).await
+}
+
+#[test]
+fn every_page_with_commands_is_followed() -> anyhow::Result<()> {
+    for (name, text) in pages()? {
+        // What a clone is made with cannot be tried in one.
+        let followed = matches!(name.as_str(), "README.md" | "docs/operating.md" | "CONTRIBUTING.md");
+        let commands = page::blocks(&text).iter().any(|block| block.language == "sh");
+        ensure!(followed || !commands, "{name} has commands that nobody runs: follow it here");
+    }
+    Ok(())
 }
 
 #[tokio::test]
@@ -53,7 +72,8 @@ async fn a_page_that_does_not_work_is_found_out() -> anyhow::Result<()> {
         ("<!-- background: until \"ready\" -->\n```sh\necho no\n```\n", "it has ended"),
         ("```python\nprint()\n```\n", "what is to be done with it"),
     ] {
-        let error = Desk::new()?.follow(page).await.err().with_context(|| format!("accepted:\n{page}"))?;
+        let error =
+            Desk::new(page)?.follow(page).await.err().with_context(|| format!("accepted:\n{page}"))?;
         let told = format!("{error:#}");
         ensure!(told.contains(complaint), "{complaint:?} is not in\n{told}");
     }
