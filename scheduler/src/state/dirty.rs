@@ -19,6 +19,9 @@ enum Row {
     Update(FencingToken),
 }
 
+/// Changed in this turn, and whether each has a row so far: what comes and goes within one turn has none to delete.
+type Named<N> = BTreeMap<N, bool>;
+
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dirty {
@@ -34,9 +37,9 @@ pub(crate) struct Dirty {
     attempts: BTreeMap<(JobId, FencingToken), Attempt>,
     results: BTreeMap<(JobId, FencingToken), ResultPut>,
     results_deleted: BTreeSet<(JobId, FencingToken)>,
-    kinds: BTreeSet<KindName>,
-    slots: BTreeSet<SlotName>,
-    nodes: BTreeSet<NodeName>,
+    kinds: Named<KindName>,
+    slots: Named<SlotName>,
+    nodes: Named<NodeName>,
     classes: BTreeSet<ClassId>,
     /// Of those: without a row so far.
     new_classes: BTreeSet<ClassId>,
@@ -110,16 +113,19 @@ impl Dirty {
         self.results_deleted.insert((job, token));
     }
 
-    pub(crate) fn kind(&mut self, name: &KindName) {
-        self.kinds.insert(name.clone());
+    /// A kind changes, comes or goes; `known`: whether it was there just before.
+    pub(crate) fn kind(&mut self, name: &KindName, known: bool) {
+        self.kinds.entry(name.clone()).or_insert(known);
     }
 
-    pub(crate) fn slot(&mut self, name: &SlotName) {
-        self.slots.insert(name.clone());
+    /// A slot changes, comes or goes; `known`: whether it was there just before.
+    pub(crate) fn slot(&mut self, name: &SlotName, known: bool) {
+        self.slots.entry(name.clone()).or_insert(known);
     }
 
-    pub(crate) fn node(&mut self, name: &NodeName) {
-        self.nodes.insert(name.clone());
+    /// A node changes, comes or goes; `known`: whether it was there just before.
+    pub(crate) fn node(&mut self, name: &NodeName, known: bool) {
+        self.nodes.entry(name.clone()).or_insert(known);
     }
 
     pub(crate) fn class(&mut self, class: ClassId, has_row: bool, now: Now) {
@@ -170,22 +176,25 @@ impl Dirty {
         changes.leases_deleted = self.leases_deleted.into_iter().collect();
         changes.results_put = self.results.into_values().collect();
         changes.results_deleted = self.results_deleted.into_iter().collect();
-        for name in self.kinds {
+        for (name, stored) in self.kinds {
             match state.kinds.get(&name) {
                 Some(entry) => changes.kinds_put.push(entry.kind.clone()),
-                None => changes.kinds_deleted.push(name),
+                None if stored => changes.kinds_deleted.push(name),
+                None => {}
             }
         }
-        for name in self.slots {
+        for (name, stored) in self.slots {
             match state.slots.get(&name) {
                 Some(slot) => changes.slots_put.push(slot.clone()),
-                None => changes.slots_deleted.push(name),
+                None if stored => changes.slots_deleted.push(name),
+                None => {}
             }
         }
-        for name in self.nodes {
+        for (name, stored) in self.nodes {
             match state.nodes.get(&name) {
                 Some(entry) => changes.nodes_put.push(entry.node.clone()),
-                None => changes.nodes_deleted.push(name),
+                None if stored => changes.nodes_deleted.push(name),
+                None => {}
             }
         }
         let mut deleted = self.classes_deleted;

@@ -30,22 +30,22 @@ impl State {
         match event {
             Event::KindPut(kind) => self.kind_put(kind, now),
             Event::KindRemoved(name) => {
-                self.kinds.remove(name);
-                self.dirty.kind(name);
+                let known = self.kinds.remove(name).is_some();
+                self.dirty.kind(name, known);
                 self.tune_intervals(name);
             }
             Event::KindPaused { kind, policy } => {
                 if let Some(entry) = self.kinds.get_mut(kind) {
                     entry.kind.paused = *policy;
+                    self.dirty.kind(kind, true);
                 }
-                self.dirty.kind(kind);
                 self.try_again(kind);
             }
             Event::SlotPut(slot) => self.slot_put(slot),
             Event::SlotRemoved(name) => {
-                self.slots.remove(name);
+                let known = self.slots.remove(name).is_some();
                 self.fleet.set_capacity(name, 0);
-                self.dirty.slot(name);
+                self.dirty.slot(name, known);
                 self.classes.split_again(&self.slots);
             }
             Event::Enqueued(job) => self.enqueued(job, now),
@@ -73,8 +73,8 @@ impl State {
             Event::NodeForgotten(name) => {
                 if let Some(entry) = self.nodes.remove(name) {
                     entry.masks.keys().for_each(|class| self.unmask_class(*class));
+                    self.dirty.node(name, true);
                 }
-                self.dirty.node(name);
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
             }
             Event::SessionOpened { node, session, seq, credits, pressure } => {
@@ -139,7 +139,7 @@ impl State {
     // Fleet.
 
     fn kind_put(&mut self, kind: &Kind, now: Now) {
-        self.dirty.kind(&kind.name);
+        self.dirty.kind(&kind.name, self.kinds.contains_key(&kind.name));
         let Some(entry) = self.kinds.get_mut(&kind.name) else {
             self.kinds.insert(kind.name.clone(), KindEntry::new(kind.clone()));
             self.tune_intervals(&kind.name);
@@ -192,7 +192,7 @@ impl State {
 
     fn slot_put(&mut self, slot: &Slot) {
         let known = self.slots.insert(slot.name.clone(), slot.clone());
-        self.dirty.slot(&slot.name);
+        self.dirty.slot(&slot.name, known.is_some());
         match slot.scope {
             Scope::Fleet { capacity } => self.fleet.set_capacity(&slot.name, capacity),
             Scope::Node => self.fleet.set_capacity(&slot.name, 0),
@@ -462,7 +462,7 @@ impl State {
                 JobState::Succeeded { .. } => kind.completions.count(now.mono),
                 JobState::Dead { at } => {
                     count_dead(&mut kind.kind.dead_by_day, at);
-                    self.dirty.kind(&job.kind);
+                    self.dirty.kind(&job.kind, true);
                 }
                 JobState::Scheduled { .. }
                 | JobState::Queued { .. }

@@ -27,7 +27,7 @@ macro_rules! exam {
                     deleting_what_is_not_there_is_a_mismatch, a_missing_payload_is_refused,
                     every_second_wall_has_a_name, a_refused_turn_leaves_no_trace;
                 model: random_turns_equal_the_model;
-                lived_through: loading_equals_having_lived_through_it;
+                lived_through: loading_equals_having_lived_through_it, what_comes_and_goes_in_one_turn_leaves_nothing;
             );
         })+
     };

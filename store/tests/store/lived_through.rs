@@ -5,16 +5,16 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use tenure_scheduler::{Durable, Epoch, Limits, Now, State};
+use tenure_scheduler::{Durable, Epoch, Limits, Now, State, Wall};
 use tenure_store::{
     Journal, journal,
     memory::{Fault, Memory},
 };
 
-use self::world::World;
+use self::world::{World, come_and_go};
 use crate::{
-    random::{Random, seeds},
-    stores::{TestStore, assert_same},
+    random::{Random, is_replay, seeds},
+    stores::{TestStore, assert_same, bytes_for},
 };
 
 const TURNS: u64 = 300;
@@ -51,8 +51,31 @@ pub(crate) async fn loading_equals_having_lived_through_it<S: TestStore>() {
         "orphaned", "node", "kind",
     ];
     for name in lively {
-        assert!(seen.contains(name), "no {name} in {seen:?}");
+        assert!(is_replay() || seen.contains(name), "no {name} in {seen:?}");
     }
+}
+
+/// What comes and goes within one turn has no row to delete; with rows it is deleted.
+pub(crate) async fn what_comes_and_goes_in_one_turn_leaves_nothing<S: TestStore>() {
+    let mut random = Random::new(0);
+    let mut store = S::new().await;
+    let taken = store.journal().takeover(Epoch(0)).await.unwrap();
+    let now = Now { wall: Wall(1_780_000_000_000_000), ..Now::default() };
+    let mut state = load(taken, now);
+    // Whole, then with the coming and the going in turns of their own.
+    let commands = come_and_go(&mut random);
+    let (coming, going) = commands.split_at(2);
+    for turn in [&commands[..], coming, going] {
+        for command in turn {
+            state.apply(now, command.clone()).unwrap_or_else(|refusal| panic!("{command:?}: {refusal}"));
+        }
+        let changes = state.take_changes();
+        let commit = store.journal().commit(state.epoch(), &changes, &bytes_for(&changes)).await;
+        commit.unwrap_or_else(|error| panic!("{error:?}\n{changes:#?}"));
+        state.committed();
+    }
+    let left = store.journal().takeover(Epoch(0)).await.unwrap().durable;
+    assert!(left.nodes.is_empty() && left.kinds.is_empty() && left.slots.is_empty(), "{left:?}");
 }
 
 /// After a commit of unknown outcome the load is the turn before or the turn after, and life goes on.
@@ -89,7 +112,7 @@ async fn an_unknown_outcome_is_the_turn_before_or_after() {
             assert_eq!(world.state.check_invariants(), [], "{context}");
         }
     }
-    assert!(applied.iter().all(|count| *count > 20), "{applied:?}");
+    assert!(is_replay() || applied.iter().all(|count| *count > 20), "{applied:?}");
 }
 
 /// Timelines lag by up to a second and are not compared.

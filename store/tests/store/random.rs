@@ -30,11 +30,20 @@ impl Random {
     }
 }
 
-/// The seeds of a random test: those given, or the one of `TENURE_SEED`, to see a failure again. Printed, so that a
-/// failing test shows the last one.
+/// The seeds of a random test: so many, or as many as `TENURE_SEEDS` says, or the one of `TENURE_SEED`, to see a failure
+/// again. Printed, so that a failing test shows the last one.
 pub(crate) fn seeds(count: u64) -> impl Iterator<Item = u64> {
-    let only =
-        std::env::var("TENURE_SEED").ok().map(|seed| seed.parse::<u64>().expect("TENURE_SEED is a number"));
-    let seeds = only.map_or(0..count, |seed| seed..seed + 1);
+    let many = 0..given("TENURE_SEEDS").unwrap_or(count);
+    let seeds = given("TENURE_SEED").map_or(many, |seed| seed..seed + 1);
     seeds.inspect(|seed| eprintln!("TENURE_SEED={seed}"))
+}
+
+/// Whether one failure is to be seen again.
+pub(crate) fn is_replay() -> bool {
+    given("TENURE_SEED").is_some()
+}
+
+fn given(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }

@@ -244,6 +244,20 @@ impl World {
     }
 }
 
+/// A fleet file and a node, which go in the turn in which they came.
+pub(super) fn come_and_go(random: &mut Random) -> Vec<Command> {
+    let (node, session) = (NodeName::new(NODES[0]), SessionId(1));
+    let apply = |fleet| Command::Apply { fleet: Box::new(fleet), validate_only: false };
+    vec![
+        apply(fleet(random)),
+        hello(random, node.clone(), &mut Agent::default(), session),
+        Command::SessionClosed { node: node.clone(), session },
+        Command::Forget { node, lost: true, validate_only: false },
+        apply(Fleet { slots: [].into(), kinds: [].into() }),
+        Command::Tick,
+    ]
+}
+
 fn operate(random: &mut Random) -> Command {
     let (kind, node) = (kind(random), NodeName::new(*random.pick(&NODES).unwrap()));
     let slot = SlotName::new(*random.pick(&["anthropic", "browser", "shell"]).unwrap());
