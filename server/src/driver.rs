@@ -111,6 +111,8 @@ pub(crate) struct Driver<J> {
     tickless: u32,
     /// Placement stopped at its budget, or a Tick is owed: go on at once.
     tick_soon: bool,
+    /// When the newest commit was begun that went well. None: none was since the load.
+    proven: Option<Duration>,
 }
 
 /// The state with its time line.
@@ -155,6 +157,7 @@ impl<J: Journal> Driver<J> {
             isolation: Isolation::default(),
             tickless: 0,
             tick_soon: true,
+            proven: None,
         };
         let leader = driver.load(taken);
         Ok((driver, leader))
@@ -282,7 +285,8 @@ impl<J: Journal> Driver<J> {
         let careful = self.isolation.is_careful(begun);
         let now = self.now(leader);
         let due = self.tick_soon || leader.state.next_deadline(now).is_some_and(|due| due <= now.mono);
-        if self.next.is_empty() && !due {
+        let prove = self.must_prove(begun);
+        if self.next.is_empty() && !due && !prove {
             return Ok(());
         }
         // One command at a time, or a Tick: then it is known what failed.
@@ -301,13 +305,17 @@ impl<J: Journal> Driver<J> {
         self.tick_soon |= turn.more && may_tick;
 
         let mut commit = None;
-        if !turn.changes.is_empty() {
+        let changed = !turn.changes.is_empty();
+        if changed || prove {
             let began = self.ends.clock.steady();
             if let Err(error) = self.commit(leader.state.epoch(), &mut turn).await {
                 return Err(self.failed(turn, error));
             }
-            commit = Some(self.ends.clock.steady().saturating_sub(began));
-            self.ends.publisher.changed();
+            self.proven = Some(began);
+            if changed {
+                commit = Some(self.ends.clock.steady().saturating_sub(began));
+                self.ends.publisher.changed();
+            }
         }
         leader.state.committed();
         let figures = TurnFigures {
@@ -317,6 +325,12 @@ impl<J: Journal> Driver<J> {
         };
         self.release(leader, turn, &figures);
         Ok(())
+    }
+
+    /// Whether this turn commits even if it changes no row, since what it says could be said by a deposed leader.
+    fn must_prove(&self, steady: Duration) -> bool {
+        let over = |at: Duration, lasts| steady.saturating_sub(at) >= lasts;
+        self.journal.proof_lasts().is_some_and(|lasts| self.proven.is_none_or(|at| over(at, lasts)))
     }
 
     /// Timers and placement come after what nodes have said: not while more of it waits than a turn takes, but for a
@@ -407,6 +421,7 @@ impl<J: Journal> Driver<J> {
         }
         self.tick_soon = true;
         self.tickless = 0;
+        self.proven = None;
         self.ends.publisher.changed();
         self.update_status(|status| ServerStatus {
             epoch: taken.epoch.0,

@@ -3,7 +3,7 @@
 //! Responsible for the words in which the driver and a store speak. Not for deciding anything, and not for retrying: a
 //! commit is never repeated, whatever its error.
 
-use std::{collections::BTreeMap, future::Future};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use bytes::Bytes;
 use tenure_scheduler::{Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant};
@@ -48,6 +48,13 @@ pub trait Journal: Send + 'static {
         changes: &Changes,
         beside: &Beside,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// For how long after a commit its leader may act as one without another. Then it commits, be it an empty turn: an
+    /// idle leader, or one whose turns change no row (renewals of leases), must not go on after another one took over.
+    /// None: nobody else can take over while this journal is open.
+    fn proof_lasts(&self) -> Option<Duration> {
+        None
+    }
 
     /// Ends in order: waits until nothing is in flight, and gives the store free for the next process.
     fn close(self) -> impl Future<Output = ()> + Send;

@@ -7,7 +7,10 @@ mod journal;
 mod reader;
 mod tables;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::watch;
 
@@ -42,6 +45,7 @@ struct Shared {
     away: bool,
     commits: u64,
     waiting: u64,
+    proof_lasts: Option<Duration>,
 }
 
 impl Default for Memory {
@@ -77,6 +81,11 @@ impl Memory {
     /// While it is away, every call of every journal and reader fails.
     pub fn set_away(&self, away: bool) {
         self.lock().away = away;
+    }
+
+    /// Lets its leaders prove that they lead, as where others can take over. See [`crate::Journal::proof_lasts`].
+    pub fn let_prove(&self, proof_lasts: Duration) {
+        self.lock().proof_lasts = Some(proof_lasts);
     }
 
     /// While they are held, commits wait before they begin. [`Memory::waiting`] tells how many do.

@@ -86,6 +86,17 @@ async fn a_commit_of_unknown_outcome_that_happened_is_found_by_the_repeated_call
 }
 
 #[tokio::test]
+async fn an_idle_leader_notices_that_another_took_over() {
+    let store = Memory::new();
+    store.let_prove(Duration::from_millis(100));
+    let rig = Rig::start_on(store).await;
+    let before = rig.store.commits();
+    rig.until(|| rig.store.commits() > before + 1).await;
+    rig.store.fail_next_commit(Fault::Deposed);
+    assert!(matches!(rig.ended().await, Err(super::Error::Deposed(_))));
+}
+
+#[tokio::test]
 async fn a_constraint_that_fires_is_told_as_a_fault_and_stops_nobody_else() {
     let rig = Rig::start().await;
     rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));

@@ -1,5 +1,7 @@
 //! The journal of the store in memory.
 
+use std::time::Duration;
+
 use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId};
 
 use super::{Fault, Memory, Shared, Tables, tables::fired};
@@ -80,6 +82,10 @@ impl Journal for MemoryJournal {
             shared.commits += 1;
             if fault == Some(Fault::UnknownApplied) { Err(away("committing")) } else { Ok(()) }
         })
+    }
+
+    fn proof_lasts(&self) -> Option<Duration> {
+        self.store.lock().proof_lasts
     }
 
     async fn close(self) {}
