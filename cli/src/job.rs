@@ -1,11 +1,9 @@
 //! `tenure job`: single jobs after their enqueue.
 //!
-//! Reading order: the verbs here, `job/show.rs` (tables), `job/explain.rs` (why not yet),
-//! `job/watch.rs`.
+//! Reading order: the verbs here, `job/show.rs` (tables), `job/explain.rs` (why not yet).
 
 mod explain;
 mod show;
-mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,14 +33,6 @@ pub(crate) enum JobCommand {
     Get {
         /// Its id.
         job: String,
-    },
-    /// Prints a job as it stands, and again at each change until it is final; exits as wait does.
-    Watch {
-        /// Its id.
-        job: String,
-        /// Watches no longer than this; exits 124 then. Default: as long as it takes.
-        #[arg(long, value_name = "DURATION", value_parser = args::duration)]
-        timeout: Option<Duration>,
     },
     /// Waits until jobs are final; exits 1 if one did not succeed, 124 if the wait ran out.
     Wait {
@@ -176,7 +166,6 @@ pub(crate) async fn run(command: JobCommand, client: &Client, output: &Output) -
             }
         }
         JobCommand::Wait { jobs, timeout } => return wait(&jobs, timeout, client, output).await,
-        JobCommand::Watch { job, timeout } => return watch::run(&job, timeout, client, output).await,
         JobCommand::Explain { job } => {
             let explanation = client.explain(&job).await?;
             if output.is_json() {
@@ -365,20 +354,19 @@ fn is_plain_text(data: &[u8]) -> bool {
 
 /// The exit code of a wait.
 pub(crate) fn verdict(waited: &Waited) -> Exit {
-    if waited.done { of_end(waited.job.state()) } else { Exit::WaitRanOut }
-}
-
-/// The exit code of a wait that saw the end of its job.
-fn of_end(state: JobState) -> Exit {
-    match state {
-        JobState::Succeeded => Exit::Ok,
-        JobState::Unspecified
-        | JobState::Scheduled
-        | JobState::Queued
-        | JobState::Running
-        | JobState::Dead
-        | JobState::Cancelled
-        | JobState::Expired => Exit::Failed,
+    match (waited.done, waited.job.state()) {
+        (false, _) => Exit::WaitRanOut,
+        (true, JobState::Succeeded) => Exit::Ok,
+        (
+            true,
+            JobState::Unspecified
+            | JobState::Scheduled
+            | JobState::Queued
+            | JobState::Running
+            | JobState::Dead
+            | JobState::Cancelled
+            | JobState::Expired,
+        ) => Exit::Failed,
     }
 }
 

@@ -62,7 +62,6 @@ canonical!(
     SetCapacityResponse,
     UncordonNodeResponse,
     WaitJobResponse,
-    WatchJobResponse,
 );
 
 /// A message as a value that serializes to its canonical JSON, fields in the order of the `.proto` file.
@@ -78,11 +77,6 @@ pub(crate) fn canonical<M: Canonical>(message: &M) -> Result<DynamicMessage, Fai
 /// JSON text for people and programs: indented, one value.
 pub(crate) fn text(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Json(error.into()))
-}
-
-/// JSON text on one line, of values that come one after the other.
-pub(crate) fn line(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string(value).map_err(|error| Failure::Json(error.into()))
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub(crate) async fn run(command: MigrateCommand, output: &Output) -> Result<Exit
             applied.into_iter().map(|done| MigrationState { applied: true, ..done }).collect();
         return told(&applied, "up to date already: nothing was applied", output);
     }
-    let missing: Vec<_> = known(&which).await?.into_iter().filter(|migration| !migration.applied).collect();
+    let config = database_config(which.config.as_deref(), true, false)?;
+    let missing = migrate::plan(&config).await.map_err(failed)?;
     told(&missing, "up to date: nothing would be applied", output)
 }
 

@@ -162,11 +162,6 @@ impl Output {
         self.value(&json::canonical(message)?)
     }
 
-    /// Prints a message as canonical JSON on one line: one of several that come one after the other.
-    pub(crate) fn message_line<M: Canonical>(&self, message: &M) -> Result<(), Failure> {
-        self.line(&json::line(&json::canonical(message)?)?)
-    }
-
     /// Prints a value that is no message of the wire as JSON.
     pub(crate) fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
         self.line(&json::text(value)?)

@@ -11,7 +11,7 @@ use tenure_proto::v1::{
     ApplyRequest, ApplyResponse, CheckInvariantsResponse, DeferralShare, DeleteJobRequest, EnqueueRequest,
     EnqueueResponse, ExplainJobResponse, GetJobResponse, GetQueueHealthResponse, GetServerInfoResponse,
     InvariantViolation, Job, JobState, Kind, KindHealth, ListJobsRequest, ListJobsResponse,
-    ListKindsResponse, RequeueJobRequest, RequeueJobResponse, WaitJobResponse, WatchJobResponse,
+    ListKindsResponse, RequeueJobRequest, RequeueJobResponse, WaitJobResponse,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -163,23 +163,6 @@ async fn a_wait_exits_with_what_became_of_the_job() {
         let output = tenure(&fake, &["job", "wait", "0198", "--timeout", "10ms"], "").await;
         assert_eq!(code(&output), exit, "{state:?}");
     }
-}
-
-#[tokio::test]
-async fn a_watch_prints_a_line_per_change_and_exits_with_what_became_of_the_job() {
-    let at = |version, state, reason: &str| WatchJobResponse {
-        job: Some(Job { version, reason: reason.to_owned(), ..job("0198", state) }),
-    };
-    let changes =
-        [at(1, JobState::Queued, ""), at(2, JobState::Running, ""), at(3, JobState::Dead, "boom\u{1b}[2J")];
-    let fake = Fake::start([("JobService/WatchJob", vec![Answer::stream(&changes, None)])]).await;
-    let output = tenure(&fake, &["job", "watch", "0198"], "").await;
-    let text = stdout(&output);
-    assert_eq!((code(&output), text.lines().count()), (1, 3), "{text}");
-    assert!(text.ends_with(": boom\\u{1b}[2J\n"), "{text}");
-    let output = tenure(&fake, &["job", "watch", "0198", "--json"], "").await;
-    let last: serde_json::Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
-    assert_eq!(last["job"]["version"], "3");
 }
 
 #[tokio::test]

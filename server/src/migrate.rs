@@ -30,6 +30,14 @@ pub async fn status(config: &Config) -> Result<Vec<MigrationState>, Error> {
     Ok(postgres::status(&address(config)?).await?)
 }
 
+/// What [`run`] would apply.
+///
+/// # Errors
+/// As [`run`], but for a migration that fails.
+pub async fn plan(config: &Config) -> Result<Vec<MigrationState>, Error> {
+    Ok(postgres::plan(&address(config)?).await?)
+}
+
 /// Applies what is missing, under an advisory lock. Tells what it applied.
 ///
 /// # Errors

@@ -83,7 +83,7 @@ pub(crate) fn router(api: &Api, nodes: Nodes, rules: watch::Receiver<Arc<Rules>>
         };
     }
     add!(
-        JobServiceServer::new(jobs::Jobs::new(api.clone())),
+        JobServiceServer::new(jobs::Jobs(api.clone())),
         FleetServiceServer::new(fleet::Fleet(api.clone())),
         HealthServiceServer::new(health::Health::new(api.clone())),
         AdminServiceServer::new(admin::Admin(api.clone())),

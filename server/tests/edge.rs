@@ -12,5 +12,3 @@ mod node;
 mod served;
 #[path = "edge/transport.rs"]
 mod transport;
-#[path = "edge/watch.rs"]
-mod watch;

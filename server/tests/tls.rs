@@ -10,5 +10,3 @@ mod owners;
 mod roles;
 #[path = "tls/sessions.rs"]
 mod sessions;
-#[path = "tls/watches.rs"]
-mod watches;

@@ -26,7 +26,7 @@ use sqlx::{ConnectOptions, Row, postgres::PgConnectOptions};
 pub use self::{
     journal::PostgresJournal,
     reader::PostgresReader,
-    schema::{MigrationState, migrate, status},
+    schema::{MigrationState, migrate, plan, status},
 };
 use crate::{Reader, journal::Cause};
 

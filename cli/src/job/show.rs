@@ -40,7 +40,7 @@ pub(super) fn state(job: &Job) -> Field {
 }
 
 /// Why it stands where it stands: the deferral of one that waits, else its reason.
-pub(super) fn why(job: &Job) -> String {
+fn why(job: &Job) -> String {
     let text = job.deferral.as_ref().map_or(job.reason.as_str(), |deferral| deferral.message.as_str());
     if text.is_empty() { "-".to_owned() } else { human::brief(text, ERROR_SHOWN) }
 }

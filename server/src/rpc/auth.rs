@@ -27,14 +27,8 @@ use crate::{
     tls::Peer,
 };
 
-/// The holder of a live session or watch is judged again so often, and whenever the rules are replaced.
+/// A live session's holder is judged again so often, and whenever the rules are replaced.
 const JUDGE_AGAIN: Duration = Duration::from_secs(60);
-
-/// Watches of one viewer, operator or admin: a person looks at a screenful.
-const PERSONS_WATCHES: usize = 20;
-
-/// Watches of one producer, and of everybody together where there is no TLS: programs follow their jobs.
-const PROGRAMS_WATCHES: usize = 1_000;
 
 const ANYBODY: &[Role] = &[Role::Producer, Role::Node, Role::Viewer, Role::Operator, Role::Admin];
 const SEES: &[Role] = &[Role::Viewer, Role::Operator, Role::Admin];
@@ -50,7 +44,6 @@ const TABLE: &[(&str, &[Role])] = &[
     ("/tenure.v1.JobService/GetJob", SEES_OWN),
     ("/tenure.v1.JobService/ListJobs", SEES_OWN),
     ("/tenure.v1.JobService/WaitJob", SEES_OWN),
-    ("/tenure.v1.JobService/WatchJob", SEES_OWN),
     ("/tenure.v1.JobService/ExplainJob", SEES_OWN),
     ("/tenure.v1.JobService/ListAttempts", SEES_OWN),
     ("/tenure.v1.JobService/GetResult", DOES_OWN),
@@ -263,14 +256,6 @@ impl Caller {
     /// Whose jobs alone it sees; none: all.
     pub(crate) fn sees_only(&self) -> Option<Producer> {
         self.producer().map(|_| self.enqueues_as())
-    }
-
-    /// How many watches it may have open at once. Beyond: TOO_MANY_WATCHES.
-    pub(crate) fn most_watches(&self) -> usize {
-        match &self.0 {
-            Who::Holder(holder) if holder.holder.role != Role::Producer => PERSONS_WATCHES,
-            Who::Holder(_) | Who::Local => PROGRAMS_WATCHES,
-        }
     }
 
     /// Whether it may know of a kind.

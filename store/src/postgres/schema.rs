@@ -58,6 +58,18 @@ pub async fn status(address: &Address) -> Result<Vec<MigrationState>, Error> {
     Ok(states(&applied))
 }
 
+/// What [`migrate`] would apply.
+///
+/// # Errors
+/// If the database cannot be asked, or is newer than this version.
+pub async fn plan(address: &Address) -> Result<Vec<MigrationState>, Error> {
+    let mut connection = connect::operator(address).await?;
+    let applied = applied(&mut connection).await?;
+    connect::end(connection).await;
+    refuse_newer(&applied)?;
+    Ok(states(&applied).into_iter().filter(|state| !state.applied).collect())
+}
+
 /// Applies what is missing, each migration in one transaction, under an advisory lock: a second one that runs at the
 /// same time waits for the first and finds nothing to do. Tells what it applied.
 ///

@@ -35,14 +35,14 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(30);
 const WAIT_MOST: Duration = Duration::from_secs(600);
 
 /// A job as it stands now, with what belongs beside it.
-pub(super) struct Now {
-    pub(super) job: Job,
+struct Now {
+    job: Job,
     kind: Option<Kind>,
     live: Option<LiveView>,
 }
 
 impl Now {
-    pub(super) fn shown(&self) -> v1::Job {
+    fn shown(&self) -> v1::Job {
         convert::job::job(&self.job, self.kind.as_ref(), self.live.as_ref())
     }
 }
@@ -255,7 +255,7 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
 }
 
 /// A job as it stands now: final ones from the store, live ones as memory has them.
-pub(super) async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
+async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
     let stored = row(api, caller, id).await?;
     if !stored.state.is_final() {
         let seen = api.query(move |state, now| {
@@ -301,7 +301,7 @@ pub(super) async fn check_own(api: &Api, caller: &Caller, id: JobId) -> Result<(
     }
 }
 
-pub(super) fn required_id(text: &str) -> Result<JobId, No> {
+fn required_id(text: &str) -> Result<JobId, No> {
     let mut checks = Checks::default();
     let id = checks.job_id("job_id", text);
     checks.finish()?;
