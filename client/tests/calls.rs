@@ -4,8 +4,6 @@
 mod cutter;
 #[path = "support/fake.rs"]
 mod fake;
-#[path = "calls/watch.rs"]
-mod watch;
 
 use std::time::Duration;
 

@@ -4,6 +4,7 @@
 //! `parts.rs`, what it can see in `look.rs`.
 //! Invariant: when a fleet is gone, no process with its mark lives.
 
+mod certificates;
 mod look;
 mod parts;
 
@@ -20,6 +21,7 @@ use tempfile::TempDir;
 use tenure_client::{Client, Options, RetryPolicy};
 use tenure_test_postgres::Cluster;
 
+use crate::hosts::Hosts;
 use crate::plan::Plan;
 use crate::process::{Process, tail};
 use crate::proxy::Proxy;
@@ -39,6 +41,8 @@ pub struct Fleet {
     mark: String,
     /// The store, if that is Postgres.
     postgres: Option<Cluster>,
+    /// Where the agents are, unless they are where the server is.
+    hosts: Option<Hosts>,
     /// Where the server serves; the same after a restart.
     grpc: SocketAddr,
     http: SocketAddr,
@@ -78,12 +82,17 @@ impl Fleet {
             let file = format!("[server]\ndatabase_url_file = \"database-url\"\n{}", plan.server_file);
             fs::write(directory.path().join("server.toml"), file)?;
         }
+        let hosts = plan.hosts.then(|| Hosts::new(u8::try_from(plan.nodes.len()).unwrap_or(u8::MAX)));
+        if let Some(hosts) = &hosts {
+            certificates::make(directory.path(), &plan, hosts)?;
+        }
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut fleet = Self {
             plan,
             directory,
             mark,
             postgres,
+            hosts,
             grpc: unknown,
             http: unknown,
             client: Client::connect("http://127.0.0.1:1")?,
@@ -94,7 +103,7 @@ impl Fleet {
         };
         fleet.start_server().await?;
         let retry = RetryPolicy { give_up_after: RETRY_FOR, ..RetryPolicy::default() };
-        fleet.client = Client::connect_with(&fleet.endpoint(), Options { retry, ..Options::default() })?;
+        fleet.client = fleet.client_with(retry)?;
         let text = fleet.plan.fleet_file();
         fleet
             .client
@@ -119,9 +128,26 @@ impl Fleet {
         &self.client
     }
 
+    /// Another client, that may do everything.
+    ///
+    /// # Errors
+    /// If its certificate cannot be used.
+    pub fn client_with(&self, retry: RetryPolicy) -> anyhow::Result<Client> {
+        let tls = self.hosts.is_some().then(|| certificates::of_operator(self.directory.path()));
+        Ok(Client::connect_with(&self.endpoint(), Options { retry, tls, ..Options::default() })?)
+    }
+
     /// The address of the server, for a client.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.grpc)
+        format!("{}://{}", if self.hosts.is_some() { "https" } else { "http" }, self.grpc)
+    }
+
+    /// The hosts of the agents.
+    ///
+    /// # Errors
+    /// If the plan gives them none.
+    pub fn hosts(&self) -> anyhow::Result<&Hosts> {
+        self.hosts.as_ref().context("all are on one host")
     }
 
     /// The plan that it was started from.

@@ -6,11 +6,12 @@
 //! Invariant: nothing is ever ended that the scenario did not start, and everything that it started is ended.
 //!
 //! Reading order: [`plan`], [`script`], [`fleet`], [`wait`], [`intervals`], [`idle`]; below them [`process`], [`tag`],
-//! [`proxy`], [`binary`], [`clock`].
+//! [`proxy`], [`hosts`], [`binary`], [`clock`].
 
 pub mod binary;
 pub mod clock;
 pub mod fleet;
+pub mod hosts;
 pub mod idle;
 pub mod intervals;
 pub mod plan;

@@ -17,6 +17,7 @@ pub struct Plan {
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) server_file: String,
     pub(crate) up: bool,
+    pub(crate) hosts: bool,
     postgres: bool,
 }
 
@@ -85,7 +86,14 @@ impl Plan {
         self
     }
 
-    /// Whether it is: by the plan, or for every scenario with a server by `TENURE_TEST_STORE=postgres`.
+    /// Every node on a host of its own, as far as the network goes, and mutual TLS between all.
+    #[must_use]
+    pub fn hosts(mut self) -> Self {
+        self.hosts = true;
+        self
+    }
+
+    /// Whether the store is Postgres: by the plan, or for every scenario with a server by `TENURE_TEST_STORE=postgres`.
     pub(crate) fn is_on_postgres(&self) -> bool {
         !self.up
             && (self.postgres || std::env::var("TENURE_TEST_STORE").is_ok_and(|store| store == "postgres"))

@@ -110,10 +110,36 @@ impl Cluster {
     /// # Errors
     /// If it does not run.
     pub fn crash(&self) -> Result<()> {
+        kill_process(self.first()?, Signal::KILL)?;
+        self.stop()
+    }
+
+    /// Stops its processes where they are, as a host does that hangs: connections stay, and nobody answers.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn freeze(&self) -> Result<()> {
+        // The first one first: it starts no more of them then.
+        let first = self.first()?;
+        kill_process(first, Signal::STOP)?;
+        children(first)?.into_iter().try_for_each(|pid| signal(pid, Signal::STOP))
+    }
+
+    /// Lets them go on.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn thaw(&self) -> Result<()> {
+        let first = self.first()?;
+        children(first)?.into_iter().try_for_each(|pid| signal(pid, Signal::CONT))?;
+        signal(first, Signal::CONT)
+    }
+
+    /// Its first process.
+    fn first(&self) -> Result<Pid> {
         let file = fs::read_to_string(self.directory.join("data/postmaster.pid"))?;
         let pid = file.lines().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        kill_process(pid.ok_or_else(|| Error::other("postmaster.pid names no process"))?, Signal::KILL)?;
-        self.stop()
+        pid.ok_or_else(|| Error::other("postmaster.pid names no process"))
     }
 
     /// Ends its processes at once, without a checkpoint, and keeps its files.
@@ -121,8 +147,14 @@ impl Cluster {
     /// # Errors
     /// If they do not end.
     pub fn stop(&self) -> Result<()> {
+        self.wake();
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         keeper.take().map_or(Ok(()), |keeper| end(keeper, "keep\n"))
+    }
+
+    /// Frozen processes take no other signal. That it was not frozen, or is gone, is no error.
+    fn wake(&self) {
+        self.thaw().unwrap_or_default();
     }
 
     /// Starts it on its files.
@@ -163,6 +195,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        self.wake();
         let keeper = self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         // Without one nobody removes the files; in a drop nobody can do more than try.
         match keeper {
@@ -178,6 +211,32 @@ fn end(mut keeper: Child, word: &str) -> Result<()> {
         std::io::Write::write_all(&mut pipe, word.as_bytes())?;
     }
     keeper.wait().map(drop)
+}
+
+/// The processes that a process has started. Linux only, as those are that freeze it.
+fn children(parent: Pid) -> Result<Vec<Pid>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
+        else {
+            continue;
+        };
+        // A process that ended meanwhile has no such file. Behind the name in brackets: the state, the parent.
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let of = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+        if of == Some(parent.as_raw_nonzero().get()) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+/// A process that ended by itself meanwhile is none to be signalled.
+fn signal(pid: Pid, signal: Signal) -> Result<()> {
+    match kill_process(pid, signal) {
+        Err(error) if error != rustix::io::Errno::SRCH => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// A directory for whoever the programs run as only.

@@ -6,13 +6,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use tenure_client::NewJob;
 use tenure_client::proto::{Job, JobState};
+use tenure_client::{NewJob, OwnCertificate, TlsFiles};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-use super::Fleet;
+use super::{Fleet, certificates};
 use crate::clock::Moment;
 use crate::intervals::{Log, Run};
 use crate::process::environment;
@@ -53,6 +53,13 @@ impl Fleet {
         let mut command = std::process::Command::new(binary::tenure()?);
         environment(&mut command, &self.mark);
         command.args(args).env("TENURE_SERVER", self.endpoint()).stdin(Stdio::null());
+        if self.hosts.is_some() {
+            let TlsFiles { ca, own } = certificates::of_operator(self.directory());
+            command.arg("--tls-ca").arg(ca);
+            if let Some(OwnCertificate { cert, key }) = own {
+                command.arg("--tls-cert").arg(cert).arg("--tls-key").arg(key);
+            }
+        }
         let ended = tokio::time::timeout(PATIENCE * 2, Command::from(command).kill_on_drop(true).output());
         let output = ended.await.with_context(|| format!("tenure {args:?} does not end"))??;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

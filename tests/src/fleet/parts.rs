@@ -1,7 +1,7 @@
 //! What a scenario does to the processes of a fleet.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::chown;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 use tenure_client::proto::NodeState;
 
-use super::Fleet;
+use super::{Fleet, certificates};
 use crate::binary;
 use crate::process::Process;
 use crate::proxy::Proxy;
@@ -27,7 +27,11 @@ impl Fleet {
             fs::remove_file(&ready)?;
         }
         let data = text(&self.path("data"))?;
-        let (grpc, http) = (self.grpc.to_string(), self.http.to_string());
+        let mut listen = self.grpc;
+        if self.hosts.is_some() {
+            listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
+        }
+        let (grpc, http) = (listen.to_string(), self.http.to_string());
         let ready_file = text(&ready)?;
         let (first, second) = (text(&self.path("server.toml"))?, text(&self.path("node.toml"))?);
         let mut args = if self.plan.up {
@@ -52,6 +56,9 @@ impl Fleet {
         let announced = announced.with_context(|| server.tail())?;
         self.server = Some(server);
         self.grpc = address(&announced, "TENURE_SERVER")?;
+        if self.hosts.is_some() {
+            self.grpc.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
         self.http = address(&announced, "TENURE_HTTP")?;
         Ok(())
     }
@@ -99,16 +106,28 @@ impl Fleet {
             chown(&data, Some(uid), Some(uid))?;
             job = self.path("test-job");
         }
-        fs::write(&file, self.plan.node_file(plan, &job, self.directory(), &self.mark))?;
-        let server = self.proxies.get(node).map_or(self.grpc, Proxy::address);
-        let (server, file, data) = (format!("http://{server}"), text(&file)?, text(&data)?);
-        let args = ["agent", "--config", &file, "--data", &data, "--server", &server];
-        let log = self.path(&format!("logs/{node}"));
+        let mut settings = self.plan.node_file(plan, &job, self.directory(), &self.mark);
+        let mut server = format!("http://{}", self.proxies.get(node).map_or(self.grpc, Proxy::address));
         let program = match plan.uid {
             Some(_) => self.path("tenure"),
             None => binary::tenure()?.to_owned(),
         };
-        let agent = Process::start(node, &program, &args, &log, &self.mark, plan.uid)?;
+        let mut words = Vec::new();
+        if let Some(hosts) = &self.hosts {
+            let number = self.plan.nodes.iter().position(|other| other.name == node).unwrap_or_default();
+            let host = hosts.get(number)?;
+            settings.push_str(&certificates::of_node(self.directory(), node));
+            server = format!("https://{}:{}", host.server, self.grpc.port());
+            words = host.entrance();
+        }
+        fs::write(&file, settings)?;
+        words.push(text(&program)?);
+        words.extend(["agent", "--config", &text(&file)?, "--data", &text(&data)?].map(str::to_owned));
+        words.extend(["--server".to_owned(), server]);
+        let log = self.path(&format!("logs/{node}"));
+        let (program, args) = words.split_first().context("no program")?;
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let agent = Process::start(node, Path::new(program), &args, &log, &self.mark, plan.uid)?;
         ensure!(self.agents.insert(node.to_owned(), agent).is_none(), "the agent of {node} runs");
         Ok(())
     }
@@ -177,9 +196,12 @@ fn text(path: &Path) -> anyhow::Result<String> {
     Ok(path.to_str().context("a path that is no UTF-8")?.to_owned())
 }
 
-/// The address behind `NAME=http://` in a ready file.
+/// The address behind `NAME=http://` or `NAME=https://` in a ready file.
 fn address(announced: &str, name: &str) -> anyhow::Result<SocketAddr> {
-    let line = announced.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("=http://"));
+    let line = announced.lines().find_map(|line| {
+        let value = line.strip_prefix(name)?.strip_prefix('=')?;
+        value.strip_prefix("http://").or_else(|| value.strip_prefix("https://"))
+    });
     line.with_context(|| format!("no {name} in {announced:?}"))?
         .parse()
         .context("no address in the ready file")

@@ -51,7 +51,7 @@ async fn jobs_run_on_while_the_server_is_dead_and_their_results_arrive() -> anyh
 }
 
 /// Enqueues small jobs until it is told to stop; returns the ids that were acknowledged.
-async fn load(endpoint: String, stop: Arc<AtomicBool>) -> anyhow::Result<Vec<String>> {
+pub(crate) async fn load(endpoint: String, stop: Arc<AtomicBool>) -> anyhow::Result<Vec<String>> {
     let retry = RetryPolicy { give_up_after: Duration::from_secs(60), ..RetryPolicy::default() };
     let client = Client::connect_with(&endpoint, Options { retry, ..Options::default() })?;
     let mut jobs = Vec::new();
@@ -70,51 +70,6 @@ async fn load(endpoint: String, stop: Arc<AtomicBool>) -> anyhow::Result<Vec<Str
         }
     }
     Ok(jobs)
-}
-
-#[tokio::test]
-async fn a_postgres_that_crashes_under_load_loses_nothing_and_doubles_nothing() -> anyhow::Result<()> {
-    let crashes = if std::env::var_os("TENURE_TORTURE").is_some() { 20 } else { 3 };
-    let mut random = Random::from_environment();
-    println!("{random}, {crashes} crashes");
-    let plan = Plan::new()
-        .postgres()
-        .kind(KindPlan::new("shell.task").need("shell", 1).line("queue_cap = 40"))
-        .node(NodePlan::new("n1").slot("shell", 4));
-    scenario(plan, async |fleet| {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut producers = JoinSet::new();
-        for _ in 0..3 {
-            producers.spawn(load(fleet.endpoint(), stop.clone()));
-        }
-        for _ in 0..crashes {
-            // The moment of the crash is the point of this test.
-            tokio::time::sleep(random.between(Duration::from_millis(300), Duration::from_millis(1_500)))
-                .await;
-            fleet.postgres()?.crash()?;
-            tokio::time::sleep(random.between(Duration::ZERO, Duration::from_millis(1_500))).await;
-            fleet.postgres()?.start_again()?;
-            let client = fleet.client().clone();
-            until("the server leads again", PATIENCE, async || {
-                let info = client.server_info().await.map_err(|error| error.to_string())?;
-                level(info.leader && info.store == "postgres", || format!("{info:?}"))
-            })
-            .await?;
-        }
-        stop.store(true, Ordering::Relaxed);
-        let mut jobs = Vec::new();
-        while let Some(acknowledged) = producers.join_next().await {
-            jobs.extend(acknowledged.context("a producer")??);
-        }
-        ensure!(jobs.len() > crashes, "there was hardly any load: {} jobs", jobs.len());
-        fleet.all_succeed(&jobs, PATIENCE * 2).await?;
-        let log = fleet.log()?;
-        for job in &jobs {
-            ensure!(log.of(job).count() == 1, "{job} ran {} times", log.of(job).count());
-        }
-        Ok(())
-    })
-    .await
 }
 
 #[tokio::test]
