@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use tenure_client::proto::{EnqueueResponse, Job};
 use tenure_client::{Client, Enqueued, NewJob};
+use tenure_proto::trace_context::{self, Traceparent};
 
 use crate::args;
 use crate::exit::{Exit, Failure};
@@ -66,6 +67,13 @@ pub(crate) struct EnqueueArgs {
     /// Whose work it is.
     #[arg(long)]
     tenant: Option<String>,
+    /// The W3C traceparent that its attempts are linked to. Default: that of TRACEPARENT, with TRACESTATE, if the
+    /// environment has a well-formed one.
+    #[arg(long, value_name = "TRACEPARENT")]
+    traceparent: Option<String>,
+    /// The W3C tracestate beside it.
+    #[arg(long, value_name = "TRACESTATE", requires = "traceparent")]
+    tracestate: Option<String>,
     /// Waits until the job is final; exits 1 if it did not succeed.
     #[arg(long)]
     wait: bool,
@@ -142,9 +150,25 @@ fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
     if let Some(tenant) = args.tenant {
         job = job.tenant(tenant);
     }
+    let trace = args.traceparent.zip(Some(args.tracestate));
+    if let Some((parent, state)) = trace.or_else(|| ambient_trace(|name| std::env::var(name).ok())) {
+        job = job.traceparent(parent).tracestate(state.unwrap_or_default());
+    }
     job = args.label.into_iter().fold(job, |job, (name, value)| job.label(name, value));
     job = args.selector.into_iter().fold(job, |job, (name, value)| job.selector(name, value));
     Ok(args.need.into_iter().fold(job, |job, (slot, amount)| job.need(slot, amount)))
+}
+
+/// The trace that this command runs in, by the variables that tracing tools set. What is malformed there was not meant
+/// for us, so that it is ignored; what a flag names the server judges.
+fn ambient_trace(own: impl Fn(&str) -> Option<String>) -> Option<(String, Option<String>)> {
+    let parent = own("TRACEPARENT").filter(|parent| !parent.is_empty())?;
+    if let Err(problem) = Traceparent::parse(&parent) {
+        note(format!("TRACEPARENT of the environment {problem}; it is ignored"));
+        return None;
+    }
+    let state = own("TRACESTATE").filter(|state| trace_context::check_state(state).is_ok());
+    Some((parent, state))
 }
 
 fn payload(args: &EnqueueArgs) -> Result<Option<Vec<u8>>, Failure> {
@@ -160,4 +184,22 @@ fn payload(args: &EnqueueArgs) -> Result<Option<Vec<u8>>, Failure> {
         std::fs::read(&path)
     };
     read.map(Some).map_err(|source| Failure::Read { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_of_the_environment_is_taken_if_it_is_one() {
+        const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let of = |parent: &'static str, state: &'static str| {
+            ambient_trace(|name| Some(if name == "TRACEPARENT" { parent } else { state }.to_owned()))
+        };
+        assert_eq!(of(PARENT, "a=1"), Some((PARENT.to_owned(), Some("a=1".to_owned()))));
+        assert_eq!(of(PARENT, "nothing"), Some((PARENT.to_owned(), None)));
+        assert_eq!(of("00-ab-cd-01", "a=1"), None);
+        assert_eq!(of("", ""), None);
+        assert_eq!(ambient_trace(|_| None), None);
+    }
 }

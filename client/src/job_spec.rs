@@ -143,10 +143,17 @@ impl NewJob {
         self
     }
 
-    /// The W3C trace context of the enqueue, handed to the command as TRACEPARENT.
+    /// The W3C `traceparent` of the enqueue: attempts are linked to it. The server refuses a malformed one.
     #[must_use]
     pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
         self.spec.traceparent = traceparent.into();
+        self
+    }
+
+    /// The W3C `tracestate` beside it.
+    #[must_use]
+    pub fn tracestate(mut self, tracestate: impl Into<String>) -> Self {
+        self.spec.tracestate = tracestate.into();
         self
     }
 

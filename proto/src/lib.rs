@@ -1,7 +1,7 @@
 //! The wire, and nothing but the wire: generated messages, service traits and the descriptor set.
 //!
 //! `src/gen` is committed and made from the `.proto` files by `tests/bootstrap.rs`, so a build needs no protobuf
-//! compiler. This crate knows neither the scheduler nor a database.
+//! compiler. By hand are only the texts that fields carry in a grammar of their own (`trace_context`). This crate knows neither the scheduler nor a database.
 
 /// Producers and operators.
 pub mod v1 {
@@ -17,6 +17,8 @@ pub mod node {
         include!("gen/tenure.node.v1.rs");
     }
 }
+
+pub mod trace_context;
 
 /// The encoded `FileDescriptorSet` of all packages above, comments included: for reflection and canonical JSON.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/descriptor.bin");

@@ -7,7 +7,7 @@ use crate::{
         DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer, SessionId,
         SlotName, Tenant,
     },
-    job::Job,
+    job::{Job, TraceContext},
     kind::{Fleet, PausePolicy, Selector},
     lease::Phase,
     node::{Host, Pressure},
@@ -208,7 +208,7 @@ pub struct Enqueue {
     /// A live job of the same producer.
     pub parent: Option<JobId>,
     /// W3C trace context.
-    pub traceparent: Option<Arc<str>>,
+    pub trace: Option<Arc<TraceContext>>,
     /// Jobs that memory does not hold: under this id, and under this dedupe key.
     pub prior: Prior,
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant},
-    job::Job,
+    job::{Job, TraceContext},
     kind::Kind,
     lease::RevokeReason,
     refusal::LostCause,
@@ -119,7 +119,7 @@ pub struct Grant {
     /// The parent.
     pub parent: Option<JobId>,
     /// W3C trace context.
-    pub traceparent: Option<Arc<str>>,
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 /// The answer to a report that needs one.

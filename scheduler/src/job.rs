@@ -9,6 +9,16 @@ use crate::{
     time::Wall,
 };
 
+/// The W3C trace context of an enqueue, as texts that were checked where they came in. It is handed on; nothing is
+/// decided by it, and a repeated call with another one is still the same call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    /// `traceparent`.
+    pub parent: Box<str>,
+    /// `tracestate`, if there is any.
+    pub state: Option<Box<str>>,
+}
+
 /// Everything of a job that is stored, but for its payload and result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -51,7 +61,7 @@ pub struct Job {
     /// How many children were ever enqueued under it.
     pub children: u32,
     /// W3C trace context of its enqueue.
-    pub traceparent: Option<Arc<str>>,
+    pub trace: Option<Arc<TraceContext>>,
     /// The size of its payload in bytes.
     pub payload_size: u64,
     /// Plus one at each requeue; from 1.

@@ -162,7 +162,7 @@ fn grant_message(job: &Job, policy: &KindPolicy, lease: &Lease, now: Now) -> Gra
         slots: lease.reservation.node.clone(),
         idempotency_key: job.idempotency_key(),
         parent: job.parent,
-        traceparent: job.traceparent.clone(),
+        trace: job.trace.clone(),
     }
 }
 

@@ -19,7 +19,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 /// A longer grace would hold up every drain.
 const LONGEST_GRACE: Duration = Duration::from_secs(600);
 /// What the agent itself sets for every job.
-const RESERVED: [&str; 2] = ["TENURE_", "TRACEPARENT"];
+const RESERVED: [&str; 3] = ["TENURE_", "TRACEPARENT", "TRACESTATE"];
 
 /// A checked kind.
 #[derive(Clone, Debug)]

@@ -52,6 +52,9 @@ pub(super) fn build(
     }
     if !grant.traceparent.is_empty() {
         set("TRACEPARENT", grant.traceparent.clone());
+        if !grant.tracestate.is_empty() {
+            set("TRACESTATE", grant.tracestate.clone());
+        }
     }
     variables
 }
@@ -77,6 +80,8 @@ mod tests {
             idempotency_key: "key".to_owned(),
             tenant: "t".to_owned(),
             payload: "secret".into(),
+            traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+            tracestate: "rojo=1".to_owned(),
             ..Grant::default()
         };
         let account =
@@ -105,6 +110,8 @@ mod tests {
                 "TENURE_TENANT=t",
                 "TENURE_RESULT=/attempts/9/io/result",
                 "TENURE_WORKDIR=/attempts/9/work",
+                "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                "TRACESTATE=rojo=1",
             ]
         );
     }

@@ -458,12 +458,15 @@ pub struct Grant {
     /// Empty: none.
     #[prost(string, tag = "14")]
     pub parent_id: ::prost::alloc::string::String,
-    /// Empty: none.
+    /// W3C `traceparent` of the enqueue. Empty: none.
     #[prost(string, tag = "15")]
     pub traceparent: ::prost::alloc::string::String,
     /// Whose work it is.
     #[prost(string, tag = "16")]
     pub tenant: ::prost::alloc::string::String,
+    /// W3C `tracestate` of the enqueue. Empty: none.
+    #[prost(string, tag = "17")]
+    pub tracestate: ::prost::alloc::string::String,
 }
 /// Answer to a heartbeat.
 #[derive(Clone, PartialEq, ::prost::Message)]

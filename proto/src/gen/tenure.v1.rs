@@ -78,9 +78,15 @@ pub struct JobSpec {
     /// Optional. A live job of the same producer.
     #[prost(string, tag = "16")]
     pub parent_id: ::prost::alloc::string::String,
-    /// Optional. W3C trace context of the enqueue, handed to the command as TRACEPARENT. At most 128 bytes.
+    /// Optional, at most 128 bytes: a W3C `traceparent`; a malformed one is refused. Attempts are linked to it, and the
+    /// command gets it as TRACEPARENT, unless its node records spans: then it gets that of the attempt. Absent: that of the
+    /// call's metadata, if it is well-formed. It is no part of what makes two enqueues the same.
     #[prost(string, tag = "17")]
     pub traceparent: ::prost::alloc::string::String,
+    /// Optional, at most 512 bytes: the W3C `tracestate` beside `traceparent`; malformed, or without one, it is refused.
+    /// Handed on like it.
+    #[prost(string, tag = "18")]
+    pub tracestate: ::prost::alloc::string::String,
 }
 /// A job as the server keeps it. Every field is set by the server.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -187,7 +193,7 @@ pub struct Job {
     /// Present while it is queued or scheduled: why it does not run.
     #[prost(message, optional, tag = "32")]
     pub deferral: ::core::option::Option<Deferral>,
-    /// W3C trace context of its enqueue; empty: none.
+    /// W3C `traceparent` of its enqueue; empty: none.
     #[prost(string, tag = "33")]
     pub traceparent: ::prost::alloc::string::String,
     /// The size of its payload in bytes.
@@ -196,6 +202,9 @@ pub struct Job {
     /// What it waited for before its newest grant or its end, the longest first: time and count by reason.
     #[prost(message, repeated, tag = "35")]
     pub waits: ::prost::alloc::vec::Vec<DeferralShare>,
+    /// W3C `tracestate` of its enqueue; empty: none.
+    #[prost(string, tag = "36")]
+    pub tracestate: ::prost::alloc::string::String,
 }
 /// Why a stored job does not run yet.
 #[derive(Clone, PartialEq, ::prost::Message)]

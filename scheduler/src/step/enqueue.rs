@@ -175,7 +175,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         root: parent.map_or(enqueue.job, |parent| parent.root),
         depth: parent.map_or(0, |parent| parent.depth.saturating_add(1)),
         children: 0,
-        traceparent: enqueue.traceparent.clone(),
+        trace: enqueue.trace.clone(),
         payload_size: enqueue.payload_size,
         round: 1,
         failures: 0,

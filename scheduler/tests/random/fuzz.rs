@@ -252,7 +252,7 @@ impl Fuzz {
             needs,
             hard_time_limit: None,
             parent: if rng.percent(15) { rng.pick(&self.jobs) } else { None },
-            traceparent: None,
+            trace: None,
             prior: Prior::default(),
         };
         self.run(Command::Enqueue(Box::new(enqueue)));

@@ -33,7 +33,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         needs: line.needs("needs"),
         hard_time_limit: line.duration("hard"),
         parent,
-        traceparent: None,
+        trace: None,
         prior: Prior::default(),
     }))
 }

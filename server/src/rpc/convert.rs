@@ -13,6 +13,7 @@ pub(crate) mod fleet;
 pub(crate) mod health;
 pub(crate) mod job;
 pub(crate) mod spec;
+pub(crate) mod trace;
 
 /// An instant for the wire.
 pub(crate) fn timestamp(at: Wall) -> prost_types::Timestamp {

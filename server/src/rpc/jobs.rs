@@ -1,9 +1,9 @@
 //! Jobs: enqueue, and everything that is done to a single job. Thin: check, submit, show.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tenure_proto::v1::{self, job_service_server::JobService};
-use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Reply};
+use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Reply, TraceContext};
 use tonic::{Request, Response, Status, async_trait};
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -11,7 +11,7 @@ use super::{
     api::{Api, unexpected},
     auth::Caller,
     check::Checks,
-    convert::{self, spec},
+    convert::{self, spec, trace},
     status::No,
 };
 use crate::handle::Submission;
@@ -32,7 +32,8 @@ impl JobService for Jobs {
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
         let caller = Caller::of(&request)?;
-        self.0.answer(enqueue(&self.0, &caller, request.into_inner().job).await)
+        let trace = trace::of_metadata(request.metadata());
+        self.0.answer(enqueue(&self.0, &caller, trace, request.into_inner().job).await)
     }
 
     async fn enqueue_batch(
@@ -40,7 +41,8 @@ impl JobService for Jobs {
         request: Request<v1::EnqueueBatchRequest>,
     ) -> Result<Response<v1::EnqueueBatchResponse>, Status> {
         let caller = Caller::of(&request)?;
-        self.0.answer(enqueue_batch(&self.0, &caller, request.into_inner().jobs).await)
+        let trace = trace::of_metadata(request.metadata());
+        self.0.answer(enqueue_batch(&self.0, &caller, trace, request.into_inner().jobs).await)
     }
 
     async fn get_job(
@@ -127,17 +129,25 @@ impl JobService for Jobs {
     }
 }
 
-async fn enqueue(api: &Api, caller: &Caller, spec: Option<v1::JobSpec>) -> Result<v1::EnqueueResponse, No> {
-    let submission = submission(api, caller, spec)?;
+/// The trace context of a call.
+type Trace = Option<Arc<TraceContext>>;
+
+async fn enqueue(
+    api: &Api,
+    caller: &Caller,
+    trace: Trace,
+    spec: Option<v1::JobSpec>,
+) -> Result<v1::EnqueueResponse, No> {
+    let submission = submission(api, caller, trace, spec)?;
     let (job, deduplicated) = enqueued(api.handle.submit(submission).await?)?;
     let job = own_or_id(caller, &job, shown(api, &job).await);
     Ok(v1::EnqueueResponse { job: Some(job), deduplicated })
 }
 
 /// A spec as what its caller may enqueue.
-fn submission(api: &Api, caller: &Caller, spec: Option<v1::JobSpec>) -> Result<Submission, No> {
+fn submission(api: &Api, caller: &Caller, trace: Trace, spec: Option<v1::JobSpec>) -> Result<Submission, No> {
     let whose = (&caller.enqueues_as(), &caller.tenant());
-    let submission = spec::submission(spec, whose, || fresh_id(api))?;
+    let submission = spec::submission(spec, whose, trace, || fresh_id(api))?;
     if let Command::Enqueue(enqueue) = &submission.command {
         caller.check_enqueue(enqueue)?;
     }
@@ -155,6 +165,7 @@ fn own_or_id(caller: &Caller, job: &Job, shown: v1::Job) -> v1::Job {
 async fn enqueue_batch(
     api: &Api,
     caller: &Caller,
+    trace: Trace,
     specs: Vec<v1::JobSpec>,
 ) -> Result<v1::EnqueueBatchResponse, No> {
     if !(1..=MOST_BATCH).contains(&specs.len()) {
@@ -166,7 +177,7 @@ async fn enqueue_batch(
     let mut submissions = Vec::with_capacity(specs.len());
     let mut mistakes = Vec::with_capacity(specs.len());
     for spec in specs {
-        match submission(api, caller, Some(spec)) {
+        match submission(api, caller, trace.clone(), Some(spec)) {
             Ok(submission) => {
                 submissions.push(submission);
                 mistakes.push(None);

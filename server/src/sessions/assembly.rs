@@ -218,7 +218,10 @@ fn weight_of(grant: &Grant, payload_size: u64) -> usize {
     let texts = grant.kind.as_str().len()
         + grant.tenant.as_str().len()
         + grant.idempotency_key.len()
-        + grant.traceparent.as_ref().map_or(0, |text| text.len());
+        + grant
+            .trace
+            .as_ref()
+            .map_or(0, |trace| trace.parent.len() + trace.state.as_ref().map_or(0, |state| state.len()));
     let slots: usize = grant.slots.iter().map(|(slot, _)| slot.as_str().len() + 16).sum();
     FIXED + texts + slots + usize::try_from(payload_size).unwrap_or(usize::MAX / 2)
 }

@@ -64,6 +64,35 @@ async fn the_same_call_twice_is_one_job_and_the_same_key_is_the_first_job() {
 }
 
 #[tokio::test]
+async fn the_trace_context_of_an_enqueue_is_kept_and_tells_no_jobs_apart() {
+    const OWN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const OF_THE_CALL: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    let served = Served::start().await;
+    let call = |spec: v1::JobSpec| {
+        let mut request = tonic::Request::new(v1::EnqueueRequest { job: Some(spec) });
+        request.metadata_mut().insert("traceparent", OF_THE_CALL.parse().unwrap());
+        request.metadata_mut().insert("tracestate", "congo=1".parse().unwrap());
+        let mut jobs = served.jobs.clone();
+        async move { jobs.enqueue(request).await.unwrap().into_inner() }
+    };
+    let traces = |job: &v1::Job| (job.traceparent.clone(), job.tracestate.clone());
+
+    // Of the spec, if that has one: whole, or not at all.
+    let id = uuid::Uuid::now_v7().to_string();
+    let own = v1::JobSpec { job_id: id.clone(), traceparent: OWN.to_owned(), ..spec("plain") };
+    let first = call(own).await.job.unwrap();
+    assert_eq!(traces(&first), (OWN.to_owned(), String::new()));
+    // The same call in another span is the same call; the first trace stays.
+    let again = call(v1::JobSpec { job_id: id, ..spec("plain") }).await;
+    assert!(again.deduplicated);
+    assert_eq!(traces(&again.job.unwrap()), (OWN.to_owned(), String::new()));
+    // Else of the call.
+    let ambient = call(spec("plain")).await.job.unwrap();
+    assert_eq!(traces(&ambient), (OF_THE_CALL.to_owned(), "congo=1".to_owned()));
+    served.end().await;
+}
+
+#[tokio::test]
 async fn one_key_from_many_callers_at_once_is_one_job() {
     let served = Served::start().await;
     let mut callers = tokio::task::JoinSet::new();

@@ -134,6 +134,7 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
         hard_time_limit: duration(i64::MAX, 0),
         parent_id: "{}".to_owned(),
         traceparent: "\r\nx: y".to_owned(),
+        tracestate: "\r\nx: y".to_owned(),
     };
     let named = fields(served.enqueue(absurd).await);
     assert_eq!(
@@ -156,6 +157,7 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
             "job.needs.slots[0].amount",
             "job.hard_time_limit",
             "job.parent_id",
+            "job.tracestate",
             "job.traceparent",
         ]
     );

@@ -1,11 +1,11 @@
 //! Jobs and attempts.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tenure_scheduler::{
     Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, Outcome,
-    Producer, ScheduledCause, Sequence, Tenant, Wait, Wall,
+    Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
 };
 
 use super::{
@@ -38,6 +38,7 @@ pub(crate) struct JobRow<'a> {
     depth: u8,
     children: u32,
     traceparent: Option<&'a str>,
+    tracestate: Option<&'a str>,
     payload_size: i64,
     round: u32,
     failures: u32,
@@ -102,7 +103,8 @@ impl<'a> JobRow<'a> {
             root_id: Text(job.root),
             depth: job.depth,
             children: job.children,
-            traceparent: job.traceparent.as_deref(),
+            traceparent: job.trace.as_ref().map(|trace| &*trace.parent),
+            tracestate: job.trace.as_ref().and_then(|trace| trace.state.as_deref()),
             payload_size: int(job.payload_size),
             round: job.round,
             failures: job.failures,
@@ -133,7 +135,7 @@ macro_rules! job_columns {
     () => {
         "id, sequence, tenant, producer, kind, state, version, priority, needs, selector, labels, dedupe_key, \
          dedupe_held, fingerprint, hard_time_limit_us, parent_id, root_id, depth, children, traceparent, \
-         payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
+         tracestate, payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
          started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
          finished_at"
     };
@@ -171,7 +173,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         root: row.id("root_id")?,
         depth: row.int("depth")?,
         children: row.int("children")?,
-        traceparent: row.opt_text("traceparent", |text| text.into())?,
+        trace: read_trace(row)?,
         payload_size: row.int("payload_size")?,
         round: row.int("round")?,
         failures: row.int("failures")?,
@@ -190,6 +192,16 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         waits: row.json::<Vec<WaitJson<'_>>>("waits")?.into_iter().map(Wait::from).collect(),
         state: read_state(row, &state_name)?,
     })
+}
+
+fn read_trace(row: &mut Fields<'_>) -> Result<Option<Arc<TraceContext>>, Error> {
+    let parent = row.opt_text("traceparent", |text| text.into())?;
+    let state = row.opt_text("tracestate", |text| text.into())?;
+    match (parent, state) {
+        (Some(parent), state) => Ok(Some(Arc::new(TraceContext { parent, state }))),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(row.wrong("tracestate", &"stands without a traceparent")),
+    }
 }
 
 /// The last columns: what belongs to the state.

@@ -98,26 +98,26 @@ set
   dedupe_held = new.value ->> 12,
   hard_time_limit_us = new.value ->> 14,
   children = new.value ->> 18,
-  round = new.value ->> 21,
-  failures = new.value ->> 22,
-  losses = new.value ->> 23,
-  returns = new.value ->> 24,
-  returns_in_row = new.value ->> 25,
-  token = new.value ->> 26,
-  last_outcome = new.value ->> 27,
-  last_node = new.value ->> 28,
-  granted_at = new.value ->> 29,
-  started_at = new.value ->> 30,
-  cancel_requested = new.value ->> 31,
-  stale_at = new.value ->> 33,
-  reason = new.value ->> 34,
-  waits = new.value ->> 35,
-  run_at = new.value ->> 36,
-  scheduled_cause = new.value ->> 37,
-  queued_at = new.value ->> 38,
-  finished_at = new.value ->> 39
+  round = new.value ->> 22,
+  failures = new.value ->> 23,
+  losses = new.value ->> 24,
+  returns = new.value ->> 25,
+  returns_in_row = new.value ->> 26,
+  token = new.value ->> 27,
+  last_outcome = new.value ->> 28,
+  last_node = new.value ->> 29,
+  granted_at = new.value ->> 30,
+  started_at = new.value ->> 31,
+  cancel_requested = new.value ->> 32,
+  stale_at = new.value ->> 34,
+  reason = new.value ->> 35,
+  waits = new.value ->> 36,
+  run_at = new.value ->> 37,
+  scheduled_cause = new.value ->> 38,
+  queued_at = new.value ->> 39,
+  finished_at = new.value ->> 40
 from jsonb_each(jsonb($1)) as new
-where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 40";
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 41";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day)
@@ -203,7 +203,7 @@ select
   new.value ->> 22, new.value ->> 23, new.value ->> 24, new.value ->> 25, new.value ->> 26,
   new.value ->> 27, new.value ->> 28, new.value ->> 29, new.value ->> 30, new.value ->> 31,
   new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
-  new.value ->> 37, new.value ->> 38, new.value ->> 39
+  new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40
 from jsonb_each(jsonb($1)) as new"
 );
 

@@ -8,13 +8,14 @@ use sqlx::{
 use super::Error;
 
 /// Number, name and text of every migration, in order.
-pub(crate) const MIGRATIONS: [(u32, &str, &str); 6] = [
+pub(crate) const MIGRATIONS: [(u32, &str, &str); 7] = [
     (1, "create_jobs", include_str!("../../../migrations/sqlite/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/sqlite/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/sqlite/0003_create_fleet.sql")),
     (4, "create_leader_fence", include_str!("../../../migrations/sqlite/0004_create_leader_fence.sql")),
     (5, "create_invariants", include_str!("../../../migrations/sqlite/0005_create_invariants.sql")),
     (6, "mark_orphaned_leases", include_str!("../../../migrations/sqlite/0006_mark_orphaned_leases.sql")),
+    (7, "add_tracestate", include_str!("../../../migrations/sqlite/0007_add_tracestate.sql")),
 ];
 
 /// For the test that prepares each.

@@ -147,7 +147,7 @@ fn big_job() -> tenure_scheduler::Job {
         root: id,
         depth: 0,
         children: 0,
-        traceparent: None,
+        trace: None,
         payload_size: 1 << 20,
         round: 1,
         failures: 0,

@@ -1,12 +1,12 @@
 //! Rows with every column filled, and rows with the least that a row has.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     Attempt, Capacity, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Epoch, FencingToken, Fingerprint, Host,
     Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs, Node, NodeName, Outcome, Pause,
     PausePolicy, Producer, Reservation, RetryPolicy, ScheduledCause, Scope, Sequence, Slot, SlotName, Stage,
-    Tenant, Wait, Wall,
+    Tenant, TraceContext, Wait, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -40,7 +40,7 @@ pub(crate) fn job(n: u64) -> Job {
         root: id(n),
         depth: 0,
         children: 0,
-        traceparent: None,
+        trace: None,
         payload_size: 0,
         round: 1,
         failures: 0,
@@ -100,7 +100,10 @@ pub(crate) fn rich_job(n: u64) -> Job {
         root: id(n + 2),
         depth: 16,
         children: 1_000,
-        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+        trace: Some(Arc::new(TraceContext {
+            parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
+            state: Some("rojo=00f067aa0ba902b7, 0t@congo=\"'{}".into()),
+        })),
         payload_size: 300,
         round: 3,
         failures: 2,

@@ -149,7 +149,7 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
         needs: None,
         hard_time_limit: None,
         parent: None,
-        traceparent: None,
+        trace: None,
         prior: Prior::default(),
     }));
     Submission {

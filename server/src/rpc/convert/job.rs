@@ -24,6 +24,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         (Some(own), Some(kinds)) => Some(own.min(kinds)),
         (own, kinds) => own.or(kinds),
     };
+    let trace = job.trace.as_deref();
     v1::Job {
         id: job.id.to_string(),
         kind: job.kind.to_string(),
@@ -60,7 +61,8 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
             Some(live) => live.deferral.as_ref().map(deferral),
             None => resting(job),
         },
-        traceparent: job.traceparent.as_deref().unwrap_or_default().to_owned(),
+        traceparent: trace.map(|trace| trace.parent.to_string()).unwrap_or_default(),
+        tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         payload_size: job.payload_size,
         waits: job.waits.iter().map(share).collect(),
     }

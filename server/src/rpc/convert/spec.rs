@@ -5,13 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use tenure_proto::v1;
-use tenure_scheduler::{Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Prior, Producer, Tenant};
+use tenure_scheduler::{
+    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Prior, Producer, Tenant, TraceContext,
+};
 use tenure_store::Payload;
 
 use crate::{
     handle::Submission,
     rpc::{
         check::{ANY_LENGTH, Checks, LIMITS},
+        convert::trace,
         status::No,
     },
 };
@@ -22,13 +25,15 @@ pub(crate) const MOST_PAYLOAD: usize = 256 * 1024;
 /// What a payload is if its producer does not say.
 const OCTETS: &str = "application/octet-stream";
 
-/// Checks a spec and makes its submission. `whose` is the tenant whose work it is if the spec does not say. `fresh` is the id for a job whose caller made none.
+/// Checks a spec and makes its submission. `whose` is the tenant whose work it is if the spec does not say, `ambient` the
+/// trace context of the call for a spec that names none, `fresh` the id for a job whose caller made none.
 ///
 /// # Errors
 /// Every mistake, with paths from `job.` on.
 pub(crate) fn submission(
     spec: Option<v1::JobSpec>,
     (producer, whose): (&Producer, &Tenant),
+    ambient: Option<Arc<TraceContext>>,
     fresh: impl FnOnce() -> JobId,
 ) -> Result<Submission, No> {
     let Some(spec) = spec else { return Err(No::invalid_field("job", "is required")) };
@@ -55,7 +60,7 @@ pub(crate) fn submission(
     let needs = checks.needs("job.needs", spec.needs.as_ref());
     let hard_time_limit = checks.duration("job.hard_time_limit", spec.hard_time_limit.as_ref(), LIMITS);
     let parent = checks.optional_job_id("job.parent_id", &spec.parent_id);
-    let traceparent = checks.ascii("job.traceparent", &spec.traceparent, 128);
+    let own = trace::of_spec(&mut checks, &spec.traceparent, &spec.tracestate);
 
     if size > MOST_PAYLOAD {
         let hint = "store it yourself and send a reference";
@@ -85,7 +90,7 @@ pub(crate) fn submission(
         needs,
         hard_time_limit,
         parent,
-        traceparent,
+        trace: own.or(ambient),
         prior: Prior::default(),
     }));
     Ok(Submission { command, payload: bytes_beside(payload.data, &content_type) })

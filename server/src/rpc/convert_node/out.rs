@@ -61,6 +61,7 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
 }
 
 fn grant_out(grant: Grant, payload: Payload) -> wire::Grant {
+    let trace = grant.trace.as_deref();
     wire::Grant {
         job_id: grant.job.to_string(),
         token: grant.token.0,
@@ -76,7 +77,8 @@ fn grant_out(grant: Grant, payload: Payload) -> wire::Grant {
         content_type: payload.content_type,
         idempotency_key: grant.idempotency_key,
         parent_id: grant.parent.map(|parent| parent.to_string()).unwrap_or_default(),
-        traceparent: grant.traceparent.map(|text| text.to_string()).unwrap_or_default(),
+        traceparent: trace.map(|trace| trace.parent.to_string()).unwrap_or_default(),
+        tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         tenant: grant.tenant.to_string(),
     }
 }

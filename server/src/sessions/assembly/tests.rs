@@ -24,7 +24,7 @@ fn grant(n: u64) -> Message {
         slots: Needs::default(),
         idempotency_key: n.to_string(),
         parent: None,
-        traceparent: None,
+        trace: None,
     }))
 }
 

@@ -49,11 +49,11 @@ macro_rules! new_jobs {
 from unnest(
   $1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::smallint[],
   $9::jsonb[], $10::jsonb[], $11::jsonb[], $12::text[], $13::boolean[], $14::bytea[], $15::bigint[],
-  $16::uuid[], $17::uuid[], $18::smallint[], $19::bigint[], $20::text[], $21::bigint[], $22::bigint[],
-  $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[], $28::text[], $29::text[],
-  $30::timestamptz[], $31::timestamptz[], $32::boolean[], $33::timestamptz[], $34::timestamptz[],
-  $35::text[], $36::jsonb[], $37::timestamptz[], $38::text[], $39::timestamptz[], $40::timestamptz[],
-  $41::bigint[])
+  $16::uuid[], $17::uuid[], $18::smallint[], $19::bigint[], $20::text[], $21::text[], $22::bigint[],
+  $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[], $28::bigint[], $29::text[],
+  $30::text[], $31::timestamptz[], $32::timestamptz[], $33::boolean[], $34::timestamptz[], $35::timestamptz[],
+  $36::text[], $37::jsonb[], $38::timestamptz[], $39::text[], $40::timestamptz[], $41::timestamptz[],
+  $42::bigint[])
   as new (",
             job_columns!(),
             ", previous)"

@@ -101,7 +101,7 @@ async fn lists_find_their_indexes() {
 }
 
 async fn plan(hand: &mut sqlx::PgConnection, statement: &str) -> String {
-    let parameters = (1..=41).rev().find(|n| statement.contains(&format!("${n}"))).unwrap_or(0);
+    let parameters = (1..=99).rev().find(|n| statement.contains(&format!("${n}"))).unwrap_or(0);
     hand.execute(sql(format!("prepare planned as {statement}"))).await.unwrap();
     let nulls = vec!["null"; parameters].join(", ");
     let execute = if parameters == 0 { String::new() } else { format!("({nulls})") };

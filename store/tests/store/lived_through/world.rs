@@ -4,13 +4,14 @@ mod agents;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
 use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
     JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, Report,
-    RetryPolicy, Scope, SessionId, SlotName, State, Tenant, Wall,
+    RetryPolicy, Scope, SessionId, SlotName, State, Tenant, TraceContext, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -157,7 +158,10 @@ impl World {
             needs: own_needs,
             hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
             parent: (self.next_job > 1 && random.chance(10)).then(|| id(random.below(self.next_job))),
-            traceparent: random.chance(10).then(|| "00-ab-cd-01".into()),
+            trace: random.chance(20).then(|| {
+                let state = random.chance(50).then(|| "rojo=1".into());
+                Arc::new(TraceContext { parent: "00-ab-cd-01".into(), state })
+            }),
             prior: Prior::default(),
         }))
     }

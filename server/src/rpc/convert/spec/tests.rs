@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::*;
 
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const V7: &str = "0190b5f0-0000-7000-8000-000000000001";
 
 fn spec() -> v1::JobSpec {
@@ -16,7 +17,9 @@ fn spec() -> v1::JobSpec {
 }
 
 fn submit(spec: v1::JobSpec) -> Result<Submission, No> {
-    submission(Some(spec), (&Producer::new("local"), &Tenant::new("default")), || JobId(Uuid::from_u128(99)))
+    submission(Some(spec), (&Producer::new("local"), &Tenant::new("default")), None, || {
+        JobId(Uuid::from_u128(99))
+    })
 }
 
 fn enqueue(spec: v1::JobSpec) -> (Enqueue, Option<Payload>) {
@@ -65,7 +68,8 @@ fn a_full_spec_is_taken_whole() {
         needs: Some(v1::Needs { slots: vec![v1::SlotAmount { slot: "gpu".to_owned(), amount: 2 }] }),
         hard_time_limit: seconds(0, 500_000_000),
         parent_id: V7.to_owned(),
-        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+        traceparent: PARENT.to_owned(),
+        tracestate: "rojo=1".to_owned(),
         ..spec()
     });
     assert_eq!(enqueue.job.to_string(), V7);
@@ -131,6 +135,12 @@ fn each_wrong_field_is_named() {
         (v1::JobSpec { needs: slots(&[("", 1)]), ..spec() }, "job.needs.slots[0].slot"),
         (v1::JobSpec { parent_id: "x".to_owned(), ..spec() }, "job.parent_id"),
         (v1::JobSpec { traceparent: text(129), ..spec() }, "job.traceparent"),
+        (v1::JobSpec { traceparent: "00-ab-cd-01".to_owned(), ..spec() }, "job.traceparent"),
+        (v1::JobSpec { tracestate: "a=1".to_owned(), ..spec() }, "job.tracestate"),
+        (
+            v1::JobSpec { traceparent: PARENT.to_owned(), tracestate: format!("a={}", text(511)), ..spec() },
+            "job.tracestate",
+        ),
         (v1::JobSpec { traceparent: "a\nb".to_owned(), ..spec() }, "job.traceparent"),
         (v1::JobSpec { payload: payload(&text(256)), ..spec() }, "job.payload.content_type"),
         (v1::JobSpec { payload: payload("text/plain\r\nx: y"), ..spec() }, "job.payload.content_type"),
@@ -150,9 +160,10 @@ fn all_mistakes_are_told_at_once() {
         ..spec()
     };
     assert_eq!(refused(wrong), ["job.kind", "job.priority", "job.payload.data"]);
-    let status = submission(None, (&Producer::new("local"), &Tenant::new("default")), || JobId(Uuid::nil()))
-        .unwrap_err()
-        .into_status();
+    let status =
+        submission(None, (&Producer::new("local"), &Tenant::new("default")), None, || JobId(Uuid::nil()))
+            .unwrap_err()
+            .into_status();
     assert!(status.message().contains("job: is required"));
 }
 
