@@ -81,7 +81,7 @@ impl State {
             None => {
                 // It is in no queue: one like it that is empty, and that no node masks.
                 alike = Class::new(ClassKey::of(&entry.job, &kind.kind), &self.slots);
-                (ClassId(u32::MAX), &alike)
+                (ClassId(u64::MAX), &alike)
             }
         };
         let waiting = entry.job.state.is_waiting();

@@ -22,7 +22,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -32,6 +32,7 @@ pub const NAMES: [&str; 9] = [
     "queues_hold_queued_jobs",
     "kind_counts_match",
     "held_keys_are_found",
+    "timers_have_live_jobs",
 ];
 
 impl State {
@@ -47,6 +48,7 @@ impl State {
         self.queues_hold_queued_jobs(&mut found);
         self.kind_counts_match(&mut found);
         self.held_keys_are_found(&mut found);
+        self.timers_have_live_jobs(&mut found);
         found
     }
 
@@ -259,6 +261,19 @@ impl State {
                     NAMES[8],
                     format!("{key:?}"),
                     format!("held by {id}, which does not hold it"),
+                ));
+            }
+        }
+    }
+
+    /// I27: what a job leaves behind may be due in a year; it must not stay until then.
+    fn timers_have_live_jobs(&self, found: &mut Vec<Violation>) {
+        for id in self.timers.jobs() {
+            if self.jobs.get(&id).is_none_or(|entry| entry.job.state.is_final()) {
+                found.push(violation(
+                    NAMES[9],
+                    id.to_string(),
+                    "a timer is set for it, and it is not live".into(),
                 ));
             }
         }

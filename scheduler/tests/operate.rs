@@ -320,3 +320,51 @@ fn many_commands_of_one_turn_meet() {
         "#]],
     );
 }
+
+#[test]
+fn what_came_and_went_in_one_turn_leaves_no_row_to_delete() {
+    check(
+        "
+        begin
+        kind k
+        drop kind k
+        slot s 1
+        drop slot s
+        node n1
+        forget n1 lost
+        commit
+        kind k
+        slot s 1
+        node n1
+        begin
+        drop kind k
+        kind k
+        drop slot s
+        slot s node
+        forget n1 lost
+        node n1
+        commit
+        begin
+        drop kind k
+        kind k
+        drop kind k
+        drop slot s
+        slot s 2
+        drop slot s
+        forget n1 lost
+        node n1
+        forget n1 lost
+        commit
+        ",
+        expect![[r#"
+            node n1 forgotten
+            session 1 of n1 is closed: NODE_FORGOTTEN
+            node n1 forgotten
+            session 2 of n1 is closed: NODE_FORGOTTEN
+            node n1 forgotten
+            node n1 forgotten
+            session 3 of n1 is closed: NODE_FORGOTTEN
+            session 4 of n1 is closed: NODE_FORGOTTEN
+        "#]],
+    );
+}

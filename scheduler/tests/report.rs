@@ -253,3 +253,46 @@ fn a_report_twice_is_answered_with_what_is_stored() {
         "#]],
     );
 }
+
+#[test]
+fn a_late_outcome_does_not_begin_before_its_grant() {
+    check(
+        "
+        kind k retry=1s lease=10s
+        node n1
+        enqueue a kind=k
+        tick
+        run a
+        advance 3s
+        finish a fail
+        reaped a
+        advance 1s
+        accepted a
+        mute n1
+        pause kind k hold
+        advance 30s
+        hello n1 stream=2
+        finish a ok token=1.2
+        job a
+        attempts a
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            3s: ended a token=1.1 failed_retryable (exit) -> scheduled [exit]
+            3s: lease 1.1 gone
+            4s: ready a
+            4s: granted a -> n1 token=1.2
+            11s: suspect n1
+            16.5s: ended a token=1.2 lost (lease_expired) -> queued [its lease ended in silence]
+            16.5s: deferred a kind_paused: kind paused
+            30s: deferred a kind_paused: kind paused
+            34s: session 1 of n1 is closed: SUPERSEDED_SESSION
+            34s: loss replaced a token=1.2 succeeded -> succeeded
+            34s: a succeeded round=1 attempt=2 failures=1
+            34s:   waited kind paused: 2 times, 17.5s
+            34s:   waited back-off: 1 times, 1s
+            34s: a round=1 attempt=1 1.1 on n1: failed_retryable exit
+            34s: a round=1 attempt=2 1.2 on n1: succeeded exit
+        "#]],
+    );
+}

@@ -100,3 +100,31 @@ fn a_node_may_find_a_job_stale_but_only_one_that_can_be() {
         "#]],
     );
 }
+
+#[test]
+fn a_job_that_was_set_aside_does_not_expire_until_an_operator_frees_it() {
+    check(
+        "
+        kind k stale_after=10s
+        enqueue a kind=k
+        enqueue b kind=k delay=5s
+        aside a
+        aside b
+        advance 11s
+        why a
+        requeue a
+        requeue b
+        tick
+        ",
+        expect![[r#"
+            set aside a
+            set aside b
+            11s: a waits: broken set aside for 11s, tried 0
+            11s:   broken set aside: 1 times, 11s
+            11s: requeued a round=1
+            11s: requeued b round=1
+            11s: ended a -> expired [not started within its stale_after]
+            11s: ended b -> expired [not started within its stale_after]
+        "#]],
+    );
+}

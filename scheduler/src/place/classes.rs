@@ -17,7 +17,7 @@ use crate::{
 
 /// A class, numbered by this leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassId(pub(crate) u32);
+pub struct ClassId(pub(crate) u64);
 
 impl fmt::Display for ClassId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,7 +118,8 @@ pub(crate) struct Failed {
 pub(crate) struct Classes {
     by_key: BTreeMap<ClassKey, ClassId>,
     all: BTreeMap<ClassId, Class>,
-    next: u32,
+    /// A queue that empties forgets its class, so a leader counts far more of them than there ever are at once.
+    next: u64,
 }
 
 impl Classes {
@@ -152,7 +153,7 @@ impl Classes {
             return id;
         }
         let id = ClassId(self.next);
-        self.next = self.next.wrapping_add(1);
+        self.next += 1;
         self.by_key.insert(key.clone(), id);
         self.all.insert(id, Class::new(key, slots));
         id
@@ -189,4 +190,27 @@ pub(crate) fn split(needs: &Needs, slots: &BTreeMap<SlotName, Slot>) -> (Needs, 
             .map(|(name, amount)| (name.clone(), amount))
     };
     (Needs::new(part(false)), Needs::new(part(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_never_numbered_like_one_that_still_waits() {
+        let slots = BTreeMap::new();
+        let key = |tenant: &str| ClassKey {
+            kind: KindName::new("k"),
+            needs: Needs::default(),
+            selector: BTreeSet::new(),
+            tenant: Tenant::new(tenant),
+        };
+        let mut classes = Classes::default();
+        let old = classes.intern(key("old"), &slots);
+        // Some days of jobs that are placed at once, each the first and last of its class.
+        classes.next = u64::from(u32::MAX);
+        let young: Vec<ClassId> = ["a", "b"].map(|tenant| classes.intern(key(tenant), &slots)).into();
+        assert!(!young.contains(&old) && young[0] != young[1]);
+        assert_eq!((classes.len(), classes.find(&key("old"))), (3, Some(old)));
+    }
 }

@@ -30,8 +30,7 @@ impl State {
         match event {
             Event::KindPut(kind) => self.kind_put(kind, now),
             Event::KindRemoved(name) => {
-                let known = self.kinds.remove(name).is_some();
-                self.dirty.kind(name, known);
+                self.dirty.kind(name, self.kinds.remove(name).is_some());
                 self.tune_intervals(name);
             }
             Event::KindPaused { kind, policy } => {
@@ -43,10 +42,10 @@ impl State {
             }
             Event::SlotPut(slot) => self.slot_put(slot),
             Event::SlotRemoved(name) => {
-                let known = self.slots.remove(name).is_some();
+                self.dirty.slot(name, self.slots.remove(name).is_some());
                 self.fleet.set_capacity(name, 0);
-                self.dirty.slot(name, known);
                 self.classes.split_again(&self.slots);
+                self.gains.remove(name); // No class remembers it any more.
             }
             Event::Enqueued(job) => self.enqueued(job, now),
             Event::Ready(id) => self.ready(*id, now),
@@ -72,8 +71,8 @@ impl State {
             Event::NodePut(node) => self.node_put(node, now),
             Event::NodeForgotten(name) => {
                 if let Some(entry) = self.nodes.remove(name) {
-                    entry.masks.keys().for_each(|class| self.unmask_class(*class));
                     self.dirty.node(name, true);
+                    entry.masks.keys().for_each(|class| self.unmask_class(*class));
                 }
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
             }
@@ -298,6 +297,16 @@ impl State {
         }
     }
 
+    /// The job that has waited for a time since then waits for it no more, be it over or not.
+    fn forget_time(&mut self, id: JobId, until: Wall, cause: ScheduledCause, since: Now) {
+        match cause {
+            ScheduledCause::RunAt => self.timers.forget_wall(until, Due::Scheduled(id)),
+            ScheduledCause::Backoff => {
+                self.timers.forget(since.mono.after(until.since(since.wall)), Due::Scheduled(id));
+            }
+        }
+    }
+
     fn ready(&mut self, id: JobId, now: Now) {
         self.leave(id, now);
         self.change(id, |job| job.state = JobState::Queued { since: now.wall });
@@ -370,7 +379,11 @@ impl State {
         }
         let Some(kind) = self.kinds.get_mut(&entry.job.kind) else { return };
         match entry.job.state {
-            JobState::Scheduled { .. } => kind.scheduled = kind.scheduled.saturating_sub(1),
+            JobState::Scheduled { until, cause } => {
+                kind.scheduled = kind.scheduled.saturating_sub(1);
+                let since = entry.since;
+                self.forget_time(id, until, cause, since);
+            }
             JobState::Queued { since } => {
                 kind.queued.remove(&(since, id));
             }
@@ -457,6 +470,9 @@ impl State {
         self.dirty.now_final(id);
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let (job, root) = (entry.job.clone(), entry.job.root);
+        if let Some(stale_at) = job.stale_at {
+            self.timers.forget_wall(stale_at, Due::Stale(id));
+        }
         if let Some(kind) = self.kinds.get_mut(&job.kind) {
             match job.state {
                 JobState::Succeeded { .. } => kind.completions.count(now.mono),

@@ -1,5 +1,6 @@
 //! What is due when. An index over the state, not a part of it: an entry that fires too early is put back, one that
-//! lost its reason does nothing.
+//! lost its reason does nothing. The entries of a job are taken out with their reason, since they may be days ahead; the
+//! others are due within a lease, a mask or a pause.
 
 use std::collections::BTreeSet;
 
@@ -34,6 +35,22 @@ pub(crate) enum Due {
     SaveTimelines,
 }
 
+impl Due {
+    fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Scheduled(job) | Self::Stale(job) => Some(*job),
+            Self::SlotPause(_)
+            | Self::Lease(_)
+            | Self::Answer(_)
+            | Self::Silence(_)
+            | Self::Mask(..)
+            | Self::Drain(_)
+            | Self::WarmUp
+            | Self::SaveTimelines => None,
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timers {
@@ -48,6 +65,22 @@ impl Timers {
 
     pub(crate) fn at_wall(&mut self, when: Wall, due: Due) {
         self.wall.insert((when, due));
+    }
+
+    /// The reason of this entry is gone.
+    pub(crate) fn forget(&mut self, when: Mono, due: Due) {
+        self.mono.remove(&(when, due));
+    }
+
+    /// See [`Timers::forget`].
+    pub(crate) fn forget_wall(&mut self, when: Wall, due: Due) {
+        self.wall.remove(&(when, due));
+    }
+
+    /// The jobs that any entry is about.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        let all = self.mono.iter().map(|(_, due)| due).chain(self.wall.iter().map(|(_, due)| due));
+        all.filter_map(Due::job)
     }
 
     /// The next thing that is due, taken out.

@@ -79,7 +79,11 @@ impl Step<'_> {
 
     /// A loss (or an undelivered grant) whose node came back with the outcome before anything else happened.
     pub(crate) fn replace_loss(&mut self, job: &Job, end: End) {
-        let (policy, started_at) = (self.policy(job), job.started_at.or(job.granted_at));
+        let policy = self.policy(job);
+        // What the row has may be the start of an earlier execution: of this one none was reported.
+        let own_start =
+            job.started_at.filter(|started| job.granted_at.is_none_or(|granted| granted <= *started));
+        let started_at = own_start.or(job.granted_at);
         let mut before = job.clone();
         match job.last_outcome {
             Some(Outcome::Lost) => before.losses = before.losses.saturating_sub(1),

@@ -3,11 +3,11 @@
 use crate::{
     event::Event,
     ids::{FencingToken, JobId, NodeName, SlotName},
-    job::{JobState, Outcome},
+    job::{JobState, Outcome, ScheduledCause},
     lease::{RevokeReason, Stage, Watch, expiry},
     place::{self, ClassId, SAVE_EVERY},
     slots::Slot,
-    state::{Due, NodeEntry, silence},
+    state::{Due, JobEntry, NodeEntry, Stand, silence},
     step::{
         Step,
         outcome::{End, How},
@@ -53,24 +53,23 @@ impl Step<'_> {
         let Some(entry) = self.state.jobs.get(&id) else { return };
         let JobState::Scheduled { until, cause } = entry.job.state else { return };
         let due = match cause {
-            crate::job::ScheduledCause::RunAt => until <= self.now.wall,
+            ScheduledCause::RunAt => until <= self.now.wall,
             // A back-off runs by the leader's clock; the timer is its truth. One that was put back by a second
             // failure has a timer of its own.
-            crate::job::ScheduledCause::Backoff => {
-                self.now.mono.since(entry.since.mono) >= until.since(entry.since.wall)
-            }
+            ScheduledCause::Backoff => self.now.mono.since(entry.since.mono) >= until.since(entry.since.wall),
         };
-        if due && entry.stand != crate::state::Stand::Broken {
+        if due && entry.stand != Stand::Broken {
             self.emit(Event::Ready(id));
             self.notify(id);
         }
     }
 
-    /// True: the job was not started in time, and has ended.
+    /// True: the job was not started in time, and has ended. One that was set aside does not: its row is what cannot be
+    /// written.
     pub(crate) fn due_stale(&mut self, id: JobId) -> bool {
-        let Some(job) = self.state.jobs.get(&id).map(|entry| &entry.job) else { return false };
+        let Some(JobEntry { job, stand, .. }) = self.state.jobs.get(&id) else { return false };
         let over = job.stale_at.is_some_and(|at| at <= self.now.wall);
-        let expires = over && job.may_expire() && job.state.is_waiting();
+        let expires = over && job.may_expire() && job.state.is_waiting() && *stand != Stand::Broken;
         if expires {
             let state = JobState::Expired { at: self.now.wall };
             self.emit(Event::Ended { job: id, state, reason: text("not started within its stale_after") });

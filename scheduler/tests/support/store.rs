@@ -50,6 +50,8 @@ impl Store {
         inserts.into_iter().for_each(|job| self.insert_job(*job));
         for attempt in changes.attempts_put {
             assert!(self.jobs.contains_key(&attempt.job), "an attempt of no job: {attempt:?}");
+            let in_order = attempt.started_at.is_none_or(|started| started >= attempt.granted_at);
+            assert!(in_order, "it started before its grant: {attempt:?}");
             self.attempts.insert((attempt.job, attempt.token), attempt);
         }
         for result in changes.results_put {
