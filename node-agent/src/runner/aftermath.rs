@@ -38,6 +38,8 @@ struct Left {
     memo: Option<Memo>,
     /// Nothing of it ran: nothing is said of it.
     silent: bool,
+    /// It had ended before this agent looked: whatever ended it, this agent did not.
+    ended: bool,
 }
 
 /// Scans, spools what had ended, and leaves a task behind that waits for the rest.
@@ -89,7 +91,12 @@ async fn describe(dir: &Path, job: String, found: &leftovers::Found) -> Left {
     let workspace = Workspace::at(dir);
     let reader = workspace.clone();
     let memo = tokio::task::spawn_blocking(move || reader.memo()).await.ok().flatten();
-    Left { job, workspace, memo, silent: matches!(found, leftovers::Found::NeverStarted) }
+    let (silent, ended) = match found {
+        leftovers::Found::NeverStarted => (true, false),
+        leftovers::Found::Stopping => (false, false),
+        leftovers::Found::Ended(_) => (false, true),
+    };
+    Left { job, workspace, memo, silent, ended }
 }
 
 /// Follows the killing until nothing is left.
@@ -124,8 +131,9 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
     let mut returned = false;
     if !known {
         let record = record.map_or_else(|| nobody_saw(token, &one.job), |record| *record);
-        // It ran, the agent that should have held it died, and its shim was told to end: its node's fault, a loss.
-        let lost = record.cause == Cause::Terminated && record.started;
+        // It ran, the agent that should have held it died, and this one has told its shim to end: its node's fault, a
+        // loss. A shim that was told by somebody else, as by a host that shuts down, is a return.
+        let lost = record.cause == Cause::Terminated && record.started && !one.ended;
         let error = "its agent died, and the next one stopped it".to_owned();
         let record = if lost { ExitRecord { cause: Cause::Lost, error, ..record } } else { record };
         let end = outcome::end_of(&record, None);

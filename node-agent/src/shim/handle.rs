@@ -54,8 +54,10 @@ pub struct Shim {
     started: Option<Mono>,
     ended: bool,
     unkillable: bool,
-    /// From when on the shim is late: everything should be gone by then.
-    late_at: Mono,
+    /// The hard limit and its grace are over by then. A job that keeps its shim from acting gets no more than that.
+    limit_by: Mono,
+    /// It was told to stop, or its command has ended: its grace is over by then.
+    stop_by: Mono,
 }
 
 /// Where the conversation is.
@@ -112,7 +114,6 @@ impl Shim {
         let keeper = Identity::of(pid).map_err(Error::Start)?;
         let uid = spec.user.as_ref().map(|user| user.uid);
         let tree = Tree { tag: tag.clone(), keeper, uid, zombies: false };
-        let late_at = spec.gone_by;
         let mut shim = Self {
             spec,
             tree,
@@ -125,7 +126,8 @@ impl Shim {
             started: None,
             ended: false,
             unkillable: false,
-            late_at,
+            limit_by: Mono::MAX,
+            stop_by: Mono::MAX,
         };
         let opening = Opening { version: VERSION, tag, spec: shim.spec.clone() };
         match timeout(READY, shim.open(&opening)).await {
@@ -142,6 +144,7 @@ impl Shim {
 
     /// Starts the command. Call it once, after `accepted` was said.
     pub fn go(&mut self) -> Result<(), Error> {
+        self.limit();
         self.say(&Order::Go)
     }
 
@@ -151,9 +154,6 @@ impl Shim {
             return Ok(());
         }
         self.say(&Order::Renew { gone_by })?;
-        if self.late_at == self.spec.gone_by {
-            self.late_at = gone_by;
-        }
         self.spec.gone_by = gone_by;
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Shim {
     /// may only shorten the grace; the first reason stands. Before `go` it makes the shim leave: nothing is
     /// started, and `next` says so (`Cause::Terminated`, without `Started`).
     pub fn stop(&mut self, reason: StopReason, grace: Duration) -> Result<(), Error> {
-        self.late_at = self.late_at.min(self.spec.clock.now() + grace + LATE);
+        self.end_within(grace);
         self.say(&Order::Stop { reason, grace })
     }
 
@@ -173,12 +173,12 @@ impl Shim {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            let clock = self.spec.clock;
+            let (clock, late_at) = (self.spec.clock, self.late_at());
             let input = match &mut self.phase {
                 Phase::Over => return None,
                 Phase::Talking => tokio::select! {
                     _ = self.socket.readable() => Input::Readable, // cancel-safe: reads nothing
-                    () = clock.sleep_until(self.late_at) => Input::Late, // cancel-safe: a deadline
+                    () = clock.sleep_until(late_at) => Input::Late, // cancel-safe: a deadline
                 },
                 Phase::Helping(killer) => tokio::select! {
                     _ = self.socket.readable() => Input::Readable, // cancel-safe: reads nothing
@@ -249,10 +249,12 @@ impl Shim {
             Notice::Ready => {}
             Notice::Started { pid } => {
                 self.started = Some(self.spec.clock.now());
+                self.limit();
                 self.events.push_back(Event::Started { pid: pid.unsigned_abs() });
             }
             Notice::Ended(record) => {
                 self.ended = true;
+                self.end_within(self.spec.grace); // What outlives the command gets no more.
                 self.events.push_back(Event::Ended(record));
             }
             Notice::Unkillable if self.unkillable => {}
@@ -262,6 +264,21 @@ impl Shim {
             }
             Notice::Reaped => self.phase = Phase::Leaving,
         }
+    }
+
+    /// From when on the shim is late: everything should be gone by then.
+    fn late_at(&self) -> Mono {
+        self.spec.gone_by.min(self.limit_by).min(self.stop_by)
+    }
+
+    /// The hard limit counts from now.
+    fn limit(&mut self) {
+        self.limit_by = self.spec.clock.now() + self.spec.hard_time_limit + self.spec.grace + LATE;
+    }
+
+    /// Everything is to be gone after this grace.
+    fn end_within(&mut self, grace: Duration) {
+        self.stop_by = self.stop_by.min(self.spec.clock.now() + grace + LATE);
     }
 
     /// The shim is late. Its job may have stopped it: it is woken, and the tree killed beside it.

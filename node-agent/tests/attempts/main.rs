@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic like the tests themselves")]
 
+mod aftermath;
 mod bench;
 mod leftovers;
 mod shim;

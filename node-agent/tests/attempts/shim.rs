@@ -403,6 +403,30 @@ async fn a_shim_that_its_job_has_stopped_is_helped() {
 }
 
 #[tokio::test]
+async fn a_job_that_stops_its_shim_gains_no_time_over_its_hard_limit() {
+    for ends_first in [false, true] {
+        let bench = Bench::new();
+        let script = if ends_first {
+            "setsid sh -c 'echo $$ > stray; kill -STOP '$PPID'; exec sleep 1000' & while ! [ -s stray ]; do sleep 0.01; done"
+        } else {
+            "echo $$ > stray; kill -STOP $PPID; exec sleep 1000"
+        };
+        let mut spec = bench.script(script);
+        spec.hard_time_limit = Duration::from_millis(500);
+        spec.grace = Duration::from_millis(200);
+        let mut shim = bench.start(spec).await;
+        shim.go().unwrap();
+        let stray = bench.pids("stray").await[0];
+        // The server hears of a job that runs, and renews its lease.
+        shim.renew(Clock::Boottime.now() + Duration::from_secs(7200)).unwrap();
+        let begun = Clock::Boottime.now();
+        hear_out(&mut shim).await;
+        assert!(is_gone(stray), "{stray} lives");
+        assert!(Clock::Boottime.now().since(begun) < Duration::from_secs(20));
+    }
+}
+
+#[tokio::test]
 async fn without_an_agent_the_hard_limit_is_kept() {
     let bench = Bench::new();
     let mut spec = bench.script("trap '' TERM; echo $$ > up; while :; do sleep 0.05; done");
