@@ -156,9 +156,11 @@ impl State {
                 QueueSignal::Idle | QueueSignal::Moving | QueueSignal::Burst => {}
             }
         }
-        let broken = self.jobs.values().filter(|entry| entry.stand == Stand::Broken).count();
-        if broken > 0 {
-            all.push(format!("{broken} jobs are set aside after a failed write: requeue or delete them"));
+        if self.aside > 0 {
+            all.push(format!(
+                "{} jobs are set aside after a failed write: requeue or delete them",
+                self.aside
+            ));
         }
         for entry in self.leases.values().filter(|entry| entry.watch.kept) {
             all.push(format!(

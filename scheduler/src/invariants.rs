@@ -225,6 +225,10 @@ impl State {
 
     /// I21 rests on these counts.
     fn kind_counts_match(&self, found: &mut Vec<Violation>) {
+        let aside = self.jobs.values().filter(|entry| entry.stand == Stand::Broken).count() as u64;
+        if aside != self.aside {
+            found.push(violation(NAMES[7], "aside".into(), format!("counted {aside}, kept {}", self.aside)));
+        }
         for (name, kind) in &self.kinds {
             let of_kind =
                 || self.jobs.values().filter(|entry| entry.job.kind == *name && entry.stand != Stand::Broken);

@@ -165,6 +165,8 @@ pub struct State {
     /// fits may fit now, and the reason of what does not may be another.
     pub(crate) gained: BTreeSet<NodeName>,
     pub(crate) jobs: BTreeMap<JobId, JobEntry>,
+    /// How many of them stand aside.
+    pub(crate) aside: u64,
     pub(crate) leases: BTreeMap<FencingToken, LeaseEntry>,
     /// The live lease of a job. A job without an entry may be granted.
     pub(crate) lease_of: BTreeMap<JobId, FencingToken>,
@@ -193,6 +195,7 @@ impl State {
             nodes: BTreeMap::new(),
             gained: BTreeSet::new(),
             jobs: BTreeMap::new(),
+            aside: 0,
             leases: BTreeMap::new(),
             lease_of: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -221,12 +224,11 @@ impl State {
             state.load_lease(lease, now);
         }
         state.load_jobs(rows.jobs, &rows.classes, now);
-        for text in rows.classes.into_keys() {
-            // A timeline that no queued job needs any more: its row goes with the first turn.
-            if !state.classes.iter().any(|(_, class)| class.saved && class.key.text() == text) {
-                state.dirty.delete_orphan_class(text);
-            }
-        }
+        let saved = state.classes.iter().filter(|(_, class)| class.saved);
+        let saved: BTreeSet<String> = saved.map(|(_, class)| class.key.text()).collect();
+        // A timeline that no queued job needs any more: its row goes with the first turn.
+        let orphans = rows.classes.into_keys().filter(|text| !saved.contains(text));
+        orphans.for_each(|text| state.dirty.delete_orphan_class(text));
         state.timers.at(now.mono.after(crate::place::WARM_UP), Due::WarmUp);
         state.timers.at(now.mono.after(crate::place::SAVE_EVERY), Due::SaveTimelines);
         state
@@ -301,9 +303,8 @@ impl State {
         entry.since.wall = since;
         let Stand::Class(class) = entry.stand else { return };
         let Some(class) = self.classes.get_mut(class) else { return };
-        if !class.saved
-            && let Some(row) = timelines.get(&class.key.text())
-        {
+        let is_first = class.queue.len() == 1;
+        if is_first && let Some(row) = timelines.get(&class.key.text()) {
             class.timeline = Timeline::load(&row.timeline, now);
             class.saved = true;
         }

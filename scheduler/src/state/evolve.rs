@@ -237,6 +237,7 @@ impl State {
         if self.jobs.get(&job.id).is_none_or(|entry| entry.job.state.is_final()) {
             self.index_live(job);
         }
+        self.leave_queue(job.id);
         self.admit(job, now);
     }
 
@@ -367,6 +368,7 @@ impl State {
         self.leave_queue(id);
         if let Some(entry) = self.jobs.get_mut(&id) {
             (entry.stand, entry.since) = (Stand::Broken, now);
+            self.aside += 1;
         }
     }
 
@@ -375,7 +377,8 @@ impl State {
         self.leave_class(id);
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         if std::mem::replace(&mut entry.stand, Stand::Nowhere) == Stand::Broken {
-            return; // It was counted out when it was set aside.
+            self.aside = self.aside.saturating_sub(1);
+            return; // Of its kind it was counted out when it was set aside.
         }
         let Some(kind) = self.kinds.get_mut(&entry.job.kind) else { return };
         match entry.job.state {
