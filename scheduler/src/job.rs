@@ -213,6 +213,25 @@ impl Job {
         1 + self.failures + self.losses
     }
 
+    /// Its counters as they were before its newest execution was taken for lost, or for undelivered.
+    pub(crate) fn take_back_loss(&mut self) {
+        match self.last_outcome {
+            Some(Outcome::Lost) => self.losses = self.losses.saturating_sub(1),
+            Some(Outcome::Returned) => {
+                self.returns = self.returns.saturating_sub(1);
+                self.returns_in_row = self.returns_in_row.saturating_sub(1);
+            }
+            Some(
+                Outcome::Succeeded
+                | Outcome::Failed
+                | Outcome::FailedPermanent
+                | Outcome::TimedOut
+                | Outcome::Cancelled,
+            )
+            | None => {}
+        }
+    }
+
     /// Whether `stale_after` still applies: only before the first start.
     #[must_use]
     pub(crate) fn may_expire(&self) -> bool {

@@ -75,9 +75,9 @@ fn each_job_is_told_its_own_part_of_what_its_class_waited_for() {
             30s: a waits: node_pressure mem_low on n1 (1, closes at 2) for 19s, tried 3
             30s:   node_pressure mem_low on n1 (1, closes at 2): 2 times, 19s
             30s:   slot_busy slot f 1/1: 1 times, 10s
-            30s: b waits: node_pressure mem_low on n1 (1, closes at 2) for 19s, tried 2
+            30s: b waits: node_pressure mem_low on n1 (1, closes at 2) for 19s, tried 3
             30s:   node_pressure mem_low on n1 (1, closes at 2): 2 times, 19s
-            30s:   slot_busy slot f 1/1: 0 times, 1s
+            30s:   slot_busy slot f 1/1: 1 times, 1s
             30s: granted a -> n1 token=1.2
             30s: deferred b slot_busy: slot f 1/1
             30s: a running round=1 attempt=1
@@ -97,7 +97,7 @@ fn each_job_is_told_its_own_part_of_what_its_class_waited_for() {
             35s: granted b -> n1 token=1.3
             35s: b running round=1 attempt=1
             35s:   waited mem_low on n1 (1, closes at 2): 2 times, 19s
-            35s:   waited slot f 1/1: 1 times, 6s
+            35s:   waited slot f 1/1: 2 times, 6s
         "#]],
     );
 }

@@ -112,10 +112,12 @@ impl Timeline {
             } else {
                 end.mono.since(entry.since.mono.max(joined.at.mono))
             };
+            // That what held the others held it too counts as a try: nobody waits for what was never tried.
+            let joined_in = u64::from(before > 0 && duration > Duration::ZERO);
             let wait = Wait {
                 reason: entry.loaded.clone().unwrap_or_else(|| entry.reason.into()),
                 message: entry.message.clone(),
-                count: entry.tries.saturating_sub(before),
+                count: entry.tries.saturating_sub(before) + joined_in,
                 duration,
             };
             add(&mut waits, &entry.subject, wait);
@@ -229,7 +231,8 @@ mod tests {
         );
         assert_eq!(
             read(&timeline.waits(&second, at(30))),
-            [("slot a 1/1".into(), 1, 3), ("slot b 1/1".into(), 1, 20)]
+            [("slot a 1/1".into(), 2, 3), ("slot b 1/1".into(), 1, 20)],
+            "it came to what held the first: one try, and another"
         );
     }
 

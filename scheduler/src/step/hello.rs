@@ -6,7 +6,7 @@ use crate::{
     command::{Held, Hello},
     effect::{Effect, Message},
     event::Event,
-    ids::{FencingToken, SessionId},
+    ids::{FencingToken, NodeName, SessionId},
     job::Outcome,
     lease::{RevokeReason, Stage, expiry},
     node::{Capacity, Node},
@@ -101,13 +101,7 @@ impl Step<'_> {
         let listing = self.listed(hello.node.clone(), &hello.held);
         let held: BTreeSet<FencingToken> = hello.held.iter().map(|held| held.token).collect();
         let unstored: BTreeSet<FencingToken> = hello.unstored.iter().map(|(_, token)| *token).collect();
-        let ours: Vec<FencingToken> = self
-            .state
-            .nodes
-            .get(&hello.node)
-            .map(|entry| entry.leases.iter().copied().collect())
-            .unwrap_or_default();
-        for token in ours.into_iter().filter(|token| !held.contains(token)) {
+        for token in self.leases_of(&hello.node).into_iter().filter(|token| !held.contains(token)) {
             self.unlisted(token, unstored.contains(&token));
         }
         listing
@@ -150,13 +144,7 @@ impl Step<'_> {
     /// Another boot or another instance: the leases of the old one run out. They charge fleet slots only.
     fn orphan(&mut self, hello: &Hello, claim: Claim) -> Listing {
         let unstored: BTreeSet<FencingToken> = hello.unstored.iter().map(|(_, token)| *token).collect();
-        let ours: Vec<FencingToken> = self
-            .state
-            .nodes
-            .get(&hello.node)
-            .map(|entry| entry.leases.iter().copied().collect())
-            .unwrap_or_default();
-        for token in ours {
+        for token in self.leases_of(&hello.node) {
             let Some(entry) = self.state.leases.get(&token) else { continue };
             match entry.lease.stage {
                 Stage::Granted | Stage::Finished if entry.lease.orphaned => {} // It runs out already.
@@ -172,6 +160,12 @@ impl Step<'_> {
             revoke: hello.held.iter().map(|held| (held.token, RevokeReason::NotLive)).collect(),
             ..Listing::default()
         }
+    }
+
+    /// Every lease that charges the node or that it may hold.
+    fn leases_of(&self, node: &NodeName) -> Vec<FencingToken> {
+        let entry = self.state.nodes.get(node);
+        entry.map(|entry| entry.leases.iter().copied().collect()).unwrap_or_default()
     }
 
     fn welcome(&mut self, hello: &Hello, listing: Listing, warnings: Vec<String>) {

@@ -85,21 +85,7 @@ impl Step<'_> {
             job.started_at.filter(|started| job.granted_at.is_none_or(|granted| granted <= *started));
         let started_at = own_start.or(job.granted_at);
         let mut before = job.clone();
-        match job.last_outcome {
-            Some(Outcome::Lost) => before.losses = before.losses.saturating_sub(1),
-            Some(Outcome::Returned) => {
-                before.returns = before.returns.saturating_sub(1);
-                before.returns_in_row = before.returns_in_row.saturating_sub(1);
-            }
-            Some(
-                Outcome::Succeeded
-                | Outcome::Failed
-                | Outcome::FailedPermanent
-                | Outcome::TimedOut
-                | Outcome::Cancelled,
-            )
-            | None => {}
-        }
+        before.take_back_loss();
         let attempt = decide(&before, policy, self.now, job.token, started_at, None, end);
         self.emit(Event::LossReplaced(Box::new(attempt)));
         self.notify(job.id);

@@ -128,6 +128,8 @@ impl World {
             let view = self.state.live_view(now, *id).and_then(|view| view.deferral);
             let view = view.unwrap_or_else(|| panic!("{id} waits and does not say why"));
             assert!(!matches!(view.reason.name(), "ready" | "behind"), "{id} was not looked at: {view:?}");
+            let untried = view.history.iter().find(|wait| wait.count == 0);
+            assert!(untried.is_none(), "{id} waited for what was never tried: {view:?}");
             let waited: Duration = view.history.iter().map(|wait| wait.duration).sum();
             let age = now.wall.since(job.created_at);
             assert!(self.stepped || waited <= age, "{id} waited {waited:?} and is {age:?} old: {view:#?}");

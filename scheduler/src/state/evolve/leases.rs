@@ -102,21 +102,7 @@ impl State {
         let job = entry.job.clone();
         self.leave(end.job, now);
         self.change(end.job, |job| {
-            match job.last_outcome {
-                Some(Outcome::Lost) => job.losses = job.losses.saturating_sub(1),
-                Some(Outcome::Returned) => {
-                    job.returns = job.returns.saturating_sub(1);
-                    job.returns_in_row = job.returns_in_row.saturating_sub(1);
-                }
-                Some(
-                    Outcome::Succeeded
-                    | Outcome::Failed
-                    | Outcome::FailedPermanent
-                    | Outcome::TimedOut
-                    | Outcome::Cancelled,
-                )
-                | None => {}
-            }
+            job.take_back_loss();
             count_outcome(job, end);
         });
         let was_lost = matches!(job.last_outcome, Some(Outcome::Lost));
