@@ -138,6 +138,21 @@ fn every_file_that_a_page_names_is_there() -> anyhow::Result<()> {
 }
 
 #[test]
+fn an_example_runs_on_a_full_and_busy_machine_too() -> anyhow::Result<()> {
+    for file in ["quickstart/node.toml", "machines/mini-1.toml", "machines/mini-2.toml"] {
+        let text = fs::read_to_string(binary::repository().join("examples").join(file))?;
+        for rule in ["disk_low", "load_high"] {
+            let off = format!("id = \"{rule}\"\nenabled = false\n");
+            ensure!(
+                text.contains(&off),
+                "{file}: {rule} would close the node before a newcomer has seen anything"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn every_signal_and_every_built_in_rule_is_documented() -> anyhow::Result<()> {
     let read = |path: &str| fs::read_to_string(binary::repository().join(path)).context(path.to_owned());
     let page = read("docs/node-file.md")?;
