@@ -100,6 +100,34 @@ name_id!(
     /// The name of a slot.
     SlotName
 );
+/// What the slot of a kind begins with; no declared slot can.
+const OF_KIND: &str = "kind:";
+
+impl SlotName {
+    /// The slot that limits how many jobs of a kind run.
+    #[must_use]
+    pub fn of_kind(kind: &KindName) -> Self {
+        Self(format!("{OF_KIND}{kind}").into())
+    }
+
+    /// Whether it is the slot of a kind, which no fleet file, job or node can name.
+    #[must_use]
+    pub fn is_of_kind(&self) -> bool {
+        self.0.starts_with(OF_KIND)
+    }
+
+    /// As [`SlotName::parse`], or the slot of a kind: what an operator may pause and change.
+    ///
+    /// # Errors
+    /// If it breaks the rule for names.
+    pub fn parse_any(text: &str) -> Result<Self, InvalidName> {
+        match text.strip_prefix(OF_KIND) {
+            Some(kind) => KindName::parse(kind).map(|kind| Self::of_kind(&kind)),
+            None => Self::parse(text),
+        }
+    }
+}
+
 name_id!(
     /// The name of a node.
     NodeName

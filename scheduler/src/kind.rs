@@ -44,6 +44,9 @@ pub struct KindPolicy {
     pub hard_time_limit: Duration,
     /// Enqueues are refused while this many jobs are queued or scheduled; none: no cap.
     pub queue_cap: Option<u32>,
+    /// At most this many of its jobs run at once, in the whole fleet; none: as many as have their slots. At least 1.
+    /// It is the fleet slot [`SlotName::of_kind`], which each of its jobs needs beside its own.
+    pub max_running: Option<u32>,
     /// A job not started this long after its enqueue expires; none: never.
     pub stale_after: Option<Duration>,
     /// For how long a dedupe key answers.
@@ -69,6 +72,7 @@ impl Default for KindPolicy {
             permanent_exit_codes: vec![64, 65, 66, 77, 78],
             hard_time_limit: Duration::from_secs(3600),
             queue_cap: None,
+            max_running: None,
             stale_after: None,
             dedupe: DedupePolicy::Retained,
             priority: 0,
@@ -132,4 +136,28 @@ pub struct Fleet {
     pub slots: BTreeMap<SlotName, Scope>,
     /// Declared kinds.
     pub kinds: BTreeMap<KindName, KindPolicy>,
+}
+
+impl Fleet {
+    /// All slots: those that it names, and one for each kind that limits how many of its jobs run.
+    #[must_use]
+    pub fn all_slots(&self) -> BTreeMap<SlotName, Scope> {
+        let limit = |(name, policy): (&KindName, &KindPolicy)| {
+            Some((SlotName::of_kind(name), Scope::Fleet { capacity: policy.max_running? }))
+        };
+        self.slots
+            .iter()
+            .map(|(name, scope)| (name.clone(), *scope))
+            .chain(self.kinds.iter().filter_map(limit))
+            .collect()
+    }
+}
+
+impl KindPolicy {
+    /// What a job of this kind takes that needs `own`: that, and the slot of the kind if it has one.
+    #[must_use]
+    pub fn with_limit(&self, kind: &KindName, own: &Needs) -> Needs {
+        let limit = self.max_running.map(|_| (SlotName::of_kind(kind), 1));
+        Needs::new(own.iter().map(|(slot, amount)| (slot.clone(), amount)).chain(limit))
+    }
 }

@@ -392,3 +392,133 @@ fn a_kind_without_needs_runs_wherever_it_may() {
         "#]],
     );
 }
+
+#[test]
+fn a_kind_runs_no_more_of_its_jobs_than_its_limit() {
+    check(
+        "
+        slot n node
+        kind few needs=n:1 max_running=1
+        kind free needs=n:1
+        node n1 slots=n:9
+        enqueue a kind=few
+        enqueue b kind=few priority=9
+        enqueue c kind=few needs=n:2   # Own needs do not get a job around it.
+        enqueue d kind=free
+        tick
+        why a
+        run b
+        done b
+        tick
+        ",
+        expect![[r#"
+            granted b -> n1 token=1.1
+            deferred a slot_busy: slot kind:few 1/1
+            deferred c slot_busy: slot kind:few 1/1
+            granted d -> n1 token=1.2
+            a waits: slot_busy slot kind:few 1/1 for 0ns, tried 1
+              slot_busy slot kind:few 1/1: 1 times, 0ns
+            ended b token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            granted a -> n1 token=1.3
+            deferred c slot_busy: slot kind:few 1/1
+        "#]],
+    );
+}
+
+#[test]
+fn a_limit_that_comes_while_jobs_run_counts_them_and_stops_none() {
+    check(
+        "
+        kind k
+        node n1
+        enqueue a kind=k
+        enqueue b kind=k
+        enqueue c kind=k
+        tick
+        kind k max_running=2
+        enqueue d kind=k
+        tick
+        run a
+        done a
+        tick
+        run b
+        done b
+        tick
+        kind k max_running=1
+        run c
+        done c
+        enqueue e kind=k
+        tick
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            granted b -> n1 token=1.2
+            granted c -> n1 token=1.3
+            deferred d slot_busy: slot kind:k 3/2
+            ended a token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            deferred d slot_busy: slot kind:k 2/2
+            ended b token=1.2 succeeded (exit) -> succeeded
+            lease 1.2 gone
+            granted d -> n1 token=1.4
+            ended c token=1.3 succeeded (exit) -> succeeded
+            lease 1.3 gone
+            deferred e slot_busy: slot kind:k 1/1
+        "#]],
+    );
+}
+
+#[test]
+fn a_limit_that_goes_and_comes_back_counts_each_job_once() {
+    check(
+        "
+        kind k max_running=1
+        node n1
+        enqueue a kind=k
+        tick
+        enqueue b kind=k
+        tick
+        kind k
+        tick
+        kind k max_running=3
+        enqueue c kind=k
+        enqueue d kind=k
+        tick
+        why d
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            deferred b slot_busy: slot kind:k 1/1
+            granted b -> n1 token=1.2
+            granted c -> n1 token=1.3
+            deferred d slot_busy: slot kind:k 3/3
+            d waits: slot_busy slot kind:k 3/3 for 0ns, tried 1
+              slot_busy slot kind:k 3/3: 1 times, 0ns
+        "#]],
+    );
+}
+
+#[test]
+fn the_slot_of_a_kind_is_paused_and_changed_like_any_other() {
+    check(
+        "
+        kind k max_running=1
+        node n1
+        pause slot kind:k
+        enqueue a kind=k
+        enqueue b kind=k
+        tick
+        resume slot kind:k
+        tick
+        capacity kind:k 2
+        tick
+        ",
+        expect![[r#"
+            deferred a slot_paused: slot kind:k paused
+            granted a -> n1 token=1.1
+            deferred b slot_busy: slot kind:k 1/1
+            granted b -> n1 token=1.2
+        "#]],
+    );
+}

@@ -1970,11 +1970,15 @@ pub struct Kind {
     /// What its enqueues meet while it is paused.
     #[prost(enumeration = "PausePolicy", tag = "17")]
     pub pause_policy: i32,
+    /// At most this many of its jobs run at once, in the whole fleet: the capacity that the fleet file gives its slot
+    /// kind:NAME. Absent: as many as have their slots. An old server never sets it.
+    #[prost(uint32, optional, tag = "18")]
+    pub max_running: ::core::option::Option<u32>,
 }
 /// A slot with its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Slot {
-    /// Its name: \[a-z0-9._-\], at most 63.
+    /// Its name: \[a-z0-9._-\], at most 63; or kind:NAME, which each job of a kind with max_running takes.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// True: each node reports its own. False: one capacity for the fleet.

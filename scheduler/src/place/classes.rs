@@ -40,7 +40,7 @@ impl ClassKey {
         let both = kind.policy.selector.iter().chain(&job.selector);
         Self {
             kind: job.kind.clone(),
-            needs: job.needs.clone().unwrap_or_else(|| kind.policy.needs.clone()),
+            needs: kind.policy.with_limit(&job.kind, job.needs.as_ref().unwrap_or(&kind.policy.needs)),
             selector: both.map(|(label, value)| (label.clone(), value.clone())).collect(),
             tenant: job.tenant.clone(),
         }

@@ -192,6 +192,9 @@ impl State {
     fn slot_put(&mut self, slot: &Slot) {
         let known = self.slots.insert(slot.name.clone(), slot.clone());
         self.dirty.slot(&slot.name, known.is_some());
+        if known.is_none() && slot.name.is_of_kind() {
+            self.charge_running(&slot.name);
+        }
         match slot.scope {
             Scope::Fleet { capacity } => self.fleet.set_capacity(&slot.name, capacity),
             Scope::Node => self.fleet.set_capacity(&slot.name, 0),

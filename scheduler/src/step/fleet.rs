@@ -86,7 +86,9 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
             conflicts.push(format!("slot {slot} changes between node and fleet while leases hold it"));
         }
     }
-    for slot in state.slots.keys().filter(|slot| !fleet.slots.contains_key(*slot)) {
+    // The slot of a kind may go while it is held: what runs runs on, and nothing asks for it any more.
+    let gone = |slot: &&SlotName| !slot.is_of_kind() && !fleet.slots.contains_key(*slot);
+    for slot in state.slots.keys().filter(gone) {
         if is_held(state, slot) {
             conflicts.push(format!("slot {slot} is gone from the file while leases hold it"));
         }
@@ -112,7 +114,8 @@ fn is_held(state: &State, slot: &SlotName) -> bool {
 /// The events that make the state that of the file, and a line for each.
 fn difference(state: &State, fleet: &Fleet) -> (Vec<Event>, Vec<String>) {
     let (mut events, mut lines) = (Vec::new(), Vec::new());
-    for (name, scope) in &fleet.slots {
+    let slots = fleet.all_slots();
+    for (name, scope) in &slots {
         let known = state.slots.get(name);
         if known.is_some_and(|slot| slot.scope == *scope) {
             continue;
@@ -144,7 +147,7 @@ fn difference(state: &State, fleet: &Fleet) -> (Vec<Event>, Vec<String>) {
         lines.push(format!("kind {name} removed"));
         events.push(Event::KindRemoved(name.clone()));
     }
-    for name in state.slots.keys().filter(|name| !fleet.slots.contains_key(*name)) {
+    for name in state.slots.keys().filter(|name| !slots.contains_key(*name)) {
         lines.push(format!("slot {name} removed"));
         events.push(Event::SlotRemoved(name.clone()));
     }
@@ -183,6 +186,7 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("permanent_exit_codes", old.permanent_exit_codes != new.permanent_exit_codes),
         ("hard_time_limit", old.hard_time_limit != new.hard_time_limit),
         ("queue_cap", old.queue_cap != new.queue_cap),
+        ("max_running", old.max_running != new.max_running),
         ("stale_after", old.stale_after != new.stale_after),
         ("dedupe", old.dedupe != new.dedupe),
         ("priority", old.priority != new.priority),

@@ -390,7 +390,7 @@ impl Fuzz {
     }
 }
 
-/// A fleet file; the capacity of `f1` and the units that `k2` needs differ from apply to apply.
+/// A fleet file; the capacity of `f1`, the units that `k2` needs and the limit of `k3` differ from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
         needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
@@ -402,7 +402,7 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
         policy(&[("s1", 1), ("f1", 1)], 10),
         policy(&[("f1", 1)], 10),
         KindPolicy { dedupe: DedupePolicy::Live, queue_cap: Some(8), ..policy(&[("s2", 1 + f1 % 2)], 30) },
-        policy(&[], 12),
+        KindPolicy { max_running: (f1 != 2).then_some(f1.max(1)), ..policy(&[], 12) },
         KindPolicy { max_failures: 1, max_losses: 2, ..policy(&[("s1", 2), ("f2", 1)], 15) },
     ];
     let fleets =

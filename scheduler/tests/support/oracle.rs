@@ -179,7 +179,7 @@ impl Oracle {
         job: &Job,
     ) -> Option<NodeName> {
         let kind = rows.kinds.get(&job.kind)?;
-        let needs = needs_of(job, kind);
+        let needs = &needs_of(job, kind);
         if kind.paused.is_some() {
             return None;
         }
@@ -239,15 +239,18 @@ fn rank(job: &Job) -> (i32, u64) {
     (-i32::from(job.priority), job.sequence.0)
 }
 
-fn needs_of<'a>(job: &'a Job, kind: &'a Kind) -> &'a Needs {
-    job.needs.as_ref().unwrap_or(&kind.policy.needs)
+/// With the slot by which a kind limits how many of its jobs run.
+fn needs_of(job: &Job, kind: &Kind) -> Needs {
+    let own = job.needs.as_ref().unwrap_or(&kind.policy.needs);
+    let limit = kind.policy.max_running.map(|_| (SlotName::new(format!("kind:{}", kind.name)), 1));
+    Needs::new(own.iter().map(|(slot, amount)| (slot.clone(), amount)).chain(limit))
 }
 
 fn key_of(job: &Job, rows: &Durable) -> Key {
     let kind = &rows.kinds[&job.kind];
     let selector = kind.policy.selector.iter().chain(&job.selector);
     let selector = selector.map(|(k, v)| (k.clone(), v.clone())).collect();
-    (job.kind.clone(), needs_of(job, kind).clone(), selector, job.tenant.clone())
+    (job.kind.clone(), needs_of(job, kind), selector, job.tenant.clone())
 }
 
 /// What is taken, summed over the lease rows.

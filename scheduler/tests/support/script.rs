@@ -484,6 +484,7 @@ fn policy(line: &Line) -> KindPolicy {
         retry,
         hard_time_limit: line.duration("hard").unwrap_or(defaults.hard_time_limit),
         queue_cap: line.number("cap"),
+        max_running: line.number("max_running"),
         stale_after: line.duration("stale_after"),
         dedupe: match line.get("dedupe") {
             Some("live") => tenure_scheduler::DedupePolicy::Live,

@@ -127,6 +127,9 @@ fn kind(
     if let Some(value) = table.take("queue_cap") {
         policy.queue_cap = value.integer(problems, 1..=20_000_000);
     }
+    if let Some(value) = table.take("max_running") {
+        policy.max_running = value.integer(problems, 1..=MOST_UNITS);
+    }
     if let Some(value) = table.take("stale_after") {
         policy.stale_after = value.duration(problems, SHORTEST_LIMIT..=LONGEST);
     }

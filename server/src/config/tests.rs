@@ -34,6 +34,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         permanent_exit_codes = [64, 3, 64]
         hard_time_limit = "30m"
         queue_cap = 20
+        max_running = 3
         stale_after = "4h"
         dedupe = "live"
         priority = -7
@@ -52,6 +53,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
+    assert_eq!(qa.max_running, Some(3));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
 }

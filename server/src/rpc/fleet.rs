@@ -205,7 +205,7 @@ async fn kind_verb(api: &Api, command: Command) -> Result<(v1::Kind, bool), No> 
 
 async fn set_capacity(api: &Api, request: &v1::SetCapacityRequest) -> Result<(v1::Slot, bool), No> {
     let mut checks = Checks::default();
-    let slot = checks.name("slot", &request.slot, SlotName::parse);
+    let slot = checks.name("slot", &request.slot, SlotName::parse_any);
     let capacity = request.capacity;
     match capacity {
         None => checks.refuse("capacity", "is required"),
@@ -223,7 +223,7 @@ async fn set_capacity(api: &Api, request: &v1::SetCapacityRequest) -> Result<(v1
 
 async fn pause_slot(api: &Api, request: &v1::PauseSlotRequest) -> Result<(v1::Slot, bool), No> {
     let mut checks = Checks::default();
-    let slot = checks.name("slot", &request.slot, SlotName::parse);
+    let slot = checks.name("slot", &request.slot, SlotName::parse_any);
     let duration = checks.duration("duration", request.duration.as_ref(), *LIMITS.start()..=PAUSE_MOST);
     checks.finish()?;
     let Some(slot) = slot else { return Err(No::invalid_field("slot", "is required")) };
@@ -231,7 +231,7 @@ async fn pause_slot(api: &Api, request: &v1::PauseSlotRequest) -> Result<(v1::Sl
 }
 
 async fn resume_slot(api: &Api, request: &v1::ResumeSlotRequest) -> Result<(v1::Slot, bool), No> {
-    let slot = required("slot", &request.slot, SlotName::parse)?;
+    let slot = required("slot", &request.slot, SlotName::parse_any)?;
     slot_verb(api, Command::ResumeSlot { slot }).await
 }
 

@@ -296,3 +296,28 @@ pub(crate) async fn http_get(served: &Served, path: &str) -> String {
         .expect("an answer");
     answer
 }
+
+#[tokio::test]
+async fn a_kind_with_a_limit_has_a_slot_that_operators_change_and_nobody_else_can_name() {
+    let served = Served::start_empty().await;
+    let limited = "[kinds.few]\nmax_running = 2\n";
+    assert_eq!(served.apply(limited).await.unwrap(), ["slot kind:few declared: 2", "kind few declared"]);
+    let mut fleet = served.fleet.clone();
+    let in_force = fleet.get_fleet(v1::GetFleetRequest {}).await.unwrap().into_inner();
+    assert_eq!(in_force.kinds[0].max_running, Some(2));
+    let set = v1::SetCapacityRequest { slot: "kind:few".into(), capacity: Some(5) };
+    let slot = fleet.set_capacity(set).await.unwrap().into_inner().slot.unwrap();
+    assert_eq!((slot.name.as_str(), slot.capacity), ("kind:few", 5));
+    let unknown = v1::PauseSlotRequest { slot: "kind:fev".into(), duration: None };
+    assert_eq!(reason(&fleet.pause_slot(unknown).await.unwrap_err()), "SLOT_NOT_FOUND");
+    assert_eq!(fields(served.apply("[slots]\n\"kind:few\" = 1\n").await), ["fleet"]);
+    let needs = v1::Needs { slots: vec![v1::SlotAmount { slot: "kind:few".into(), amount: 1 }] };
+    let greedy = v1::JobSpec { kind: "few".into(), needs: Some(needs), ..v1::JobSpec::default() };
+    assert_eq!(fields(served.enqueue(greedy).await), ["job.needs.slots[0].slot"]);
+    assert_eq!(served.apply(limited).await.unwrap(), ["slot kind:few: 5 -> 2"]);
+    assert_eq!(
+        served.apply("[kinds.few]\n").await.unwrap(),
+        ["kind few: max_running", "slot kind:few removed"]
+    );
+    served.end().await;
+}

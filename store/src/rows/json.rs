@@ -182,6 +182,7 @@ pub(super) struct PolicyJson {
     permanent_exit_codes: Vec<i32>,
     hard_time_limit_us: i64,
     queue_cap: Option<u32>,
+    max_running: Option<u32>,
     stale_after_us: Option<i64>,
     dedupe: DedupeJson,
     priority: i8,
@@ -221,6 +222,7 @@ impl From<&KindPolicy> for PolicyJson {
             permanent_exit_codes: policy.permanent_exit_codes.clone(),
             hard_time_limit_us: length_us(policy.hard_time_limit),
             queue_cap: policy.queue_cap,
+            max_running: policy.max_running,
             stale_after_us: policy.stale_after.map(length_us),
             dedupe: match policy.dedupe {
                 DedupePolicy::Retained => DedupeJson::Retained,
@@ -245,6 +247,7 @@ impl From<PolicyJson> for KindPolicy {
             permanent_exit_codes: json.permanent_exit_codes,
             hard_time_limit: length(json.hard_time_limit_us),
             queue_cap: json.queue_cap,
+            max_running: json.max_running,
             stale_after: json.stale_after_us.map(length),
             dedupe: match json.dedupe {
                 DedupeJson::Retained => DedupePolicy::Retained,

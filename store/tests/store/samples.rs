@@ -196,6 +196,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
             permanent_exit_codes: vec![-1, 64],
             hard_time_limit: Duration::from_secs(9),
             queue_cap: Some(20),
+            max_running: Some(7),
             stale_after: Some(Duration::from_secs(4 * 3600)),
             dedupe: DedupePolicy::Live,
             priority: -3,

@@ -2,7 +2,7 @@
 
 use crate::{
     event::AttemptEnd,
-    ids::{FencingToken, KindName, NodeName, Ordinal},
+    ids::{FencingToken, KindName, NodeName, Ordinal, SlotName},
     job::{Attempt, Job, JobState, Outcome, Wait},
     lease::{ANSWER_WITHIN, Lease, Phase, RevokeReason, Stage, Watch, expiry, first_lease},
     rows::ResultPut,
@@ -56,6 +56,23 @@ impl State {
         self.lease_of.insert(id, lease.token);
         self.dirty.new_lease(lease.token);
         self.leases.insert(lease.token, LeaseEntry { lease: lease.clone(), watch });
+    }
+
+    /// A kind has a limit now: what runs of it counts from the first.
+    pub(super) fn charge_running(&mut self, slot: &SlotName) {
+        let one = Needs::new([(slot.clone(), 1)]);
+        for (token, entry) in &mut self.leases {
+            let lease = &mut entry.lease;
+            // One that was granted under an earlier limit holds it still.
+            let held = lease.reservation.fleet.amount(slot) > 0;
+            if lease.stage.is_live() && !held && SlotName::of_kind(&lease.kind) == *slot {
+                let fleet = &lease.reservation.fleet;
+                let both = fleet.iter().chain(one.iter()).map(|(slot, amount)| (slot.clone(), amount));
+                lease.reservation.fleet = Needs::new(both);
+                self.fleet.take(&one);
+                self.dirty.lease(*token);
+            }
+        }
     }
 
     pub(super) fn attempt_ended(&mut self, end: &AttemptEnd, now: Now) {

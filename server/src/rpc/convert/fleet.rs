@@ -21,6 +21,7 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
         permanent_exit_codes: policy.permanent_exit_codes.clone(),
         hard_time_limit: Some(duration(policy.hard_time_limit)),
         queue_cap: policy.queue_cap,
+        max_running: policy.max_running,
         stale_after: policy.stale_after.map(duration),
         dedupe: match policy.dedupe {
             DedupePolicy::Retained => v1::DedupePolicy::Retained,

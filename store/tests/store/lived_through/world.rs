@@ -296,6 +296,7 @@ fn fleet(random: &mut Random) -> Fleet {
         max_losses: 2,
         retry: RetryPolicy::Intervals(vec![Duration::from_secs(1), Duration::from_secs(5)]),
         queue_cap: random.chance(30).then_some(8),
+        max_running: random.chance(30).then_some(2),
         stale_after: random.chance(20).then(|| Duration::from_secs(30)),
         dedupe: if random.chance(50) { DedupePolicy::Live } else { DedupePolicy::Retained },
         result_ttl: Duration::from_secs(20),
