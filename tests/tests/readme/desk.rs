@@ -77,6 +77,7 @@ impl Desk {
         command
             .env("PATH", std::env::join_paths(path)?)
             .env("HOME", self.path("home"))
+            .env("USER", "postgres")
             .env("TENURE_BIN", binary::tenure()?)
             .env("TENURE_UP_LISTEN", "127.0.0.1:0")
             .env("TENURE_UP_HTTP", "127.0.0.1:0")
