@@ -114,7 +114,7 @@ impl Desk {
             let text = block.text.trim_end().replace("http://127.0.0.1:7071", "\"$TENURE_HTTP\"");
             let text = text.replace("127.0.0.1:7070", "\"${TENURE_SERVER#*://}\"");
             let (what, how) = block.comment.split_once(": ").unwrap_or((&block.comment, ""));
-            if what != "output" {
+            if !matches!(what, "output" | "elsewhere") {
                 writeln!(script, "echo {line} > '{at}'")?;
             }
             match (block.language.as_str(), what) {
@@ -139,7 +139,8 @@ impl Desk {
                     fs::write(&file, &block.text)?;
                     writeln!(script, "tenure config check {what} '{file}' > '{out}' 2>&1")?;
                 }
-                ("text", "output") => {}
+                // Only that these commands exist is looked at, with those of the running text.
+                ("sh", "elsewhere") | ("text", "output") => {}
                 (language, what) => bail!("line {line}: {language} {what:?}: what is to be done with it?"),
             }
         }

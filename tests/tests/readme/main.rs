@@ -5,6 +5,8 @@
 //! comment above a block, which no reader sees:
 //! - `<!-- background: until "TEXT" -->`: it goes on running; the next block comes once its log holds the text.
 //! - `<!-- stopped -->`: what goes on running was stopped before, as by Ctrl-C.
+//! - `<!-- elsewhere -->`: it needs more than one machine has, and is not run; that its commands and flags exist is looked
+//!   at all the same. Not in README.md.
 //! - `<!-- output -->`, above a text block: these lines are in the output of the block before, in this order; `…` stands
 //!   for anything, and blanks count as one.
 //! - `<!-- file: fleet PATH -->`, above a TOML block: `tenure config check` accepts it as such a file, and if a path stands
@@ -55,8 +57,12 @@ fn every_page_with_commands_is_followed() -> anyhow::Result<()> {
     for (name, text) in pages()? {
         // What a clone is made with cannot be tried in one.
         let followed = matches!(name.as_str(), "README.md" | "docs/operating.md" | "CONTRIBUTING.md");
-        let commands = page::blocks(&text).iter().any(|block| block.language == "sh");
+        let blocks = page::blocks(&text);
+        let elsewhere = |block: &page::Block| block.comment == "elsewhere";
+        let commands = blocks.iter().any(|block| block.language == "sh" && !elsewhere(block));
         ensure!(followed || !commands, "{name} has commands that nobody runs: follow it here");
+        let run = name != "README.md" || !blocks.iter().any(elsewhere);
+        ensure!(run, "every command of README.md is run");
     }
     Ok(())
 }

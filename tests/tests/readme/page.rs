@@ -63,9 +63,10 @@ fn fits(promised: &str, seen: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Commands of `tenure` in the running text: words up to the first that is no word, and flags.
+/// Commands of `tenure` in the running text and in blocks: words up to the first that is no word, and flags.
 pub(crate) fn commands(page: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let spans = page.split('`').skip(1).step_by(2).filter_map(|span| span.strip_prefix("tenure "));
+    let spans = spans.map(ToOwned::to_owned).chain(typed(page));
     let word = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase());
     let flag = |text: &str| {
         let name = text.strip_prefix("--")?.split(|c: char| !c.is_ascii_lowercase() && c != '-').next()?;
@@ -77,6 +78,19 @@ pub(crate) fn commands(page: &str) -> Vec<(Vec<String>, Vec<String>)> {
             (words, span.split_whitespace().filter_map(flag).collect())
         })
         .collect()
+}
+
+/// Lines of shell that begin with `tenure`, without that and up to what is not its own.
+fn typed(page: &str) -> impl Iterator<Item = String> {
+    let lines = blocks(page).into_iter().filter(|block| block.language == "sh").flat_map(|block| {
+        // A backslash at the end of a line goes on in the next.
+        let text = block.text.replace("\\\n", " ");
+        text.lines().map(ToOwned::to_owned).collect::<Vec<_>>()
+    });
+    lines.filter_map(|line| {
+        let own = line.strip_prefix("tenure ")?.split(['#', '|', '>', '&', ';', '$']).next()?;
+        Some(own.to_owned())
+    })
 }
 
 /// Paths within the repository, or what looks like one, in the running text.
@@ -109,14 +123,15 @@ mod tests {
     #[test]
     fn a_page_is_read_as_its_reader_sees_it() {
         let page = "# The Files, all\n<!-- background: until \"x\" -->\n```sh\na `b`\n```\n\n```text\nc\n```\n`tenure job get --json` \
-                    [d](e.md#f) `tenure up`\n";
+                    [d](e.md#f) `tenure up`\n```sh\nX=1\ntenure node list \\\n  --all | x --y\n```\n";
         let found = blocks(page);
-        assert_eq!(found.len(), 2);
+        assert_eq!(found.len(), 3);
         assert_eq!((found[0].line, found[0].text.as_str()), (3, "a `b`\n"));
         assert_eq!(found[0].comment, "background: until \"x\"");
         assert_eq!((found[1].comment.as_str(), found[1].language.as_str()), ("", "text"));
         let names: Vec<String> = commands(page).into_iter().map(|(words, _)| words.join(" ")).collect();
-        assert_eq!(names, ["job get", "up"]);
+        assert_eq!(names, ["job get", "up", "node list"]);
+        assert_eq!(commands(page)[2].1, ["--all"]);
         assert_eq!(commands(page)[0].1, ["--json"]);
         assert_eq!(links(page).collect::<Vec<_>>(), ["e.md#f"]);
         assert_eq!(paths("`a/b.rs` `a b/c` `d`").collect::<Vec<_>>(), ["a/b.rs"]);
