@@ -256,7 +256,7 @@ impl Session {
     /// Reads, says, beats, until the stream or the agent is over.
     async fn serve(&mut self, mut link: Link) -> Over {
         let clock = self.options.clock;
-        let mut beat_at = clock.now() + self.heartbeat;
+        let mut beaten = clock.now();
         link.draining_due = self.local.stopping.is_some();
         loop {
             self.local.settle();
@@ -267,6 +267,8 @@ impl Session {
                 return Over::Stopped;
             }
             let (room, wants_room) = (link.room(), link.wants_room(&self.local));
+            // The server may have named another interval since the last one.
+            let beat_at = beaten + self.heartbeat;
             let served = tokio::select! {
                 // Cancel-safe, as documented there.
                 message = link.read() => Served::Server(message),
@@ -287,7 +289,7 @@ impl Session {
                 Served::Room => Ok(()),
                 Served::Beat => {
                     link.beat_due = true;
-                    beat_at = clock.now() + self.heartbeat;
+                    beaten = clock.now();
                     Ok(())
                 }
             };

@@ -15,8 +15,8 @@ use fake::{Fake, grant, seconds, span, within};
 use tenure_node_agent::config::{NodeFile, Overrides};
 use tenure_node_agent::{Agent, Error, Options, Running, Stop, state_dir};
 use tenure_proto::node::v1::{
-    Drain, Grant, LeasePhase, ReportKind, Revoke, RevokeReason, RevokedLease, Stored, StoredAnswer,
-    StoredVerdict, report::Event, server_message::Body,
+    Configure, Drain, Grant, LeasePhase, ReportKind, Revoke, RevokeReason, RevokedLease, Stored,
+    StoredAnswer, StoredVerdict, Welcome, node_message, report::Event, server_message::Body,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -419,6 +419,21 @@ async fn a_drain_of_the_server_stops_what_still_runs_at_its_deadline_and_ends_wh
     stream.grant(grant("job-b", 3, "echo")).await;
     assert_eq!(stream.until(token(3), "reaped").await.len(), 4);
     node.stop(Stop::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shorter_interval_of_heartbeats_counts_from_the_last_one() {
+    let mut server = Fake::start().await;
+    let node = start(&server).await;
+    let (mut stream, _) = server.stream().await;
+    let half_a_minute =
+        Welcome { epoch: 1, anchor_seq: 1, heartbeat_interval: seconds(30), ..Welcome::default() };
+    stream.send(Body::Welcome(half_a_minute)).await;
+    stream.send(Body::Configure(Configure { heartbeat_interval: seconds(1), credits_ceiling: 0 })).await;
+    let beat = async { while !matches!(stream.read().await.body, Some(node_message::Body::Heartbeat(_))) {} };
+    tokio::time::timeout(Duration::from_secs(10), beat).await.expect("a heartbeat must come soon");
+    drop(stream);
+    node.stop(Stop::AtOnce).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
