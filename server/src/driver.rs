@@ -318,6 +318,7 @@ impl<J: Journal> Driver<J> {
             }
         }
         leader.state.committed();
+        turn.freed.drain(..).for_each(|job| self.isolation.release(job));
         let figures = TurnFigures {
             commands: turn.commands,
             turn: self.ends.clock.steady().saturating_sub(begun),

@@ -8,7 +8,7 @@ use tenure_scheduler::{Command, JobState, Refusal, Reply};
 use tenure_store::memory::{Fault, Memory};
 
 use self::rig::{Rig, enqueue, job_id};
-use crate::handle::SubmitError;
+use crate::handle::{Submission, SubmitError};
 
 /// No test waits longer for anything.
 const SOON: Duration = Duration::from_secs(20);
@@ -121,8 +121,8 @@ async fn after_a_constraint_one_command_is_taken_at_a_time() {
     rig.end().await;
 }
 
-#[tokio::test]
-async fn a_timer_that_cannot_be_stored_sets_its_job_aside_until_an_operator_looks() {
+/// A server whose job 2 was set aside: its timer could not be stored.
+async fn job_two_set_aside() -> Rig {
     let rig = Rig::start().await;
     rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
     assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::Broken)));
@@ -133,26 +133,51 @@ async fn a_timer_that_cannot_be_stored_sets_its_job_aside_until_an_operator_look
     rig.handle.submit(later).await.unwrap();
     rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
     rig.until(|| rig.handle.info().reloads == 2).await;
-    let reason = |rig: &Rig| {
-        let handle = rig.handle.clone();
-        async move {
-            let view = handle.query(|state, now| state.live_view(now, job_id(2))).await.unwrap();
-            view.unwrap().deferral.map(|deferral| deferral.reason.name())
-        }
-    };
+    until_aside(&rig).await;
+    rig
+}
+
+/// What job 2 waits for.
+async fn reason(rig: &Rig) -> Option<&'static str> {
+    let view = rig.handle.query(|state, now| state.live_view(now, job_id(2))).await.unwrap();
+    view.unwrap().deferral.map(|deferral| deferral.reason.name())
+}
+
+/// The first turn after a reload sets it aside; a query may be answered before that turn.
+async fn until_aside(rig: &Rig) {
     rig.leads().await;
-    // The first turn after the reload sets it aside; a query may be answered before that turn.
     let aside = async {
-        while reason(&rig).await != Some("broken") {
+        while reason(rig).await != Some("broken") {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), aside).await.unwrap();
-    let requeue = Command::Requeue { job: job_id(2), force: false, prior: None };
-    let Reply::Job { changed, .. } = rig.handle.submit(rig::bare(requeue)).await.unwrap() else { panic!() };
+}
+
+fn requeue_job_two() -> Submission {
+    rig::bare(Command::Requeue { job: job_id(2), force: false, prior: None })
+}
+
+#[tokio::test]
+async fn a_timer_that_cannot_be_stored_sets_its_job_aside_until_an_operator_looks() {
+    let rig = job_two_set_aside().await;
+    let Reply::Job { changed, .. } = rig.handle.submit(requeue_job_two()).await.unwrap() else { panic!() };
     assert!(changed);
     assert_ne!(reason(&rig).await, Some("broken"));
     assert_eq!(rig.handle.info().reloads, 2, "nothing keeps a leader reloading");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_job_stays_aside_if_what_would_free_it_cannot_be_stored_either() {
+    let rig = job_two_set_aside().await;
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    assert!(matches!(rig.handle.submit(requeue_job_two()).await, Err(SubmitError::Broken)));
+    rig.until(|| rig.handle.info().reloads == 3).await;
+    until_aside(&rig).await;
+    let Reply::Job { changed, .. } = rig.handle.submit(requeue_job_two()).await.unwrap() else { panic!() };
+    assert!(changed);
+    assert_eq!(rig.handle.info().reloads, 3);
     rig.end().await;
 }
 

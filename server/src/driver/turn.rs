@@ -5,7 +5,7 @@
 //! deciding (the scheduler's) or for sending (the sessions').
 
 use tenure_scheduler::{
-    Changes, Command, Effect, Event, FencingToken, Now, Refusal, Reply, ReportKind, SessionId, State,
+    Changes, Command, Effect, Event, FencingToken, JobId, Now, Refusal, Reply, ReportKind, SessionId, State,
     Statement, Stored, Verdict,
 };
 use tenure_store::Beside;
@@ -37,6 +37,8 @@ pub(super) struct Turn {
     pub(super) more: bool,
     /// What to blame if it cannot be stored.
     pub(super) tried: Tried,
+    /// Jobs that an operator took care of: once that is stored they need not be set aside any more.
+    pub(super) freed: Vec<JobId>,
     /// Held until the turn is over: so many commands of one node are on their way at most.
     _credits: Vec<OwnedSemaphorePermit>,
 }
@@ -85,11 +87,12 @@ impl Turn {
             beside: Beside::default(),
             more: false,
             tried,
+            freed: Vec::new(),
             _credits: Vec::new(),
         };
         for item in items {
             match item {
-                Item::Call(call) => turn.call(state, isolation, call),
+                Item::Call(call) => turn.call(state, call),
                 Item::Node(from) => turn.node(state, peers, isolation, steady, from),
                 Item::Own(command) => turn.own(state, command),
             }
@@ -113,7 +116,7 @@ impl Turn {
         }
     }
 
-    fn call(&mut self, state: &mut State, isolation: &mut Isolation, call: Call) {
+    fn call(&mut self, state: &mut State, call: Call) {
         let Call { submission: Submission { command, payload }, answer, .. } = call;
         if answer.is_closed() {
             return; // nobody waits, nothing was promised
@@ -136,9 +139,7 @@ impl Turn {
                 {
                     self.beside.payloads.insert(job, payload);
                 }
-                if let Some(job) = freed {
-                    isolation.release(job);
-                }
+                self.freed.extend(freed);
                 self.take_reply()
             }
         };
