@@ -157,6 +157,27 @@ impl Cluster {
         self.thaw().unwrap_or_default();
     }
 
+    /// Makes a standby of it, as a failover does of the old primary: it may be read and not written to. It follows
+    /// nobody; [`Cluster::promote`] makes a primary of it again.
+    ///
+    /// # Errors
+    /// If it does not start, with its log.
+    pub fn demote(&self) -> Result<()> {
+        self.stop()?;
+        let signal = self.directory.join("data/standby.signal");
+        fs::write(&signal, "")?;
+        self.install.own(&signal)?;
+        self.start_again()
+    }
+
+    /// The other way round.
+    ///
+    /// # Errors
+    /// What Postgres says.
+    pub fn promote(&self) -> Result<()> {
+        self.run_sql("postgres", "select pg_promote()")
+    }
+
     /// Starts it on its files.
     ///
     /// # Errors

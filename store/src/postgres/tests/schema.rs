@@ -1,17 +1,19 @@
 //! The schema: checks, views, and databases of other versions.
 
-use sqlx::{Connection, PgConnection};
+use std::collections::BTreeSet;
+
+use sqlx::{Connection, Executor, PgConnection, Row};
 use tenure_scheduler::Epoch;
 use uuid::Uuid;
 
 use super::{
     super::{
-        Options, open,
+        Options, fault, open,
         schema::{MIGRATIONS, migrator},
     },
-    database, hand,
+    Store, database, hand,
 };
-use crate::Journal;
+use crate::{Journal, reader::INVARIANTS};
 
 #[tokio::test]
 async fn rows_of_an_older_schema_stay_as_they_were() {
@@ -30,6 +32,139 @@ insert into leases values (3, $1, 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 
     let durable = journal.takeover(Epoch(0)).await.unwrap().durable;
     let leases: Vec<_> = durable.leases.values().map(|lease| (lease.token.0, lease.orphaned)).collect();
     assert_eq!((durable.jobs.len(), leases), (1, vec![(3, false)]));
+}
+
+#[tokio::test]
+async fn checks_refuse_what_makes_no_sense() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    insert_job(&mut hand, Uuid::from_u128(1), "queued", 0).await;
+    hand.execute("insert into slots values ('s', 'node', null, 0, false, null)").await.unwrap();
+    lease(&mut hand, 1, Uuid::from_u128(1), "n", "unreaped", "{}").await;
+    let broken = [
+        ("update jobs set state = 'pending', queued_at = null", "jobs_state_is_known"),
+        ("update jobs set finished_at = now()", "jobs_final_has_finished_at"),
+        ("update jobs set state = 'dead', queued_at = null", "jobs_final_has_finished_at"),
+        ("update jobs set run_at = now()", "jobs_scheduled_has_run_at"),
+        ("update jobs set scheduled_cause = 'run_at'", "jobs_scheduled_has_cause"),
+        (
+            "update jobs set state = 'scheduled', queued_at = null, run_at = now(), scheduled_cause = 'cron'",
+            "jobs_cause_is_known",
+        ),
+        ("update jobs set queued_at = null", "jobs_queued_has_queued_at"),
+        ("update jobs set state = 'running', queued_at = null", "jobs_running_has_token"),
+        ("update jobs set last_outcome = 'failed'", "jobs_outcome_is_known"),
+        ("update jobs set priority = 101", "jobs_priority_in_range"),
+        ("update jobs set dedupe_held = true", "jobs_held_has_key"),
+        ("update jobs set fingerprint = '\\x00'", "jobs_fingerprint_is_sha256"),
+        ("update jobs set round = 0", "jobs_round_from_one"),
+        ("update jobs set losses = -1", "jobs_counts_not_negative"),
+        ("update slots set scope = 'zone'", "slots_scope_is_known"),
+        ("update slots set capacity = 1", "slots_fleet_has_capacity"),
+        ("update slots set scope = 'fleet'", "slots_fleet_has_capacity"),
+        ("update slots set scope = 'fleet', capacity = -1", "slots_capacity_not_negative"),
+        ("update slots set paused_until = now()", "slots_until_only_paused"),
+        ("update leases set phase = 'parked'", "leases_phase_is_known"),
+        ("update leases set token = 0", "leases_token_from_one"),
+        ("update leases set attempt = 0", "leases_attempt_from_one"),
+        ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
+        ("insert into leader_fence (epoch) values (5)", "leader_fence_one_row"),
+        ("insert into leader_fence (epoch, one) values (5, false)", "leader_fence_one"),
+        ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
+        (
+            "insert into attempts select id, 1, 1, 1, 'n', 'ok', '', '', null, now(), null, now() from jobs",
+            "attempts_outcome_is_known",
+        ),
+        (
+            "insert into attempts select id, 1, 0, 1, 'n', 'lost', '', '', null, now(), null, now() from jobs",
+            "attempts_number_from_one",
+        ),
+    ];
+    for (statement, wall) in broken {
+        let error = hand.execute(statement).await.expect_err(statement);
+        let fault = fault::of("a hand", error);
+        assert!(
+            matches!(&fault, crate::journal::Error::Constraint { name, .. } if name == wall),
+            "{statement}: {wall}, {fault:?}"
+        );
+    }
+    let checks = "
+select conname::text from pg_constraint
+where connamespace = 'public'::regnamespace and contype = 'c' and conrelid <> '_sqlx_migrations'::regclass";
+    let checks = sqlx::query(checks).fetch_all(&mut hand).await.unwrap();
+    let checks: BTreeSet<String> = checks.iter().map(|row| row.get(0)).collect();
+    let fired = broken.iter().map(|(_, wall)| (*wall).to_owned()).collect();
+    let silent: Vec<_> = checks.difference(&fired).collect();
+    assert!(silent.is_empty(), "nothing breaks {silent:?}");
+}
+
+#[tokio::test]
+async fn views_show_what_must_never_be() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    assert_eq!(store.reader.violations().await.unwrap(), []);
+    let id = |n: u128| Uuid::from_u128(n);
+    let mut expected = BTreeSet::new();
+    let mut breach = |invariant: &str, subject: &str| {
+        expected.insert((invariant.to_owned(), subject.to_owned()));
+    };
+
+    // Sound rows beside the broken ones: an overdrawn slot whose capacity fell later, a job that runs.
+    insert_job(&mut hand, id(3), "running", 3).await;
+    let slots = "
+insert into slots values
+  ('lowered', 'fleet', 1, 99, false, null), ('browser', 'node', null, 0, false, null),
+  ('over', 'fleet', 1, 2, false, null)";
+    hand.execute(slots).await.unwrap();
+    let node = "
+insert into nodes values
+  ('n', '', '', 1, 1, '{}', '{\"browser\":{\"units\":1,\"since\":0}}', '[]', '{}', '', false, null, now())";
+    hand.execute(node).await.unwrap();
+    lease(&mut hand, 3, id(3), "n", "granted", r#"{"node":{},"fleet":{"lowered":2}}"#).await;
+
+    insert_job(&mut hand, id(4), "running", 4).await;
+    breach("inv_one_live_lease", &id(4).to_string());
+    lease(&mut hand, 5, id(5), "n", "granted", "{}").await;
+    breach("inv_one_live_lease", &id(5).to_string());
+    lease(&mut hand, 6, id(6), "n", "finished", r#"{"fleet":{"over":2}}"#).await;
+    breach("inv_slots_within_capacity", "over");
+    lease(&mut hand, 7, id(7), "n", "unreaped", r#"{"node":{"browser":2},"fleet":{"over":9}}"#).await;
+    breach("inv_slots_within_capacity", "n/browser");
+    lease(&mut hand, 8, id(8), "elsewhere", "unreaped", "{}").await;
+    breach("inv_leases_have_owners", "8");
+    insert_job(&mut hand, id(9), "running", 8).await;
+    lease(&mut hand, 9, id(9), "n", "granted", "{}").await;
+    breach("inv_leases_have_owners", "9");
+    breach("inv_one_live_lease", &id(9).to_string());
+    insert_job(&mut hand, id(10), "running", 10).await;
+    let needs = "update jobs set needs = '{\"browser\":1,\"over\":1}' where token = 10";
+    hand.execute(needs).await.unwrap();
+    lease(&mut hand, 10, id(10), "n", "granted", r#"{"node":{"gpu":1},"fleet":{}}"#).await;
+    breach("inv_all_or_nothing", "10");
+    insert_job(&mut hand, id(11), "queued", 0).await;
+    const OUTCOME: &str = "update jobs set last_outcome = 'succeeded' where id = $1";
+    sqlx::query(OUTCOME).bind(id(11)).execute(&mut hand).await.unwrap();
+    breach("inv_final_is_settled", &id(11).to_string());
+    const RESULT: &str = "insert into results values ($1, 1, '', '', now(), now())";
+    sqlx::query(RESULT).bind(id(3)).execute(&mut hand).await.unwrap();
+    breach("inv_results_have_executions", &id(3).to_string());
+    insert_job(&mut hand, id(12), "queued", 0).await;
+    const FAILURES: &str = "update jobs set failures = 1 where id = $1";
+    sqlx::query(FAILURES).bind(id(12)).execute(&mut hand).await.unwrap();
+    breach("inv_attempts_are_counted", &id(12).to_string());
+
+    let found = store.reader.violations().await.unwrap();
+    let found: BTreeSet<_> = found.into_iter().map(|row| (row.invariant, row.subject)).collect();
+    assert_eq!(found, expected);
+    for name in INVARIANTS {
+        assert!(expected.iter().any(|(invariant, _)| invariant == name), "{name} was not breached");
+    }
+}
+
+async fn lease(hand: &mut PgConnection, token: i64, job: Uuid, node: &str, phase: &str, reservation: &str) {
+    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5::jsonb, 1, 1, now(), $4, false)";
+    let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
+    row.execute(hand).await.unwrap();
 }
 
 async fn insert_job(hand: &mut PgConnection, id: Uuid, state: &str, token: i64) {
