@@ -37,6 +37,9 @@ pub(crate) async fn run(client: &Client, output: &Output) -> Result<Exit, Failur
             crate::human::clean(&violation.detail)
         ))?;
     }
+    for finding in &invariants.findings {
+        output.line(&format!("store: {}", crate::human::clean(finding)))?;
+    }
     output.line(&format!("kinds: {}", health.kinds.len()))?;
     for line in health::remarks(&health) {
         output.line(&line)?;

@@ -269,6 +269,7 @@ async fn doctor_fails_on_a_violated_invariant() {
             detail: "3 of 2".to_owned(),
         }],
         checked: vec!["slots_within_capacity".to_owned()],
+        findings: vec!["fsync is off".to_owned()],
     };
     let health = GetQueueHealthResponse {
         attention: vec!["kind digest.daily is stuck".to_owned()],
@@ -285,6 +286,7 @@ async fn doctor_fails_on_a_violated_invariant() {
     assert_eq!(code(&output), 1);
     assert!(stdout(&output).contains("slots_within_capacity: browser: 3 of 2"), "{}", stdout(&output));
     assert!(stdout(&output).contains("kind digest.daily is stuck"));
+    assert!(stdout(&output).contains("store: fsync is off"));
     assert_eq!(code(&tenure(&fake, &["doctor", "-o", "json"], "").await), 0);
 }
 

@@ -22,4 +22,6 @@ pub mod sqlite;
 mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
-pub use reader::{Durability, JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation};
+pub use reader::{
+    Durability, Examination, JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation,
+};

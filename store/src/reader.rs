@@ -157,6 +157,17 @@ impl Reader {
         }
     }
 
+    /// What weakens the promises of the store.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn examine(&self) -> Result<Examination, Error> {
+        match self {
+            Self::Postgres(reader) => reader.examine().await,
+            Self::Sqlite(_) | Self::Memory(_) => Ok(Examination::default()),
+        }
+    }
+
     /// The word for the store, for people: postgres, sqlite, memory.
     #[must_use]
     pub fn store_name(&self) -> &'static str {
@@ -182,6 +193,15 @@ pub enum Durability {
     Sync,
     /// The loss of that machine, but for the newest commits that its standbys had not received.
     Async,
+}
+
+/// What weakens the promises of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Examination {
+    /// A sentence each. Empty: nothing was found.
+    pub findings: Vec<String>,
+    /// What the clock of the database says, if it has one of its own. Nothing depends on it.
+    pub wall: Option<Wall>,
 }
 
 impl Durability {

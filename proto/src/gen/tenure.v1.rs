@@ -4273,7 +4273,7 @@ pub struct GetServerInfoResponse {
     /// The version of the server.
     #[prost(string, tag = "1")]
     pub version: ::prost::alloc::string::String,
-    /// The store: sqlite.
+    /// The store: "sqlite" (a file of the server), "postgres" (a database), "memory" (tests).
     #[prost(string, tag = "2")]
     pub store: ::prost::alloc::string::String,
     /// The newest migration of the schema.
@@ -4303,7 +4303,8 @@ pub struct GetServerInfoResponse {
     /// Reloads since the start: each is a commit that failed or whose outcome was unknown.
     #[prost(uint64, tag = "11")]
     pub reloads: u64,
-    /// What a crash may lose: "single" (nothing that was acknowledged; local fsync).
+    /// What a crash may lose of what was acknowledged. "single": nothing, as long as the one disk lives. "sync": nothing, a
+    /// standby has it. "async": with the database's host, the newest that its standbys had not received.
     #[prost(string, tag = "12")]
     pub durability: ::prost::alloc::string::String,
 }
@@ -4319,6 +4320,10 @@ pub struct CheckInvariantsResponse {
     /// The names of the invariants that were evaluated.
     #[prost(string, repeated, tag = "2")]
     pub checked: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What weakens the promises of the store, a sentence each, such as settings of the database. Empty: nothing was found,
+    /// or the server is of a version that does not look.
+    #[prost(string, repeated, tag = "3")]
+    pub findings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// One violation: a bug of the server.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,6 +1,9 @@
 //! The server itself: what it is, and whether its invariants hold.
 
+use std::time::Duration;
+
 use tenure_proto::v1::{self, admin_service_server::AdminService};
+use tenure_scheduler::Wall;
 use tenure_store::reader;
 use tonic::{Request, Response, Status, async_trait};
 
@@ -8,6 +11,9 @@ use super::{api::Api, convert, status::No};
 
 /// The most violations that are shown; one is enough to be wrong.
 const MOST_VIOLATIONS: usize = 1000;
+
+/// What the clocks of server and database may differ by without a word.
+const MOST_SKEW: Duration = Duration::from_secs(2);
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -54,6 +60,9 @@ async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
 
 async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> {
     let stored = api.read(api.handle.reader().violations().await)?;
+    let asked = api.now();
+    let mut examined = api.read(api.handle.reader().examine().await)?;
+    examined.findings.extend(examined.wall.and_then(|theirs| skew(asked, theirs, api.now())));
     let in_memory = api.query(|state, _| state.check_invariants()).await?;
     let stored = stored.into_iter().map(|violation| v1::InvariantViolation {
         invariant: violation.invariant,
@@ -69,5 +78,31 @@ async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> 
     Ok(v1::CheckInvariantsResponse {
         violations: stored.chain(in_memory).take(MOST_VIOLATIONS).collect(),
         checked: checked.collect(),
+        findings: examined.findings,
     })
+}
+
+/// What the clocks differ by, if it is much: theirs was read between two readings of ours.
+fn skew(before: Wall, theirs: Wall, after: Wall) -> Option<String> {
+    let skew = before.since(theirs).max(theirs.since(after));
+    (skew > MOST_SKEW).then(|| {
+        format!(
+            "the clocks of server and database differ by {} s: no lease depends on them, times that people see do",
+            skew.as_secs()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_differ_much_are_told() {
+        let at = |seconds: i64| Wall(seconds * 1_000_000);
+        assert_eq!(skew(at(100), at(101), at(104)), None, "a slow answer is no skew");
+        assert_eq!(skew(at(100), at(98), at(101)), None);
+        assert!(skew(at(100), at(40), at(101)).is_some_and(|text| text.contains("60 s")));
+        assert!(skew(at(100), at(200), at(101)).is_some_and(|text| text.contains("99 s")));
+    }
 }
