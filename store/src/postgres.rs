@@ -12,6 +12,7 @@
 mod columns;
 mod commit;
 mod connect;
+mod examine;
 mod fault;
 mod journal;
 mod reader;
@@ -119,6 +120,16 @@ pub enum Error {
         found: u64,
         /// Of this version.
         known: u64,
+    },
+    /// The database was made by another text of a migration.
+    #[error(
+        "migration {number:04} {name} of the database is not that of this version: it was made by an unreleased one"
+    )]
+    Changed {
+        /// Which.
+        number: u64,
+        /// What it does.
+        name: String,
     },
     /// A migration failed; it left no trace.
     #[error("cannot bring the schema up to date")]

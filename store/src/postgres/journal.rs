@@ -45,7 +45,7 @@ pub struct PostgresJournal {
     /// The epoch of the newest takeover. None: there was none, and the first one deposes whoever leads.
     led: Option<Epoch>,
     /// Absent before a takeover, and after any call that did not end well.
-    connection: Option<PgConnection>,
+    pub(super) connection: Option<PgConnection>,
 }
 
 /// For the test that prepares each.

@@ -42,7 +42,7 @@ const AGAIN_MS: u64 = 50;
 /// A reader of a Postgres database. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct PostgresReader {
-    pool: PgPool,
+    pub(super) pool: PgPool,
     pub(super) limit: Duration,
 }
 

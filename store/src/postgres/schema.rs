@@ -1,7 +1,7 @@
 //! Migrations: which there are, which are applied, and bringing a database up to date. Forward only; see
 //! `migrations/README.md`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use sqlx::{
     PgConnection, Row, SqlSafeStr,
@@ -27,7 +27,7 @@ pub(super) const ALL: [&str; 3] = [MIGRATIONS_EXIST, MIGRATION_LIST, SCHEMA_VERS
 
 const MIGRATIONS_EXIST: &str = "select to_regclass('_sqlx_migrations') is not null";
 
-const MIGRATION_LIST: &str = "select version from _sqlx_migrations where success order by version";
+const MIGRATION_LIST: &str = "select version, checksum from _sqlx_migrations where success order by version";
 
 pub(super) const SCHEMA_VERSION: &str =
     "select coalesce(max(version), 0) from _sqlx_migrations where success";
@@ -68,6 +68,7 @@ pub async fn plan(address: &Address) -> Result<Vec<MigrationState>, Error> {
     let applied = applied(&mut connection).await?;
     connect::end(connection).await;
     refuse_newer(&applied)?;
+    refuse_changed(&applied)?;
     Ok(states(&applied).into_iter().filter(|state| !state.applied).collect())
 }
 
@@ -80,6 +81,7 @@ pub async fn migrate(address: &Address) -> Result<Vec<MigrationState>, Error> {
     let mut connection = connect::operator(address).await?;
     let before = applied(&mut connection).await?;
     refuse_newer(&before)?;
+    refuse_changed(&before)?;
     bring_up_to_date(&mut connection).await?;
     connect::end(connection).await;
     Ok(states(&before).into_iter().filter(|state| !state.applied).collect())
@@ -92,16 +94,30 @@ pub async fn migrate(address: &Address) -> Result<Vec<MigrationState>, Error> {
 pub(super) async fn check(connection: &mut PgConnection, migrate: bool) -> Result<(), Error> {
     let applied = applied(connection).await?;
     refuse_newer(&applied)?;
-    let found = applied.last().copied().unwrap_or(0);
-    if found == newest() || migrate {
-        // Also if nothing is missing: a migration that was changed after it had been applied stops the start.
-        return bring_up_to_date(connection).await;
+    refuse_changed(&applied)?;
+    let found = newest_of(&applied);
+    if found == newest() {
+        return Ok(()); // nothing is asked for that a role without rights on the schema may not do
     }
-    Err(Error::Older { found, known: newest() })
+    if migrate { bring_up_to_date(connection).await } else { Err(Error::Older { found, known: newest() }) }
 }
 
-fn refuse_newer(applied: &BTreeSet<u64>) -> Result<(), Error> {
-    let found = applied.last().copied().unwrap_or(0);
+fn newest_of(applied: &Applied) -> u64 {
+    applied.last_key_value().map_or(0, |(number, _)| *number)
+}
+
+fn refuse_changed(applied: &Applied) -> Result<(), Error> {
+    for migration in migrator(&MIGRATIONS).iter() {
+        let number = u64::try_from(migration.version).unwrap_or(0);
+        if applied.get(&number).is_some_and(|checksum| **checksum != *migration.checksum) {
+            return Err(Error::Changed { number, name: migration.description.to_string() });
+        }
+    }
+    Ok(())
+}
+
+fn refuse_newer(applied: &Applied) -> Result<(), Error> {
+    let found = newest_of(applied);
     if found > newest() { Err(Error::Newer { found, known: newest() }) } else { Ok(()) }
 }
 
@@ -120,27 +136,30 @@ pub(super) fn migrator(migrations: &[(u32, &'static str, &'static str)]) -> Migr
     Migrator::with_migrations(migrations.iter().map(migration).collect())
 }
 
+/// The migrations of a database, with their checksums.
+type Applied = BTreeMap<u64, Vec<u8>>;
+
 /// The migrations of a database; none of a new one.
-async fn applied(connection: &mut PgConnection) -> Result<BTreeSet<u64>, Error> {
+async fn applied(connection: &mut PgConnection) -> Result<Applied, Error> {
     let failed = |error: sqlx::Error| Error::Open(error.into());
     let exist = sqlx::query(MIGRATIONS_EXIST).fetch_one(&mut *connection).await.map_err(failed)?;
     if !exist.try_get::<bool, _>(0).map_err(failed)? {
-        return Ok(BTreeSet::new());
+        return Ok(Applied::new());
     }
-    let mut all = BTreeSet::new();
+    let mut all = Applied::new();
     for row in sqlx::query(MIGRATION_LIST).fetch_all(connection).await.map_err(failed)? {
         let number: i64 = row.try_get(0).map_err(failed)?;
-        all.insert(u64::try_from(number).unwrap_or(0));
+        all.insert(u64::try_from(number).unwrap_or(0), row.try_get(1).map_err(failed)?);
     }
     Ok(all)
 }
 
-fn states(applied: &BTreeSet<u64>) -> Vec<MigrationState> {
+fn states(applied: &Applied) -> Vec<MigrationState> {
     let known = MIGRATIONS.iter().map(|(number, name, _)| {
         let number = u64::from(*number);
-        MigrationState { number, name: (*name).to_owned(), applied: applied.contains(&number) }
+        MigrationState { number, name: (*name).to_owned(), applied: applied.contains_key(&number) }
     });
-    let later = applied.iter().filter(|number| **number > newest());
+    let later = applied.keys().filter(|number| **number > newest());
     let later = later.map(|&number| MigrationState { number, name: String::new(), applied: true });
     known.chain(later).collect()
 }

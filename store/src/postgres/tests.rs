@@ -8,7 +8,9 @@ mod statements;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use super::{Address, Error, Options, PostgresJournal, PostgresReader, migrate, open, status};
-use crate::Reader;
+use tenure_scheduler::Changes;
+
+use crate::{Beside, Journal, Reader};
 
 struct Store {
     journal: PostgresJournal,
@@ -94,8 +96,12 @@ async fn a_migration_that_was_edited_stops_the_start() {
     let store = Store::new().await;
     let edited = "update _sqlx_migrations set checksum = '\\x00' where version = 1";
     store.hand().await.execute(edited).await.unwrap();
-    let error = open(&store.options).await.expect_err("its checksum differs");
-    assert!(matches!(error, Error::Migrate(_)), "{error:?}");
+    for migrate in [false, true] {
+        let error =
+            open(&Options { migrate, ..store.options.clone() }).await.expect_err("its checksum differs");
+        assert!(matches!(error, Error::Changed { number: 1, .. }), "{error:?}");
+    }
+    assert!(matches!(migrate(&store.options.address).await, Err(Error::Changed { .. })));
 }
 
 #[tokio::test]
@@ -116,4 +122,69 @@ async fn readers_cannot_write_and_tell_the_durability() {
     let written = store.reader.rows(|| sqlx::query("delete from jobs")).await;
     assert!(written.is_err());
     assert_eq!(store.reader.durability().await.unwrap(), crate::Durability::Single);
+}
+
+#[tokio::test]
+async fn an_examination_tells_what_weakens_the_database() {
+    let store = Store::new().await;
+    let found = store.reader.examine().await.unwrap();
+    // The cluster of the tests survives the death of its processes only. Nothing stands between it and us.
+    let [fsync, pages] = &found.findings[..] else { panic!("{found:?}") };
+    assert!(fsync.starts_with("fsync is off") && pages.starts_with("full_page_writes is off"), "{found:?}");
+    assert!(found.wall.is_some());
+    let later = "insert into _sqlx_migrations values (9999, 'later', now(), true, '\\x00', 0)";
+    store.hand().await.execute(later).await.unwrap();
+    let found = store.reader.examine().await.unwrap();
+    assert!(found.findings.iter().any(|finding| finding.contains("schema 9999")), "{found:?}");
+}
+
+#[tokio::test]
+async fn commits_are_synchronous_whatever_the_database_says() {
+    let mut store = Store::new().await;
+    let database = store.url.split(['/', '?']).nth(3).unwrap().to_owned();
+    let weak = sql(format!(
+        "alter database {database} set synchronous_commit = off;
+        alter database {database} set default_transaction_read_only = on;
+        alter database {database} set default_transaction_isolation = 'serializable';
+        alter database {database} set statement_timeout = '1ms'"
+    ));
+    store.hand().await.execute(weak).await.unwrap();
+    store.journal.takeover(tenure_scheduler::Epoch(0)).await.unwrap();
+    let connection = store.journal.connection.as_mut().unwrap();
+    for (setting, value) in [
+        ("synchronous_commit", "on"),
+        ("transaction_isolation", "read committed"),
+        ("statement_timeout", "0"),
+    ] {
+        let row = sqlx::query("select current_setting($1)").bind(setting).fetch_one(&mut *connection).await;
+        assert_eq!(sqlx::Row::get::<String, _>(&row.unwrap(), 0), value, "{setting}");
+    }
+}
+
+/// Not even the role that migrates has to be the one that serves.
+#[tokio::test]
+async fn a_role_with_rights_on_rows_only_can_serve() {
+    let store = Store::new().await;
+    let name = store.url.split(['/', '?']).nth(3).unwrap().to_owned();
+    let role = sql(format!(
+        "create role serves_{name} login;
+        grant select, insert, update, delete on all tables in schema public to serves_{name}"
+    ));
+    let mut hand = store.hand().await;
+    hand.execute(role).await.unwrap();
+    let url = store.url.replace("postgres@", &format!("serves_{name}@"));
+    let (mut journal, reader) = open(&Options::new(url.parse().unwrap())).await.unwrap();
+    let taken = journal.takeover(tenure_scheduler::Epoch(0)).await.unwrap();
+    journal.commit(taken.epoch, &Changes::default(), &Beside::default()).await.unwrap();
+    assert_eq!(reader.violations().await.unwrap(), []);
+    reader.examine().await.unwrap();
+    // What holds the lock of its own older leader is cut off by the same role.
+    let mut frozen = PgConnection::connect(&url).await.unwrap();
+    frozen
+        .execute(sql(format!("set application_name = 'tenure-leader-{}'; begin", taken.epoch.0)))
+        .await
+        .unwrap();
+    frozen.execute("select 1 from leader_fence for key share").await.unwrap();
+    journal.takeover(tenure_scheduler::Epoch(0)).await.unwrap();
+    hand.execute(sql(format!("drop owned by serves_{name}; drop role serves_{name}"))).await.unwrap();
 }
