@@ -59,6 +59,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update jobs set fingerprint = '\\x00'", "jobs_fingerprint_is_sha256"),
         ("update jobs set round = 0", "jobs_round_from_one"),
         ("update jobs set losses = -1", "jobs_counts_not_negative"),
+        ("update jobs set tracestate = 'a=b'", "jobs_state_of_a_trace"),
         ("update slots set scope = 'zone'", "slots_scope_is_known"),
         ("update slots set capacity = 1", "slots_fleet_has_capacity"),
         ("update slots set scope = 'fleet'", "slots_fleet_has_capacity"),
