@@ -47,7 +47,8 @@ impl Desk {
     pub(crate) fn new(page: &str) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("tenure-readme-").tempdir()?;
         let mark = format!("readme-{}-{}", std::process::id(), uuid::Uuid::now_v7());
-        let postgres = if page.contains("createdb") { Some(Cluster::start()?) } else { None };
+        let of_postgres = ["createdb", "```sql"].into_iter().any(|word| page.contains(word));
+        let postgres = if of_postgres { Some(Cluster::start()?) } else { None };
         let desk = Self { directory, mark, postgres };
         for name in ["home", "out", "bin", "clone"] {
             fs::create_dir(desk.path(name))?;
@@ -138,6 +139,12 @@ impl Desk {
                     let file = self.path(&format!("out/{line}.toml")).display().to_string();
                     fs::write(&file, &block.text)?;
                     writeln!(script, "tenure config check {what} '{file}' > '{out}' 2>&1")?;
+                }
+                ("sql", "") => {
+                    let file = self.path(&format!("out/{line}.sql")).display().to_string();
+                    fs::write(&file, &block.text)?;
+                    let psql = "psql -X -q -v ON_ERROR_STOP=1 -d postgres -f";
+                    writeln!(script, "{psql} '{file}' > '{out}' 2>&1")?;
                 }
                 // Only that these commands exist is looked at, with those of the running text.
                 ("sh", "elsewhere") | ("text", "output") => {}

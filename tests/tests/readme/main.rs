@@ -1,8 +1,8 @@
 //! The pages, taken at their word: every command of README.md and of docs/operating.md is typed in from top to bottom, as a
 //! stranger would who has never been here; what any page says of `tenure` exists, and its links lead somewhere.
 //!
-//! All `sh` blocks of a page run in one shell (`desk.rs`). What stands for a reader's hands and eyes is said in a
-//! comment above a block, which no reader sees:
+//! All `sh` blocks of a page run in one shell, its `sql` blocks in the Postgres beside it (`desk.rs`). What stands for a
+//! reader's hands and eyes is said in a comment above a block, which no reader sees:
 //! - `<!-- background: until "TEXT" -->`: it goes on running; the next block comes once its log holds the text.
 //! - `<!-- stopped -->`: what goes on running was stopped before, as by Ctrl-C.
 //! - `<!-- elsewhere -->`: it needs more than one machine has, and is not run; that its commands and flags exist is looked
