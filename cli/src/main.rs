@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failure> {
     match command {
-        Command::Up(args) => staying(up::run(args)),
+        Command::Up(args) => staying(up::run(args, global.insecure)),
         Command::Agent(args) => staying(agent::run(args, global)),
         Command::Server(ServerArgs { verb: Some(ServerVerb::Info), .. }) => {
             asking(global, async |client| server::info(client, output).await)

@@ -9,7 +9,7 @@ use tenure_client::Client;
 use tenure_client::proto::GetServerInfoResponse;
 use tenure_server::access::Reload;
 use tenure_server::config::{Config, Database};
-use tenure_server::{Addresses, Server};
+use tenure_server::{Addresses, Server, descriptors};
 
 use crate::config::unusable;
 use crate::exit::{Exit, Failure};
@@ -57,6 +57,7 @@ pub(crate) enum ServerVerb {
 /// Runs a server until a signal.
 pub(crate) async fn run(args: ServerArgs, insecure: bool) -> Result<Exit, Failure> {
     let config = configure(&args, insecure)?;
+    descriptors::raise();
     let mut signals = Signals::install()?;
     let hangups = Hangups::install()?;
     let (mut server, addresses, reload) = start_reloadable(config).await?;
@@ -73,8 +74,8 @@ pub(crate) async fn run(args: ServerArgs, insecure: bool) -> Result<Exit, Failur
     outcome.and(ended).map(|()| Exit::Ok)
 }
 
-/// At each SIGHUP, takes certificates and what is said of callers from the files as they are then. A mistake in them
-/// is told, and everything stays as it was.
+/// At each SIGHUP, takes everything from the files, as they are then, that can change while a server runs. A mistake in
+/// them is told, and everything stays as it was.
 async fn reload_at(mut hangups: Hangups, reload: Reload, args: &ServerArgs, insecure: bool) -> Infallible {
     loop {
         hangups.next().await;
@@ -83,7 +84,13 @@ async fn reload_at(mut hangups: Hangups, reload: Reload, args: &ServerArgs, inse
             reload.apply(&config).map_err(wrong)
         });
         match applied {
-            Ok(()) => tracing::info!("certificates, [deny] and [producers] were read again"),
+            Ok(later) => {
+                tracing::info!("the server file and the certificates were read again, and count from now on");
+                if !later.is_empty() {
+                    let keys = later.join(", ");
+                    tracing::warn!(keys, "these were changed too, and need a restart of the server");
+                }
+            }
             Err(failure) => tracing::error!(error = chain(&failure), "nothing was replaced"),
         }
     }

@@ -4,12 +4,12 @@
 //! the agent ends before the server. Not responsible for what either does.
 //! Invariant: after the first SIGINT or SIGTERM nothing that was started here is left running once this returns.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tenure_client::Client;
+use tenure_client::{Client, Options};
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::config::{NodeFile, Overrides};
 use tenure_server::Addresses;
@@ -52,8 +52,8 @@ pub(crate) struct UpArgs {
 }
 
 /// Runs both until a signal.
-pub(crate) async fn run(args: UpArgs) -> Result<Exit, Failure> {
-    let config = server_config(&args)?;
+pub(crate) async fn run(args: UpArgs, insecure: bool) -> Result<Exit, Failure> {
+    let config = server_config(&args, insecure)?;
     let fleet = args.fleet.as_deref().map(read_text).transpose()?;
     let node = args.node.as_deref().map(NodeFile::load).transpose();
     let node = node.map_err(|source| unusable("node file", source))?;
@@ -79,7 +79,8 @@ async fn beside_server(
     fleet: Option<String>,
     signals: &mut Signals,
 ) -> Result<(), Failure> {
-    let client = Client::connect(&ready::endpoint(addresses))?;
+    let options = Options { insecure: config.insecure, ..Options::default() };
+    let client = Client::connect_with(&format!("http://{}", reachable(addresses.grpc)), options)?;
     if let Some(fleet) = fleet {
         for change in client.apply(&fleet, false).await? {
             tracing::info!(change, "applied the fleet file");
@@ -110,7 +111,7 @@ async fn beside_server(
     outcome.and(ended)
 }
 
-fn server_config(args: &UpArgs) -> Result<Config, Failure> {
+fn server_config(args: &UpArgs, insecure: bool) -> Result<Config, Failure> {
     // Server and jobs share this host, so both sides count on a clock that stands still while it sleeps.
     let mut config = Config::default();
     config.clock.base = Base::Monotonic;
@@ -119,6 +120,11 @@ fn server_config(args: &UpArgs) -> Result<Config, Failure> {
     }
     config.listen = args.listen.unwrap_or(config.listen);
     config.http = args.http.unwrap_or(config.http);
+    config.insecure = insecure;
+    let beyond = [config.listen, config.http].into_iter().find(|address| !address.ip().is_loopback());
+    if let Some(address) = beyond.filter(|_| !insecure) {
+        return Err(unusable("flags", without_tls(address)));
+    }
     config.validate().map_err(|source| unusable("flags", source))?;
     Ok(config)
 }
@@ -131,11 +137,32 @@ fn agent_config(
 ) -> Result<tenure_node_agent::config::Config, Failure> {
     let overrides = Overrides {
         name: None,
-        server: Some(format!("http://{server}")),
+        server: Some(format!("http://{}", reachable(server))),
         data: Some(config.data.join("agent")),
+        insecure: config.insecure,
         ..Overrides::default()
     };
     node.clone().validate(overrides).map_err(|source| unusable("node file", source))
+}
+
+/// Why `up` does not listen there.
+fn without_tls(address: SocketAddr) -> String {
+    format!(
+        "{address} is beyond loopback, and `tenure up` is for one machine and speaks no TLS: use 127.0.0.1:{port}, or \
+         start with --insecure on a network that only you can reach; for other hosts there are `tenure server --config` \
+         with [tls], and `tenure agent`",
+        port = address.port()
+    )
+}
+
+/// Where this process reaches its own server: one that listens everywhere is on loopback, too.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// What somebody who started without files does next.

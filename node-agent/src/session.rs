@@ -8,6 +8,7 @@
 
 mod apply;
 mod backoff;
+mod complaints;
 mod link;
 mod local;
 mod parts;
@@ -28,6 +29,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic_types::StatusExt as _;
 
 use self::backoff::Backoff;
+use self::complaints::Complaints;
 use self::link::{Link, OUTBOUND};
 use self::local::{Input, Local};
 use crate::clock::Mono;
@@ -59,6 +61,7 @@ pub struct Session {
     local: Local,
     state: StateDir,
     backoff: Backoff,
+    complaints: Complaints,
     heartbeat: Duration,
     /// Hellos of this incarnation.
     stream: u64,
@@ -121,8 +124,9 @@ impl Session {
             status: parts.status,
             errands: TaskTracker::new(),
         };
-        let (state, backoff, heartbeat) = (parts.state, Backoff::default(), Duration::from_secs(1));
-        Self { options, local, state, backoff, heartbeat, stream: 0 }
+        let (state, heartbeat) = (parts.state, Duration::from_secs(1));
+        let (backoff, complaints) = (Backoff::default(), Complaints::default());
+        Self { options, local, state, backoff, complaints, heartbeat, stream: 0 }
     }
 
     /// Serves the server until the shutdown that [`Session::new`] was given is over: jobs have ended or were returned.
@@ -141,7 +145,10 @@ impl Session {
                     self.yield_instance().await
                 }
                 Over::Lost(lost) => {
-                    tracing::warn!(error = %crate::Chain(&lost), "the session is over");
+                    if welcomed.is_some() {
+                        self.complaints.forget();
+                    }
+                    self.complain(&lost);
                     self.pause().await
                 }
                 over @ (Over::Stopped | Over::Failed(_)) => Err(over),
@@ -296,6 +303,14 @@ impl Session {
             if let Err(over) = applied {
                 return over;
             }
+        }
+    }
+
+    /// Says why a stream is over; not again and again while the cause stays the same.
+    fn complain(&mut self, lost: &Lost) {
+        let error = crate::Chain(lost).to_string();
+        if let Some(unsaid) = self.complaints.may_say(&error, self.options.clock.now()) {
+            tracing::warn!(error, unsaid, "the session is over; the agent tries again and again");
         }
     }
 

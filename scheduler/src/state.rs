@@ -234,6 +234,11 @@ impl State {
         state
     }
 
+    /// From now on these ceilings count. What is above a lowered one stays.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     fn load_lease(&mut self, lease: Lease, now: Now) {
         let watch = Watch {
             phase: Phase::Granted,

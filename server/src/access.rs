@@ -1,15 +1,21 @@
-//! Who may do what, as the server file says it now: certificates, denied holders, what producers are limited to.
+//! What the server file says now: who may do what (certificates, denied holders, what producers are limited to), and
+//! every limit that can change while the server runs.
 //!
-//! Responsible for making these rules of settings, and for replacing them while the server runs. Not responsible for the
-//! roles' rights, which no file changes (`rpc/auth.rs`). Invariant: rules are replaced whole or not at all.
+//! Responsible for making these of settings, and for replacing them. Not responsible for the roles' rights, which no
+//! file changes (`rpc/auth.rs`). Invariant: settings are replaced whole or not at all.
 
 use std::sync::Arc;
 
 use rustls::ServerConfig;
+use tenure_scheduler as scheduler;
 use tenure_tls::{Certificate, Identity, clock, files};
 use tokio::sync::watch;
 
-use crate::config::{Config, Deny, Producers};
+use crate::{
+    config::{Config, Deny, Limits, Producers, Retention},
+    descriptors,
+    listener::Room,
+};
 
 /// The rules in force.
 #[derive(Debug, Clone)]
@@ -20,6 +26,8 @@ pub(crate) struct Rules {
     trust_domain: String,
     deny: Deny,
     producers: Producers,
+    /// Of connections.
+    pub(crate) limits: Limits,
 }
 
 /// Why a certificate of our authority counts for nothing.
@@ -43,6 +51,7 @@ impl Rules {
             trust_domain: tls.map(|tls| tls.trust_domain.clone()).unwrap_or_default(),
             deny: config.deny.clone(),
             producers: config.producers.clone(),
+            limits: config.limits,
         })
     }
 
@@ -79,13 +88,29 @@ impl Rules {
     }
 }
 
-/// Replaces the rules of a server that runs.
+/// Replaces settings of a server that runs.
 #[derive(Debug, Clone)]
-pub struct Reload {
-    rules: Arc<watch::Sender<Arc<Rules>>>,
+pub struct Reload(Arc<InForce>);
+
+/// Where the settings in force are published, and what the server began with.
+#[derive(Debug)]
+struct InForce {
+    began: Config,
+    rules: watch::Sender<Arc<Rules>>,
+    limits: watch::Sender<scheduler::Limits>,
+    retention: watch::Sender<Retention>,
+    room: Room,
 }
 
-/// Why rules stay as they were.
+/// Where the parts of a server read the settings in force.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) rules: watch::Receiver<Arc<Rules>>,
+    pub(crate) limits: watch::Receiver<scheduler::Limits>,
+    pub(crate) retention: watch::Receiver<Retention>,
+}
+
+/// Why settings stay as they were.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A certificate cannot be used.
@@ -97,22 +122,46 @@ pub enum Error {
 }
 
 impl Reload {
-    pub(crate) fn new(rules: Rules) -> (Self, watch::Receiver<Arc<Rules>>) {
-        let (sender, receiver) = watch::channel(Arc::new(rules));
-        (Self { rules: Arc::new(sender) }, receiver)
+    pub(crate) fn new(config: &Config, rules: Rules, room: Room) -> (Self, Published) {
+        let (rules, rules_read) = watch::channel(Arc::new(rules));
+        let (limits, limits_read) = watch::channel(limits_of(config));
+        let (retention, retention_read) = watch::channel(config.retention);
+        let in_force = InForce { began: config.clone(), rules, limits, retention, room };
+        let published = Published { rules: rules_read, limits: limits_read, retention: retention_read };
+        (Self(Arc::new(in_force)), published)
     }
 
-    /// Takes certificates, `[deny]` and `[producers]` of these settings from now on, and nothing else of them. Sessions
-    /// stay, unless their holder is now denied.
+    /// Takes certificates, `[deny]`, `[producers]`, `[limits]` and `[retention]` of these settings from now on.
+    /// Sessions and connections stay, unless their holder is now denied. The answer names the keys that differ from
+    /// those that the server began with, and for which it has to be restarted.
     ///
     /// # Errors
     /// If a certificate cannot be used; then everything stays as it was.
-    pub fn apply(&self, config: &Config) -> Result<(), Error> {
+    pub fn apply(&self, config: &Config) -> Result<Vec<&'static str>, Error> {
+        let Self(in_force) = self;
         let rules = Rules::of(config)?;
-        if rules.tls.is_some() != self.rules.borrow().tls.is_some() {
+        if rules.tls.is_some() != in_force.began.tls.is_some() {
             return Err(Error::TlsTurned);
         }
-        self.rules.send_replace(Arc::new(rules));
-        Ok(())
+        in_force.rules.send_replace(Arc::new(rules));
+        in_force.limits.send_replace(limits_of(config));
+        in_force.retention.send_replace(config.retention);
+        in_force.room.resize(descriptors::connections(config.limits.max_connections));
+        Ok(for_a_restart(&in_force.began, config))
     }
+}
+
+fn limits_of(config: &Config) -> scheduler::Limits {
+    scheduler::Limits { max_live_jobs: config.limits.max_live_jobs, ..scheduler::Limits::default() }
+}
+
+/// Keys that count at the start alone.
+fn for_a_restart(began: &Config, now: &Config) -> Vec<&'static str> {
+    let differ = [
+        ("server.listen", began.listen != now.listen),
+        ("server.http", began.http != now.http),
+        ("server.data", began.data != now.data),
+        ("server.database_url", began.database != now.database),
+    ];
+    differ.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

@@ -71,7 +71,8 @@ const LAST_TURNS: Duration = Duration::from_secs(5);
 /// What the driver needs to know.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    pub(crate) limits: Limits,
+    /// Ceilings; they may be replaced while the driver runs, and count from the next turn on.
+    pub(crate) limits: watch::Receiver<Limits>,
 }
 
 /// The other ends of everything that the driver speaks to.
@@ -296,6 +297,9 @@ impl<J: Journal> Driver<J> {
         self.tickless = if tick { 0 } else { self.tickless + 1 };
         self.tick_soon = !tick && may_tick;
 
+        if self.options.limits.has_changed().unwrap_or_default() {
+            leader.state.set_limits(self.options.limits.borrow_and_update().clone());
+        }
         if let Err(error) = self.ask(leader, &mut items).await {
             return Err(self.not_asked(items, error));
         }
@@ -416,7 +420,8 @@ impl<J: Journal> Driver<J> {
         let steady = self.ends.clock.steady();
         let wall = self.ends.clock.wall();
         let now = Now { mono: Mono::default(), wall };
-        let state = State::load(taken.epoch, self.options.limits.clone(), taken.durable, now);
+        let state =
+            State::load(taken.epoch, self.options.limits.borrow_and_update().clone(), taken.durable, now);
         for job in self.isolation.set_aside(steady) {
             self.next.push_first(tenure_scheduler::Command::SetAside { job });
         }

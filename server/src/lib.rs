@@ -12,9 +12,11 @@ pub mod access;
 pub mod chain;
 pub mod clock;
 pub mod config;
+pub mod descriptors;
 pub mod driver;
 pub mod handle;
 pub mod http;
+mod hush;
 pub mod listener;
 pub mod metrics;
 pub mod migrate;
@@ -32,7 +34,6 @@ use std::{
     time::Duration,
 };
 
-use tenure_scheduler::Limits;
 use tenure_store::{Journal, Reader, postgres, sqlite};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -152,11 +153,14 @@ impl Server {
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         let clock = Clock::new(config.clock);
-        let (reload, rules) = Reload::new(Rules::of(&config)?);
+        warn_of_insecure(&config);
+        let rules = Rules::of(&config)?;
         let metrics = Arc::new(Metrics::new()?);
         // Bound before the takeover: a second server on these addresses must not depose the first.
-        let grpc = Incoming::bind(config.listen, config.limits.max_connections).await?;
+        let grpc =
+            Incoming::bind(config.listen, descriptors::connections(config.limits.max_connections)).await?;
         let web = Incoming::bind(config.http, http::MOST_CONNECTIONS).await?;
+        let (reload, in_force) = Reload::new(&config, rules, grpc.room());
         let addresses = Addresses { grpc: grpc.address(), http: web.address(), tls: config.tls.is_some() };
 
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
@@ -172,10 +176,10 @@ impl Server {
             publisher: Publisher::new(snapshots),
             watchers,
             metrics: Arc::clone(&metrics),
-            clock,
+            clock: clock.clone(),
         };
-        let limits = Limits { max_live_jobs: config.limits.max_live_jobs, ..Limits::default() };
-        let (driver, leader) = Driver::begin(driver::Options { limits }, journal, ends).await?;
+        let options = driver::Options { limits: in_force.limits };
+        let (driver, leader) = Driver::begin(options, journal, ends).await?;
 
         let mut tasks = Tasks::new(shutdown.clone());
         let context = sessions::Context {
@@ -190,16 +194,16 @@ impl Server {
         let api = Api {
             handle: handle.clone(),
             metrics: Arc::clone(&metrics),
-            retention: config.retention,
+            retention: in_force.retention.clone(),
             shutdown: shutdown.clone(),
         };
-        let router = rpc::router(&api, Nodes::new(context), rules.clone())?;
-        let sweeping = retention::Options { every: SWEEP_EVERY, final_jobs: config.retention.final_jobs };
+        let router = rpc::router(&api, Nodes::new(context), in_force.rules.clone(), clock.clone())?;
+        let sweeping = retention::Options { every: SWEEP_EVERY, retention: in_force.retention };
         let sweeper = Sweeper::new(sweeping, handle.clone());
 
         tasks.long("driver", driver.run(leader, shutdown.clone()));
-        let most = config.limits;
-        let secure = move |incoming| Acceptor::new(incoming, rules, &most);
+        let (rules, counts) = (in_force.rules, Arc::clone(&metrics));
+        let secure = move |incoming| Acceptor::new(incoming, rules, counts, clock);
         let layers = (router.gate, router.auth);
         tasks.long("gRPC listener", listener::serve(grpc, secure, router.routes, layers, shutdown.clone()));
         tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
@@ -207,6 +211,16 @@ impl Server {
         tasks.long("sweeper", sweeper.run(shutdown));
         tracing::info!(grpc = %addresses.grpc, http = %addresses.http, epoch = handle.info().epoch, "serving");
         Ok(Running { addresses, handle, reload, tasks, reader })
+    }
+}
+
+/// Whoever asked for it is told each time what it means.
+fn warn_of_insecure(config: &Config) {
+    if config.tls.is_none() && !config.listen.ip().is_loopback() {
+        tracing::warn!(address = %config.listen, "gRPC without TLS beyond loopback: whoever reaches the port may do everything");
+    }
+    if !config.http.ip().is_loopback() {
+        tracing::warn!(address = %config.http, "HTTP beyond loopback: whoever reaches the port may read the figures");
     }
 }
 
@@ -223,7 +237,7 @@ impl Running {
         &self.handle
     }
 
-    /// Replaces certificates and what the server file says of callers.
+    /// Replaces what the server file says while the server runs.
     #[must_use]
     pub fn reload(&self) -> Reload {
         self.reload.clone()

@@ -2,15 +2,15 @@
 //!
 //! Responsible for what tonic leaves open: accept errors do not spin, connections are capped, sockets get their
 //! options, HTTP/2 gets its limits, and a shutdown ends in bounded time. Not responsible for what is said on a
-//! connection. Invariant: no more than the cap of connections is open; more wait in the kernel's backlog.
+//! connection. Invariant: no more than the cap of connections is served; more wait in the kernel's backlog, or behind
+//! their handshakes.
 
 use std::{
     convert::Infallible,
     fs::File,
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -20,7 +20,6 @@ use rustix::net::sockopt;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::{service::Routes, transport};
@@ -31,6 +30,10 @@ use crate::{
     rpc::{auth::AuthLayer, gate::GateLayer},
     tls::{Acceptor, Served},
 };
+
+mod room;
+
+pub(crate) use room::{Room, Taken};
 
 /// Calls and sessions at once on one connection. More wait on the client's side.
 const STREAMS_PER_CONNECTION: u32 = 64;
@@ -76,13 +79,15 @@ pub enum Error {
 pub(crate) struct Incoming {
     listener: TcpListener,
     address: SocketAddr,
-    room: Arc<Semaphore>,
+    room: Room,
     /// Ends the connections on which nothing was said yet.
     stopping: CancellationToken,
     /// Ends every connection at once, when patience is over.
     cut: CancellationToken,
     /// Given up for a moment when no file descriptor is left, so that a client is closed instead of left hanging.
     spare: Option<File>,
+    /// How long the next accept error is waited out.
+    wait: Duration,
 }
 
 impl Incoming {
@@ -94,9 +99,9 @@ impl Incoming {
         let failed = |source| Error::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let room = Arc::new(Semaphore::new(most_connections as usize));
+        let room = Room::new(most_connections);
         let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
-        Ok(Self { listener, address, room, stopping, cut, spare: spare() })
+        Ok(Self { listener, address, room, stopping, cut, spare: spare(), wait: BACK_OFF.0 })
     }
 
     /// From this shutdown on, connections on which nothing was said are closed.
@@ -109,16 +114,29 @@ impl Incoming {
         self.address
     }
 
-    /// The next connection, once there is room for one. Accept errors are waited out here: most of them are about one
-    /// connection, the others pass.
+    /// Its places, whose number can be changed.
+    pub(crate) fn room(&self) -> Room {
+        self.room.clone()
+    }
+
+    /// The next connection, once there is room for one. Cancel-safe.
     pub(crate) async fn accept(&mut self) -> Connection {
-        let mut wait = BACK_OFF.0;
+        let taken = self.room.take().await;
+        let mut connection = self.accept_beyond_cap().await;
+        connection.keep(taken);
+        connection
+    }
+
+    /// The next connection, without a place among those that are served. Accept errors are waited out here: most of
+    /// them are about one connection, the others pass. Cancel-safe: a connection that was taken is returned at once.
+    pub(crate) async fn accept_beyond_cap(&mut self) -> Connection {
         loop {
-            let room = Arc::clone(&self.room).acquire_owned().await.ok();
             match self.listener.accept().await {
-                Ok((stream, peer)) => {
+                Ok((stream, remote)) => {
+                    self.wait = BACK_OFF.0;
+                    let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
                     if let Err(error) = set_options(&stream) {
-                        debug!(error = %Chain(&error), %peer, "a socket took no options");
+                        debug!(error = %Chain(&error), peer = %remote, "a socket took no options");
                     }
                     let stopping = self.stopping.clone();
                     let unspoken = async move {
@@ -126,23 +144,33 @@ impl Incoming {
                     };
                     return Connection {
                         stream,
+                        remote,
                         missing: PREFACE,
                         patience: Box::pin(unspoken),
                         heard: false,
                         cut: Box::pin(self.cut.clone().cancelled_owned()),
-                        _room: room,
+                        taken: None,
                     };
                 }
                 Err(error) if is_about_one_connection(&error) => {
                     debug!(error = %Chain(&error), "a connection was gone before it was accepted");
                 }
                 Err(error) => {
-                    warn!(error = %Chain(&error), wait_ms = wait.as_millis(), "cannot accept connections");
+                    // Kept outside, so that whoever drops this future and comes again does not begin anew.
+                    let wait = self.wait;
+                    self.wait = (wait * 2).min(BACK_OFF.1);
+                    self.complain(&error, wait);
                     self.turn_one_away().await;
                     tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(BACK_OFF.1);
                 }
             }
+        }
+    }
+
+    /// One line for each time that accepting stops, and one for each longest wait.
+    fn complain(&self, error: &io::Error, wait: Duration) {
+        if wait == BACK_OFF.0 || wait == BACK_OFF.1 {
+            warn!(error = %Chain(error), wait_ms = wait.as_millis(), "cannot accept connections");
         }
     }
 
@@ -181,6 +209,7 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
 /// An accepted connection. It gives its room back when it is dropped.
 pub(crate) struct Connection {
     stream: TcpStream,
+    remote: SocketAddr,
     /// What is missing of a preface, in bytes.
     missing: usize,
     /// How long silence is borne: while the preface is missing, until that took too long or the server stops; then,
@@ -189,13 +218,32 @@ pub(crate) struct Connection {
     /// Whether anything was heard since this patience began.
     heard: bool,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
-    _room: Option<OwnedSemaphorePermit>,
+    taken: Option<Taken>,
 }
 
 impl Connection {
-    /// The address of the other end; none, if that is gone already.
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.stream.peer_addr().ok().map(|peer| peer.ip().to_canonical())
+    /// The address of the other end.
+    pub(crate) fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// It has this place until it ends.
+    pub(crate) fn keep(&mut self, taken: Option<Taken>) {
+        self.taken = taken;
+    }
+
+    /// What the other end said first, as far as it is there; it stays to be read.
+    ///
+    /// # Errors
+    /// If the other end went away instead.
+    pub(crate) async fn first_bytes(&mut self) -> io::Result<Vec<u8>> {
+        let mut first = vec![0; PREFACE];
+        let length = self.stream.peek(&mut first).await?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        first.truncate(length);
+        Ok(first)
     }
 
     /// A handshake is over: what it took was no preface, and that has its time from now on.
@@ -336,8 +384,8 @@ impl axum::serve::Listener for Incoming {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let connection = Self::accept(self).await;
-        let peer = connection.stream.peer_addr().unwrap_or(self.address);
-        (connection, peer)
+        let remote = connection.remote;
+        (connection, remote)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {

@@ -73,6 +73,7 @@ pub struct Metrics {
     returns: IntCounterVec,
     stale_reports: IntCounterVec,
     refusals: IntCounterVec,
+    failed_handshakes: IntCounterVec,
     deferrals: IntCounterVec,
     commands: IntCounterVec,
     turn_seconds: HistogramVec,
@@ -105,6 +106,7 @@ impl Metrics {
             returns: counter(Figure::Returns)?,
             stale_reports: counter(Figure::StaleReports)?,
             refusals: counter(Figure::Refusals)?,
+            failed_handshakes: counter(Figure::FailedHandshakes)?,
             deferrals: counter(Figure::Deferrals)?,
             commands: counter(Figure::Commands)?,
             turn_seconds: histogram(Figure::TurnSeconds)?,
@@ -118,6 +120,9 @@ impl Metrics {
         }
         for state in ["succeeded", "dead", "cancelled", "expired"] {
             metrics.final_jobs.with_label_values(&[state]);
+        }
+        for failure in tenure_tls::Failure::ALL {
+            metrics.failed_handshakes.with_label_values(&[failure.name()]);
         }
         Ok(metrics)
     }
@@ -140,6 +145,11 @@ impl Metrics {
     /// Counts a call that was refused, by its reason.
     pub fn observe_refusal(&self, reason: &'static str) {
         self.refusals.with_label_values(&[reason]).inc();
+    }
+
+    /// Counts a connection that ended before it was served.
+    pub fn observe_handshake(&self, failure: tenure_tls::Failure) {
+        self.failed_handshakes.with_label_values(&[failure.name()]).inc();
     }
 
     /// All figures as Prometheus text.

@@ -8,11 +8,12 @@ use std::{collections::BTreeSet, time::Duration};
 
 use tenure_scheduler::{Command, FencingToken, Job, JobId, Reply, Wall, micros};
 use tenure_store::{KindCutoff, reader};
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     chain::Chain,
+    config::Retention,
     handle::{Handle, Submission, SubmitError},
 };
 
@@ -23,12 +24,12 @@ const BATCH: u32 = 500;
 const MOST_SKIPPED: usize = 500;
 
 /// When to sweep, and what.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Options {
     /// Between two sweeps.
     pub(crate) every: Duration,
-    /// How long final jobs of kinds are kept that are declared no more.
-    pub(crate) final_jobs: Duration,
+    /// How long final jobs of kinds are kept that are declared no more; it may be replaced meanwhile.
+    pub(crate) retention: watch::Receiver<Retention>,
 }
 
 /// The sweeper of one server.
@@ -113,7 +114,7 @@ impl Sweeper {
                 finished_until: before(now, kind.policy.retention),
             })
             .collect();
-        let others = before(now, self.options.final_jobs);
+        let others = before(now, self.options.retention.borrow().final_jobs);
         let reader = self.handle.reader();
         let mut jobs = reader.due_jobs(&cutoffs, others, limit(self.skipped_jobs.len())).await?;
         jobs.retain(|job| !self.skipped_jobs.contains(&job.id));

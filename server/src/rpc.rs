@@ -40,7 +40,7 @@ pub(crate) mod status;
 
 use self::{api::Api, auth::AuthLayer, decode::MOST_MESSAGE, gate::GateLayer, nodes::Nodes};
 
-use crate::access::Rules;
+use crate::{access::Rules, clock::Clock};
 
 /// Why the services cannot be put together: a bug in a descriptor set.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +73,12 @@ pub(crate) struct Router {
 ///
 /// # Errors
 /// A bug in a descriptor set.
-pub(crate) fn router(api: &Api, nodes: Nodes, rules: watch::Receiver<Arc<Rules>>) -> Result<Router, Error> {
+pub(crate) fn router(
+    api: &Api,
+    nodes: Nodes,
+    rules: watch::Receiver<Arc<Rules>>,
+    clock: Clock,
+) -> Result<Router, Error> {
     let (reporter, health) = tonic_health::server::health_reporter();
     let mut routes = Routes::builder();
     // One limit for all, and gzip for those who want it; answers are not compressed, they are small.
@@ -98,7 +103,7 @@ pub(crate) fn router(api: &Api, nodes: Nodes, rules: watch::Receiver<Arc<Rules>>
         pb::v1::FILE_DESCRIPTOR_SET,
         pb::v1alpha::FILE_DESCRIPTOR_SET,
     ])?;
-    let auth = AuthLayer::new(paths.keys().map(String::as_str), rules, api.metrics.clone())?;
+    let auth = AuthLayer::new(&paths, rules, api.metrics.clone(), clock)?;
     let gate = GateLayer::new(paths, api.metrics.clone());
     Ok(Router { routes: routes.routes(), gate, auth, reporter })
 }

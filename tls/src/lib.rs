@@ -5,16 +5,18 @@
 //! identity may do (the server's table), or for accepting connections (its listener).
 //! Invariant: a connection that this crate hands out has checked the other end against the authority it was given.
 //!
-//! Reading order: [`identity`], [`files`], [`server`], [`client`], [`issue`].
+//! Reading order: [`identity`], [`files`], [`server`], [`failure`], [`client`], [`issue`].
 
 pub mod client;
 pub mod clock;
+pub mod failure;
 pub mod files;
 pub mod identity;
 pub mod issue;
 pub mod server;
 
 pub use client::Connector;
+pub use failure::Failure;
 pub use files::Files;
 pub use identity::{Certificate, Identity, Role, Unidentified};
 

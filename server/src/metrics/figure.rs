@@ -19,6 +19,8 @@ pub enum Figure {
     StaleReports,
     /// Calls that were refused.
     Refusals,
+    /// Connections that ended before they were served.
+    FailedHandshakes,
     /// Classes that placement looked at and could not place.
     Deferrals,
     /// Commands applied.
@@ -105,7 +107,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -114,6 +116,7 @@ impl Figure {
         Self::Returns,
         Self::StaleReports,
         Self::Refusals,
+        Self::FailedHandshakes,
         Self::Deferrals,
         Self::Commands,
         Self::TurnSeconds,
@@ -171,6 +174,12 @@ impl Figure {
                 "Reports about a lease that was gone; they changed nothing.",
             ),
             Self::Refusals => ("tenure_refusals_total", Counter, &["reason"], "Calls refused, by reason."),
+            Self::FailedHandshakes => (
+                "tenure_failed_handshakes_total",
+                Counter,
+                &["cause"],
+                "Connections that ended before they were served, by cause.",
+            ),
             Self::Deferrals => (
                 "tenure_deferrals_total",
                 Counter,

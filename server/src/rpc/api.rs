@@ -10,6 +10,7 @@ use std::{
 
 use tenure_scheduler::{Command, Kind, KindName, Now, Reply, State, Wall};
 use tenure_store::reader;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 use tracing::{error, warn};
@@ -34,7 +35,7 @@ pub(crate) struct Api {
     /// Counts refusals.
     pub(crate) metrics: Arc<Metrics>,
     /// For kinds that name none, when a fleet file is applied.
-    pub(crate) retention: Retention,
+    pub(crate) retention: watch::Receiver<Retention>,
     /// Ends long polls.
     pub(crate) shutdown: CancellationToken,
 }

@@ -1,17 +1,19 @@
 //! The layer that judges every call, unary or streaming: who calls, and whether a holder of that role may.
 //!
-//! Responsible for the table of roles, and for telling handlers who calls. Not responsible for what belongs to whom: a
+//! Responsible for the table of roles, for judging the holders of live streams again (`live.rs`), and for telling
+//! handlers who calls. Not responsible for what belongs to whom: a
 //! handler asks its [`Caller`] which jobs it sees. Invariants: each method of the descriptors has exactly one row, or the
 //! server does not start; a call whose caller is not known reaches no service.
 
 use std::{
     collections::BTreeSet,
+    net::SocketAddr,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures_util::future::{Either, Ready, ready};
+use futures_util::future::{Either, MapOk, Ready, TryFutureExt as _, ready};
 use http::{Request, Response};
 use tenure_scheduler::{Enqueue, KindName, Producer, Tenant};
 use tenure_tls::{Certificate, Identity, Role};
@@ -19,16 +21,23 @@ use tokio::sync::watch;
 use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
-use super::status::No;
+use super::{gate::Methods, status::No};
 use crate::{
     access::{Nobody, Rules},
+    clock::Clock,
     config,
+    hush::Hush,
     metrics::Metrics,
     tls::Peer,
 };
 
-/// A live session's holder is judged again so often, and whenever the rules are replaced.
+mod live;
+
+/// The holder of a live stream is judged again so often, and whenever the rules are replaced.
 const JUDGE_AGAIN: Duration = Duration::from_secs(60);
+
+/// It judges its caller again by itself: what has to be told to the driver comes first.
+const SESSION: &str = "/tenure.node.v1.NodeService/Session";
 
 const ANYBODY: &[Role] = &[Role::Producer, Role::Node, Role::Viewer, Role::Operator, Role::Admin];
 const SEES: &[Role] = &[Role::Viewer, Role::Operator, Role::Admin];
@@ -69,7 +78,7 @@ const TABLE: &[(&str, &[Role])] = &[
     ("/tenure.v1.FleetService/UncordonNode", OPERATES),
     ("/tenure.v1.FleetService/DrainNode", OPERATES),
     ("/tenure.v1.FleetService/ForgetNode", OPERATES),
-    ("/tenure.node.v1.NodeService/Session", NODES),
+    (SESSION, NODES),
     ("/grpc.health.v1.Health/Check", ANYBODY),
     ("/grpc.health.v1.Health/Watch", ANYBODY),
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", SEES),
@@ -107,27 +116,31 @@ fn check_table<'p>(paths: impl Iterator<Item = &'p str>) -> Result<(), RowError>
 pub(crate) struct AuthLayer {
     rules: watch::Receiver<Arc<Rules>>,
     metrics: Arc<Metrics>,
+    hush: Arc<Hush>,
+    /// Methods whose answers go on, and are cut off when their caller counts for nothing any more.
+    live: Arc<BTreeSet<String>>,
 }
 
 impl AuthLayer {
     /// # Errors
     /// If the table of roles is not about exactly these methods.
-    pub(crate) fn new<'p>(
-        paths: impl Iterator<Item = &'p str>,
+    pub(crate) fn new(
+        methods: &Methods,
         rules: watch::Receiver<Arc<Rules>>,
         metrics: Arc<Metrics>,
+        clock: Clock,
     ) -> Result<Self, RowError> {
-        check_table(paths)?;
-        Ok(Self { rules, metrics })
+        check_table(methods.keys().map(String::as_str))?;
+        let live = methods.iter().filter(|(path, method)| method.answers_on && *path != SESSION);
+        let live = Arc::new(live.map(|(path, _)| path.clone()).collect());
+        Ok(Self { rules, metrics, hush: Arc::new(Hush::new(clock)), live })
     }
 
     /// Who calls, if they may call this.
     fn judge(&self, peer: Option<&Peer>, path: &str) -> Result<Caller, No> {
-        let certificate = match peer {
-            Some(Peer::Anybody) => return Ok(Caller(Who::Local)),
-            Some(Peer::Holder(certificate)) => certificate,
-            None => return Err(No::internal()),
-        };
+        let Some(Peer { address, certificate }) = peer else { return Err(No::internal()) };
+        let address = *address;
+        let Some(certificate) = certificate else { return Ok(Caller { who: Who::Local, address }) };
         let rules = self.rules.borrow();
         let holder = rules.holder(certificate)?;
         let allowed = TABLE.iter().find(|(row, _)| *row == path).map_or(&[][..], |&(_, roles)| roles);
@@ -139,7 +152,19 @@ impl AuthLayer {
             Role::Node | Role::Viewer | Role::Operator | Role::Admin | Role::Server => Default::default(),
         };
         let (certificate, holder) = (Arc::clone(certificate), holder.clone());
-        Ok(Caller(Who::Holder(Arc::new(Holder { holder, certificate, limits, rules: self.rules.clone() }))))
+        let holder = Holder { holder, certificate, limits, rules: self.rules.clone() };
+        Ok(Caller { who: Who::Holder(Arc::new(holder)), address })
+    }
+
+    /// Counts a no and says it: whoever runs the server may be asked about it.
+    fn refused(&self, peer: Option<&Peer>, path: &str, no: &No) {
+        self.metrics.observe_refusal(no.reason());
+        if let Some(Peer { address, .. }) = peer
+            && let Some(unsaid) = self.hush.may_say(address.ip(), no.reason())
+        {
+            let (reason, words) = (no.reason(), no.message());
+            tracing::info!(peer = %address, method = path, reason, unsaid, "a call was refused: {words}");
+        }
     }
 }
 
@@ -173,35 +198,46 @@ pub(crate) struct Judge<S> {
     layer: AuthLayer,
 }
 
+type Guard = Box<dyn FnOnce(Response<Body>) -> Response<Body> + Send>;
+
 impl<S, B> Service<Request<B>> for Judge<S>
 where
     S: Service<Request<B>, Response = Response<Body>>,
 {
     type Response = Response<Body>;
     type Error = S::Error;
-    type Future = Either<Ready<Result<Response<Body>, S::Error>>, S::Future>;
+    type Future = Either<Ready<Result<Response<Body>, S::Error>>, MapOk<S::Future, Guard>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        match self.layer.judge(request.extensions().get::<Peer>(), request.uri().path()) {
-            Ok(caller) => {
-                request.extensions_mut().insert(caller);
-                Either::Right(self.inner.call(request))
-            }
+        let (peer, path) = (request.extensions().get::<Peer>(), request.uri().path());
+        let caller = match self.layer.judge(peer, path) {
+            Ok(caller) => caller,
             Err(no) => {
-                self.layer.metrics.observe_refusal(no.reason());
-                Either::Left(ready(Ok(no.into_status().into_http())))
+                self.layer.refused(peer, path, &no);
+                return Either::Left(ready(Ok(no.into_status().into_http())));
             }
-        }
+        };
+        let guard: Guard = if caller.is_holder() && self.layer.live.contains(path) {
+            let (caller, metrics) = (caller.clone(), Arc::clone(&self.layer.metrics));
+            Box::new(move |response| response.map(|body| live::guarded(body, caller, metrics)))
+        } else {
+            Box::new(|response| response)
+        };
+        request.extensions_mut().insert(caller);
+        Either::Right(self.inner.call(request).map_ok(guard))
     }
 }
 
 /// Who calls. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller(Who);
+pub(crate) struct Caller {
+    who: Who,
+    address: SocketAddr,
+}
 
 #[derive(Debug, Clone)]
 enum Who {
@@ -227,8 +263,17 @@ impl Caller {
         request.extensions().get().cloned().ok_or_else(|| No::internal().into_status())
     }
 
+    /// Where it calls from, for the log.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn is_holder(&self) -> bool {
+        matches!(self.who, Who::Holder(_))
+    }
+
     fn producer(&self) -> Option<&Holder> {
-        match &self.0 {
+        match &self.who {
             Who::Holder(holder) if holder.holder.role == Role::Producer => Some(holder),
             Who::Holder(_) | Who::Local => None,
         }
@@ -237,7 +282,7 @@ impl Caller {
     /// Under which name it enqueues. Roles other than that of a producer carry theirs in front, behind which no
     /// producer's name can hide: a colon stands in no name.
     pub(crate) fn enqueues_as(&self) -> Producer {
-        match &self.0 {
+        match &self.who {
             Who::Local => Producer::new("local"),
             Who::Holder(holder) if holder.holder.role == Role::Producer => {
                 Producer::new(holder.holder.name.as_str())
@@ -314,7 +359,7 @@ impl Caller {
     /// # Errors
     /// If its certificate is another node's.
     pub(crate) fn check_node(&self, node: &str) -> Result<(), No> {
-        match &self.0 {
+        match &self.who {
             Who::Local => Ok(()),
             Who::Holder(holder) if holder.holder.role == Role::Node && holder.holder.name == node => Ok(()),
             Who::Holder(holder) => Err(No::not_allowed(format!(
@@ -326,7 +371,7 @@ impl Caller {
 
     /// Returns once this caller counts for nothing any more. Cancel-safe.
     pub(crate) async fn revoked(&self) -> No {
-        let Who::Holder(holder) = &self.0 else { return std::future::pending().await };
+        let Who::Holder(holder) = &self.who else { return std::future::pending().await };
         let mut rules = holder.rules.clone();
         loop {
             // Cancel-safe: both only wait. A server that ends tells its sessions otherwise.

@@ -168,7 +168,8 @@ async fn apply(api: &Api, request: &v1::ApplyRequest) -> Result<v1::ApplyRespons
     if request.fleet.len() > MOST_FLEET {
         return Err(No::invalid_field("fleet", format!("is longer than {MOST_FLEET} bytes")));
     }
-    let fleet = config::parse_fleet(&request.fleet, &api.retention).map_err(|problems| {
+    let retention = *api.retention.borrow();
+    let fleet = config::parse_fleet(&request.fleet, &retention).map_err(|problems| {
         let violations = problems
             .into_iter()
             .map(|problem| Violation { field: "fleet".to_owned(), problem: problem.to_string() });

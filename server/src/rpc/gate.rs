@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::{Either, MapOk, Ready, TryFutureExt as _, ready};
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
@@ -40,11 +40,22 @@ pub(crate) enum Asked {
     Streaming,
 }
 
-/// The paths of all methods of some descriptor sets: `/package.Service/Method`.
+/// How a method is asked and answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Method {
+    pub(crate) asked: Asked,
+    /// Whether it may go on answering for as long as it likes.
+    pub(crate) answers_on: bool,
+}
+
+/// The methods of some descriptor sets by path: `/package.Service/Method`.
+pub(crate) type Methods = BTreeMap<String, Method>;
+
+/// The methods of some descriptor sets.
 ///
 /// # Errors
 /// If a set is none.
-pub(crate) fn paths(sets: &[&[u8]]) -> Result<BTreeMap<String, Asked>, prost::DecodeError> {
+pub(crate) fn paths(sets: &[&[u8]]) -> Result<Methods, prost::DecodeError> {
     let mut paths = BTreeMap::new();
     for set in sets {
         for file in FileDescriptorSet::decode(*set)?.file {
@@ -52,7 +63,8 @@ pub(crate) fn paths(sets: &[&[u8]]) -> Result<BTreeMap<String, Asked>, prost::De
             for service in &file.service {
                 for method in &service.method {
                     let asked = if method.client_streaming() { Asked::Streaming } else { Asked::Once };
-                    paths.insert(format!("/{package}.{}/{}", service.name(), method.name()), asked);
+                    let shape = Method { asked, answers_on: method.server_streaming() };
+                    paths.insert(format!("/{package}.{}/{}", service.name(), method.name()), shape);
                 }
             }
         }
@@ -63,12 +75,12 @@ pub(crate) fn paths(sets: &[&[u8]]) -> Result<BTreeMap<String, Asked>, prost::De
 /// Puts [`Gate`] around a service.
 #[derive(Debug, Clone)]
 pub(crate) struct GateLayer {
-    paths: Arc<BTreeMap<String, Asked>>,
+    paths: Arc<Methods>,
     metrics: Arc<Metrics>,
 }
 
 impl GateLayer {
-    pub(crate) fn new(paths: BTreeMap<String, Asked>, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(paths: Methods, metrics: Arc<Metrics>) -> Self {
         Self { paths: Arc::new(paths), metrics }
     }
 }
@@ -117,14 +129,14 @@ impl GateLayer {
     /// The request as the services get it, or the answer to what is no call of theirs.
     fn admit(&self, request: Request<Body>) -> Result<Request<Body>, Box<Response<Body>>> {
         // Not gRPC at all: whoever asks reads no gRPC status either.
-        if request.method() != Method::POST {
+        if request.method() != http::Method::POST {
             return Err(Box::new(plain(StatusCode::METHOD_NOT_ALLOWED)));
         }
         if !is_grpc(request.headers()) {
             return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
         }
         let path = request.uri().path();
-        match self.paths.get(path) {
+        match self.paths.get(path).map(|method| method.asked) {
             Some(Asked::Once) => Ok(request.map(|body| Body::new(Patient::new(body, WHOLE_WITHIN)))),
             Some(Asked::Streaming) => Ok(request),
             None => {
@@ -206,8 +218,9 @@ mod tests {
     #[test]
     fn paths_are_exactly_those_of_the_descriptors() {
         let paths = paths(&[tenure_proto::FILE_DESCRIPTOR_SET]).unwrap();
-        assert_eq!(paths.get("/tenure.v1.JobService/Enqueue"), Some(&Asked::Once));
-        assert_eq!(paths.get("/tenure.node.v1.NodeService/Session"), Some(&Asked::Streaming));
+        assert_eq!(paths["/tenure.v1.JobService/Enqueue"], Method { asked: Asked::Once, answers_on: false });
+        let session = Method { asked: Asked::Streaming, answers_on: true };
+        assert_eq!(paths["/tenure.node.v1.NodeService/Session"], session);
         assert!(!paths.contains_key("tenure.v1.JobService/Enqueue"));
         assert!(super::paths(&[b"\xff"]).is_err());
     }

@@ -86,6 +86,11 @@ impl No {
         no
     }
 
+    /// The sentence for the caller.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// There is no such result.
     pub(crate) fn no_result(job: JobId, state: &'static str) -> Self {
         Self::new(Code::NotFound, "RESULT_NOT_FOUND", format!("job {job} has no result: it is {state}"))

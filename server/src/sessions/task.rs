@@ -104,7 +104,7 @@ pub(crate) async fn run(
             no.into_status()
         }
     };
-    tracing::info!(reason = status.message(), "the session was ended");
+    tracing::info!(peer = %caller.address(), reason = status.message(), "the session was ended");
     // A wire that stays full carries no last word.
     drop(wire.send_timeout(Err(status), LAST_WORD).await);
 }

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     clock::{self, Clock},
+    config::Retention,
     handle::{Handle, ServerStatus, Submission, SubmitError},
     metrics::Metrics,
     outbox::Watchers,
@@ -57,7 +58,7 @@ impl Rig {
         let publisher = Publisher::new(snapshots);
         let metrics = Arc::new(Metrics::new().unwrap());
         let ends = Ends { inboxes, sessions, status, publisher, watchers, metrics, clock };
-        let options = Options { limits: Limits::default() };
+        let options = Options { limits: watch::channel(Limits::default()).1 };
         let (driver, leader) = Driver::begin(options, store.journal(), ends).await.unwrap();
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -106,7 +107,8 @@ impl Rig {
     }
 
     pub(super) fn sweeper(&self) -> Sweeper {
-        let options = retention::Options { every: SOON, final_jobs: Duration::from_secs(3600) };
+        let kept = Retention { final_jobs: Duration::from_secs(3600), ..Retention::default() };
+        let options = retention::Options { every: SOON, retention: watch::channel(kept).1 };
         Sweeper::new(options, self.handle.clone())
     }
 
