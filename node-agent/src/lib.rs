@@ -311,9 +311,15 @@ pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
+        let mut last = self.0.to_string();
+        f.write_str(&last)?;
         for cause in std::iter::successors(self.0.source(), |error| error.source()) {
-            write!(f, ": {cause}")?;
+            let cause = cause.to_string();
+            // Wrappers of libraries say what they wrap.
+            if cause != last {
+                write!(f, ": {cause}")?;
+            }
+            last = cause;
         }
         Ok(())
     }

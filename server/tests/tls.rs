@@ -4,6 +4,8 @@
 mod desk;
 #[path = "tls/handshakes.rs"]
 mod handshakes;
+#[path = "tls/live.rs"]
+mod live;
 #[path = "tls/owners.rs"]
 mod owners;
 #[path = "tls/roles.rs"]

@@ -4,13 +4,15 @@
 //! nothing else: no common name, no prefix, no pattern.
 //! Invariant: whatever a certificate holds, reading it ends in an identity or in a reason why it has none.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use x509_parser::{
     certificate::X509Certificate,
     extensions::GeneralName,
     prelude::{FromDer as _, ParsedExtension},
 };
+
+use crate::clock;
 
 /// What the holder of a certificate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -166,6 +168,13 @@ impl Certificate {
             not_before: validity.not_before.timestamp(),
             not_after: validity.not_after.timestamp(),
         })
+    }
+
+    /// The time from now to the first second in which it is not valid any more.
+    #[must_use]
+    pub fn runs_out_in(&self) -> Duration {
+        let left = self.not_after.saturating_sub(clock::unix_seconds()).saturating_add(1);
+        Duration::from_secs(u64::try_from(left).unwrap_or_default())
     }
 }
 

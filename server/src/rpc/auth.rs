@@ -33,7 +33,8 @@ use crate::{
 
 mod live;
 
-/// The holder of a live stream is judged again so often, and whenever the rules are replaced.
+/// The holder of a live stream is judged again so often, when its certificate runs out, and whenever the rules are
+/// replaced.
 const JUDGE_AGAIN: Duration = Duration::from_secs(60);
 
 /// It judges its caller again by itself: what has to be told to the driver comes first.
@@ -377,7 +378,7 @@ impl Caller {
             // Cancel-safe: both only wait. A server that ends tells its sessions otherwise.
             tokio::select! {
                 changed = rules.changed() => if changed.is_err() { return std::future::pending().await },
-                () = tokio::time::sleep(JUDGE_AGAIN) => {}
+                () = tokio::time::sleep(JUDGE_AGAIN.min(holder.certificate.runs_out_in())) => {}
             }
             if let Err(nobody) = rules.borrow().holder(&holder.certificate) {
                 return nobody.into();
