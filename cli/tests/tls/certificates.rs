@@ -1,14 +1,12 @@
 //! Certificates that are wrong: both ends name the cause, and the server's log the peer.
 
-use std::time::{Duration, SystemTime};
-
 use rcgen::{ExtendedKeyUsagePurpose, SanType, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _};
 use tenure_tls::{Connector, Files, Role, issue};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::home::{Home, SERVER, SOON, Served, TLS, until, uri};
+use crate::home::{Home, SERVER, SOON, Served, TLS, at, until, uri};
 
 const ADMIN: &str = "spiffe://tenure/tenure/admin/root";
 
@@ -194,13 +192,13 @@ async fn a_server_certificate_for_another_name_or_out_of_time_is_named_by_client
     let home = Home::new();
     std::fs::copy(home.path("certs/ca.pem"), home.path("certs/agents-ca.pem")).unwrap();
     let good = home.leaf(Role::Admin, "root");
-    let server = |names: Vec<SanType>, seconds: u64| {
+    let server = |names: Vec<SanType>, seconds: i64| {
         home.odd("server-s", |params| {
             params.subject_alt_names = names;
             params.subject_alt_names.push(uri("spiffe://tenure/tenure/server/s"));
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-            params.not_before = (SystemTime::now() - Duration::from_secs(60)).into();
-            params.not_after = (SystemTime::now() + Duration::from_secs(seconds)).into();
+            params.not_before = at(-60);
+            params.not_after = at(seconds);
         });
     };
     server(vec![SanType::DnsName("other.example".try_into().unwrap())], 3600);

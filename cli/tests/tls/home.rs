@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{CertificateParams, Issuer, KeyPair, SanType};
 use rustix::process::{Pid, Signal, kill_process};
@@ -220,4 +220,10 @@ pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
 
 pub(crate) fn uri(text: &str) -> SanType {
     SanType::URI(text.try_into().expect("ASCII"))
+}
+
+/// A moment that many seconds from now, for certificates.
+pub(crate) fn at<T: From<SystemTime>>(seconds: i64) -> T {
+    let second = tenure_tls::clock::unix_seconds() + seconds;
+    (UNIX_EPOCH + Duration::from_secs(second.unsigned_abs())).into()
 }

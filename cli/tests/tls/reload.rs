@@ -21,10 +21,10 @@ command = ["sh", "-c", "until [ -e \"$HELD\" ]; do sleep 0.05; done"]
 
 /// The certificate that the server shows to a new connection.
 async fn shown(home: &Home, served: &Served) -> Vec<u8> {
-    let (host, port) = served.address().split_once(':').unwrap();
-    let connector = Connector::new(home.leaf(Role::Viewer, "v")).unwrap();
-    let taken = connector.connect(host, port.parse().unwrap()).await.unwrap();
-    taken.server_certificate().unwrap().to_vec()
+    let (host, port) = served.address().split_once(':').expect("a connection");
+    let connector = Connector::new(home.leaf(Role::Viewer, "v")).expect("a connection");
+    let taken = connector.connect(host, port.parse().expect("a connection")).await.expect("a connection");
+    taken.server_certificate().expect("a connection").to_vec()
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Answers that go on: they end once their caller counts for nothing any more.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use tenure_tls::Role;
 use tokio::time::timeout;
 use tonic::{Code, Status};
@@ -32,7 +34,7 @@ async fn a_watch_of_whoever_is_denied_ends_with_the_reason_and_others_go_on() {
         assert!(status.message().contains("is denied by the server's configuration"), "{status:?}");
     }
     for answers in [&mut other, &mut fourth] {
-        let waited = timeout(std::time::Duration::from_millis(200), answers.message()).await;
+        let waited = timeout(Duration::from_millis(200), answers.message()).await;
         assert!(waited.is_err(), "it goes on: {waited:?}");
     }
     drop((denied, serial, other, fourth));
@@ -44,8 +46,8 @@ async fn a_certificate_that_runs_out_ends_its_watch() {
     let desk = Desk::new().await;
     let files = desk.odd(|params| {
         params.subject_alt_names = vec![crate::desk::uri("spiffe://tenure/tenure/viewer/v")];
-        params.not_before = (std::time::SystemTime::now() - std::time::Duration::from_secs(60)).into();
-        params.not_after = (std::time::SystemTime::now() + std::time::Duration::from_secs(2)).into();
+        params.not_before = at(-60);
+        params.not_after = at(2);
     });
     let mut health = HealthClient::new(desk.channel_with(files).await);
     let request = HealthCheckRequest { service: String::new() };
@@ -56,4 +58,10 @@ async fn a_certificate_that_runs_out_ends_its_watch() {
     assert!(status.message().contains("has expired"), "{status:?}");
     drop(answers);
     desk.end().await;
+}
+
+/// A moment that many seconds from now.
+fn at<T: From<SystemTime>>(seconds: i64) -> T {
+    let second = tenure_tls::clock::unix_seconds() + seconds;
+    (UNIX_EPOCH + Duration::from_secs(second.unsigned_abs())).into()
 }
