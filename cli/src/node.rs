@@ -67,7 +67,7 @@ pub(crate) async fn run(command: NodeCommand, client: &Client, output: &Output) 
         NodeCommand::List => {
             let nodes = client.nodes().await?;
             if output.is_json() {
-                output.message(&ListNodesResponse { nodes })?;
+                output.message(&ListNodesResponse { nodes, next_page_token: String::new() })?;
             } else if nodes.is_empty() {
                 note("no nodes; `tenure agent --config FILE` starts one");
             } else {

@@ -101,7 +101,17 @@ impl Client {
     /// # Errors
     /// What every call may meet.
     pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
-        Ok(rpc!(self, fleet.list_nodes, ListNodesRequest {}).await?.value.nodes)
+        let mut nodes = Vec::new();
+        let mut page_token = String::new();
+        loop {
+            let request = ListNodesRequest { page_size: 0, page_token };
+            let page = rpc!(self, fleet.list_nodes, request).await?.value;
+            nodes.extend(page.nodes);
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                return Ok(nodes);
+            }
+        }
     }
 
     /// One node.

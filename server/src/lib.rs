@@ -157,9 +157,13 @@ impl Server {
         let rules = Rules::of(&config)?;
         let metrics = Arc::new(Metrics::new()?);
         // Bound before the takeover: a second server on these addresses must not depose the first.
-        let grpc =
-            Incoming::bind(config.listen, descriptors::connections(config.limits.max_connections)).await?;
-        let web = Incoming::bind(config.http, http::MOST_CONNECTIONS).await?;
+        let grpc = Incoming::bind(
+            config.listen,
+            descriptors::connections(config.limits.max_connections),
+            clock.clone(),
+        )
+        .await?;
+        let web = Incoming::bind(config.http, http::MOST_CONNECTIONS, clock.clone()).await?;
         let (reload, in_force) = Reload::new(&config, rules, grpc.room());
         let addresses = Addresses { grpc: grpc.address(), http: web.address(), tls: config.tls.is_some() };
 

@@ -27,6 +27,8 @@ use tracing::{debug, debug_span, warn};
 
 use crate::{
     chain::Chain,
+    clock::Clock,
+    hush::Hush,
     rpc::{auth::AuthLayer, gate::GateLayer},
     tls::{Acceptor, Served},
 };
@@ -88,6 +90,7 @@ pub(crate) struct Incoming {
     spare: Option<File>,
     /// How long the next accept error is waited out.
     wait: Duration,
+    hush: Hush,
 }
 
 impl Incoming {
@@ -95,13 +98,26 @@ impl Incoming {
     ///
     /// # Errors
     /// If it cannot be had.
-    pub(crate) async fn bind(address: SocketAddr, most_connections: u32) -> Result<Self, Error> {
+    pub(crate) async fn bind(
+        address: SocketAddr,
+        most_connections: u32,
+        clock: Clock,
+    ) -> Result<Self, Error> {
         let failed = |source| Error::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let room = Room::new(most_connections);
         let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
-        Ok(Self { listener, address, room, stopping, cut, spare: spare(), wait: BACK_OFF.0 })
+        Ok(Self {
+            listener,
+            address,
+            room,
+            stopping,
+            cut,
+            spare: spare(),
+            wait: BACK_OFF.0,
+            hush: Hush::new(clock),
+        })
     }
 
     /// From this shutdown on, connections on which nothing was said are closed.
@@ -167,10 +183,9 @@ impl Incoming {
         }
     }
 
-    /// One line for each time that accepting stops, and one for each longest wait.
     fn complain(&self, error: &io::Error, wait: Duration) {
-        if wait == BACK_OFF.0 || wait == BACK_OFF.1 {
-            warn!(error = %Chain(error), wait_ms = wait.as_millis(), "cannot accept connections");
+        if let Some(unsaid) = self.hush.may_say(self.address.ip(), "accept") {
+            warn!(error = %Chain(error), wait_ms = wait.as_millis(), unsaid, "cannot accept connections");
         }
     }
 

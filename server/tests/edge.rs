@@ -6,6 +6,8 @@ mod calls;
 mod fleet;
 #[path = "edge/hostile.rs"]
 mod hostile;
+#[path = "edge/large.rs"]
+mod large;
 #[path = "edge/node.rs"]
 mod node;
 #[path = "edge/served.rs"]

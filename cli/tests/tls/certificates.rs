@@ -104,7 +104,7 @@ async fn every_wrong_certificate_is_named_on_both_sides() {
     log.says(&["its certificate is not for clients", "127.0.0.1:", "other_purpose"]).await;
 
     let producer = home.leaf(Role::Producer, "web");
-    let (code, words) = call(&producer, &["node", "drain", "n1", "--yes"]).await;
+    let (code, words) = call(&producer, &["node", "drain", "n1"]).await;
     assert!(code == Some(77) && words.contains("producer web may not call"), "{words}");
     log.says(&["a call was refused: producer web may not call", "127.0.0.1:", "NOT_ALLOWED"]).await;
     served.process.end().await;

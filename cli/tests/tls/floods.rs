@@ -167,7 +167,7 @@ async fn a_server_without_file_descriptors_rests_keeps_its_session_and_recovers(
     besieged.honest_client(Duration::from_secs(15)).await;
     let log = besieged.served.process.log();
     let lines = log.lines().filter(|line| line.contains("cannot accept connections")).count();
-    assert!(lines < 60, "{lines} lines of log");
+    assert!((1..6).contains(&lines), "{lines} lines of log");
     assert_eq!(besieged.served.figure("tenure_reloads_total").await, 0);
     besieged.end(64 * 1024).await;
 }

@@ -447,7 +447,8 @@ pub struct EnqueueBatchRequest {
 /// Answer of EnqueueBatch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EnqueueBatchResponse {
-    /// One answer per job, in the order of the request.
+    /// One answer per job, in the order of the request. Once the answer is larger than 960 KiB, of further jobs only id,
+    /// kind, state and create_time are set (GetJob has the rest), and refusals lose their large details.
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<EnqueueBatchItem>,
 }
@@ -2254,14 +2255,24 @@ pub struct ResumeSlotResponse {
     pub changed: bool,
 }
 /// Request of ListNodes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListNodesRequest {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListNodesRequest {
+    /// 0: as many as an answer holds. Above 1,000: 1,000. Negative: refused.
+    #[prost(int32, tag = "1")]
+    pub page_size: i32,
+    /// The next_page_token of the page before.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
 /// Answer of ListNodes.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListNodesResponse {
-    /// By name.
+    /// By name. Fewer than asked for, if they would be more than 960 KiB.
     #[prost(message, repeated, tag = "1")]
     pub nodes: ::prost::alloc::vec::Vec<Node>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 /// Request of GetNode.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -15,6 +15,7 @@ use super::{
     auth::Caller,
     check::{Checks, LIMITS, MOST_UNITS},
     convert::fleet as show,
+    page::{self, Filters},
     status::{No, Violation},
 };
 use crate::config;
@@ -112,12 +113,10 @@ impl FleetService for Fleet {
 
     async fn list_nodes(
         &self,
-        _: Request<v1::ListNodesRequest>,
+        request: Request<v1::ListNodesRequest>,
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
-        let snapshot = snapshot(&self.0).await;
-        self.0.answer(
-            snapshot.map(|s| v1::ListNodesResponse { nodes: s.nodes.iter().map(show::node).collect() }),
-        )
+        let listed = list_nodes(&self.0, &request.into_inner()).await;
+        self.0.answer(listed)
     }
 
     async fn get_node(
@@ -245,6 +244,25 @@ async fn slot_verb(api: &Api, command: Command) -> Result<(v1::Slot, bool), No> 
     let view = snapshot.slots.iter().find(|view| view.slot.name == slot.name);
     let view = view.ok_or_else(|| Refusal::SlotNotFound { slot: slot.name, nearest: Vec::new() })?;
     Ok((show::slot(view), changed))
+}
+
+async fn list_nodes(api: &Api, request: &v1::ListNodesRequest) -> Result<v1::ListNodesResponse, No> {
+    let mut checks = Checks::default();
+    let size = page::size(&mut checks, request.page_size, page::MOST);
+    let filters = Filters::of("ListNodes", &v1::ListNodesRequest::default());
+    let after: Option<NodeName> = page::place(&mut checks, filters, &request.page_token);
+    checks.finish()?;
+    let snapshot = snapshot(api).await?;
+    let rest =
+        snapshot.nodes.iter().filter(|view| after.as_ref().is_none_or(|after| view.node.name > *after));
+    // One more than a page holds tells whether there is a next one.
+    let mut nodes: Vec<v1::Node> = rest.take(size as usize + 1).map(show::node).collect();
+    let keep = page::fitting(nodes.iter().map(prost::Message::encoded_len), size);
+    let more = nodes.len() > keep;
+    nodes.truncate(keep);
+    let last = nodes.last().filter(|_| more).map(|node| NodeName::new(node.name.as_str()));
+    let next_page_token = last.map(|last| page::token(filters, &last)).unwrap_or_default();
+    Ok(v1::ListNodesResponse { nodes, next_page_token })
 }
 
 async fn get_node(api: &Api, request: &v1::GetNodeRequest) -> Result<v1::Node, No> {

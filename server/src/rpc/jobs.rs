@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use prost::Message as _;
 use tenure_proto::v1::{self, job_service_server::JobService};
 use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Reply, TraceContext};
 use tonic::{Request, Response, Status, async_trait};
@@ -12,6 +13,7 @@ use super::{
     auth::Caller,
     check::Checks,
     convert::{self, spec, trace},
+    page,
     status::No,
 };
 use crate::handle::Submission;
@@ -20,6 +22,9 @@ mod read;
 
 /// The most jobs of one batch.
 const MOST_BATCH: usize = 1000;
+
+/// A detail of a refusal that is kept where there is no room, in bytes.
+const MOST_BRIEF: usize = 1024;
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -195,12 +200,17 @@ async fn enqueue_batch(
         })
         .collect();
     let kinds = kinds(api, answers.iter().flatten().map(|(job, _)| &job.kind)).await;
+    let mut bytes = 0;
     let items = answers.into_iter().map(|answer| {
         let enqueued = answer.map(|(job, deduplicated)| v1::EnqueueResponse {
             job: Some(own_or_id(caller, &job, convert::job::job(&job, kinds.get(&job.kind), None))),
             deduplicated,
         });
-        item(api, enqueued)
+        let whole = item(api, enqueued);
+        // Jobs that were there already may be larger than what was asked for, and a no larger than its cause.
+        let item = if bytes > page::MOST_BYTES { brief(whole) } else { whole };
+        bytes += item.encoded_len();
+        item
     });
     Ok(v1::EnqueueBatchResponse { items: items.collect() })
 }
@@ -220,6 +230,30 @@ fn item(api: &Api, answer: Result<v1::EnqueueResponse, No>) -> v1::EnqueueBatchI
         }
     };
     v1::EnqueueBatchItem { answer: Some(answer) }
+}
+
+/// What is left of an answer where there is no room for all of it.
+fn brief(item: v1::EnqueueBatchItem) -> v1::EnqueueBatchItem {
+    use v1::enqueue_batch_item::Answer;
+    let answer = item.answer.map(|answer| match answer {
+        Answer::Enqueued(v1::EnqueueResponse { job, deduplicated }) => {
+            let job = job.map(|v1::Job { id, kind, state, create_time, .. }| v1::Job {
+                id,
+                kind,
+                state,
+                create_time,
+                ..v1::Job::default()
+            });
+            Answer::Enqueued(v1::EnqueueResponse { job, deduplicated })
+        }
+        Answer::Refused(mut status) => {
+            status.details.retain(|detail| {
+                detail.type_url.ends_with("google.rpc.ErrorInfo") && detail.value.len() <= MOST_BRIEF
+            });
+            Answer::Refused(status)
+        }
+    });
+    v1::EnqueueBatchItem { answer }
 }
 
 async fn cancel(api: &Api, caller: &Caller, request: &v1::CancelJobRequest) -> Result<(v1::Job, bool), No> {

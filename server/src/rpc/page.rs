@@ -4,14 +4,14 @@
 //! for other filters is refused, because its place would mean nothing there. It is no secret and carries no rights.
 
 use ring::digest::{SHA256, digest};
-use tenure_scheduler::{FencingToken, JobId, Wall};
+use tenure_scheduler::{FencingToken, JobId, NodeName, Wall};
 use tenure_store::JobCursor;
 use uuid::Uuid;
 
 use super::check::Checks;
 
 /// The most rows of a page, whatever was asked for.
-const MOST: u32 = 1000;
+pub(crate) const MOST: u32 = 1000;
 
 /// Encoded rows of a page are cut here, so that a message stays under 1 MiB; a page always holds one row.
 pub(crate) const MOST_BYTES: usize = 960 * 1024;
@@ -29,6 +29,17 @@ pub(crate) fn size(checks: &mut Checks, asked: i32, default: u32) -> u32 {
             default
         }
     }
+}
+
+/// How many of these rows fit into a page: at least one, if there is one.
+pub(crate) fn fitting(sizes: impl Iterator<Item = usize>, most: u32) -> usize {
+    let mut bytes = 0;
+    let fit = sizes.take(most as usize).take_while(|size| {
+        let first = bytes == 0;
+        bytes += size;
+        first || bytes <= MOST_BYTES
+    });
+    fit.count()
 }
 
 /// What a token is bound to: the method and everything that it was asked but for the page itself.
@@ -62,6 +73,16 @@ impl Place for JobCursor {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (at, id) = bytes.split_first_chunk()?;
         Some(Self { created_at: Wall(i64::from_be_bytes(*at)), id: JobId(Uuid::from_slice(id).ok()?) })
+    }
+}
+
+impl Place for NodeName {
+    fn encode(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Self::parse(std::str::from_utf8(bytes).ok()?).ok()
     }
 }
 
@@ -170,6 +191,14 @@ mod tests {
         ] {
             assert!(refusal_of(filters("a"), bad).contains("no token"), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_page_is_full_by_rows_or_by_bytes_and_holds_one_row_whatever_its_size() {
+        assert_eq!(fitting([1, 1, 1].into_iter(), 2), 2);
+        assert_eq!(fitting([MOST_BYTES, 1].into_iter(), 9), 1);
+        assert_eq!(fitting([MOST_BYTES + 1, 1].into_iter(), 9), 1);
+        assert_eq!(fitting([].into_iter(), 9), 0);
     }
 
     #[test]

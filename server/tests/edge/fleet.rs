@@ -166,7 +166,7 @@ async fn nodes_are_shown_cordoned_drained_and_forgotten() {
     drop(node);
     let gone = async {
         loop {
-            let nodes = fleet.list_nodes(v1::ListNodesRequest {}).await.unwrap().into_inner().nodes;
+            let nodes = fleet.list_nodes(v1::ListNodesRequest::default()).await.unwrap().into_inner().nodes;
             if nodes[0].state() == NodeState::Away {
                 return;
             }

@@ -272,7 +272,8 @@ async fn an_absurd_hello_is_refused_and_leaves_no_node() {
     assert_eq!(no::<()>(Err(status)), (Code::InvalidArgument, "PAYLOAD_TOO_LARGE".to_owned()));
     let ahead = ending(&served.channel, vec![first(Hello { max_epoch_seen: u64::MAX, ..hello() })]).await;
     assert_eq!(no::<()>(Err(ahead)), (Code::FailedPrecondition, "EPOCH_AHEAD".to_owned()));
-    let nodes = served.fleet.clone().list_nodes(v1::ListNodesRequest {}).await.unwrap().into_inner().nodes;
+    let nodes =
+        served.fleet.clone().list_nodes(v1::ListNodesRequest::default()).await.unwrap().into_inner().nodes;
     assert!(nodes.is_empty(), "{nodes:?}");
     served.end().await;
 }
