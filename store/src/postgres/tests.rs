@@ -92,6 +92,14 @@ async fn a_newer_schema_is_refused_with_a_sentence() {
 }
 
 #[tokio::test]
+async fn a_schema_that_lacks_one_in_between_is_an_older_one() {
+    let store = Store::new().await;
+    store.hand().await.execute("delete from _sqlx_migrations where version = 6").await.unwrap();
+    let error = open(&Options { migrate: false, ..store.options.clone() }).await.expect_err("one is missing");
+    assert!(matches!(error, Error::Older { found: 5, .. }), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_migration_that_was_edited_stops_the_start() {
     let store = Store::new().await;
     let edited = "update _sqlx_migrations set checksum = '\\x00' where version = 1";
