@@ -38,11 +38,22 @@ wait "$pid"
 [ "$keep" = keep ] || rm -rf "$directory"
 "#;
 
+/// Of every cluster.
+const COMMON: [&str; 3] = ["listen_addresses=", "max_connections=60", "log_min_messages=warning"];
+
+/// Of one that need not survive the death of the machine.
+const FAST: [&str; 3] = ["fsync=off", "full_page_writes=off", "shared_buffers=32MB"];
+
+/// Of one that must: what Postgres does if nobody says anything, said aloud.
+const DURABLE: [&str; 4] =
+    ["fsync=on", "full_page_writes=on", "synchronous_commit=on", "shared_buffers=128MB"];
+
 /// A running Postgres.
 #[derive(Debug)]
 pub struct Cluster {
     install: Install,
     directory: PathBuf,
+    settings: &'static [&'static str],
     /// The shell that keeps Postgres. None: it is stopped.
     keeper: Mutex<Option<Child>>,
     databases: AtomicU32,
@@ -55,6 +66,18 @@ impl Cluster {
     /// # Errors
     /// If there is no Postgres on this machine, with what to do, or it does not start, with its log.
     pub fn start() -> Result<Self> {
+        Self::start_with(&FAST)
+    }
+
+    /// Makes a cluster and starts it, with every commit flushed to the disk, as in production: for measurements.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_durable() -> Result<Self> {
+        Self::start_with(&DURABLE)
+    }
+
+    fn start_with(settings: &'static [&'static str]) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let install = Install::find()?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -68,7 +91,8 @@ impl Cluster {
         let data = directory.join("data");
         let mut copy = install.as_user(Command::new("cp"));
         run(copy.arg("-a").arg(template(&install)?).arg(&data))?;
-        let cluster = Self { install, directory, keeper: Mutex::new(None), databases: AtomicU32::new(0) };
+        let cluster =
+            Self { install, directory, settings, keeper: Mutex::new(None), databases: AtomicU32::new(0) };
         cluster.start_again()?;
         Ok(cluster)
     }
@@ -187,14 +211,7 @@ impl Cluster {
         let mut sh = self.install.as_user(Command::new("sh"));
         sh.args(["-c", KEEPER, "sh"]).arg(self.install.path("postgres")).arg(&self.directory);
         sh.arg("-D").arg(self.directory.join("data")).arg("-k").arg(&self.directory).args(["-p", PORT]);
-        for setting in [
-            "listen_addresses=",
-            "fsync=off",
-            "full_page_writes=off",
-            "max_connections=60",
-            "shared_buffers=32MB",
-            "log_min_messages=warning",
-        ] {
+        for setting in COMMON.iter().chain(self.settings) {
             sh.args(["-c", setting]);
         }
         let keeper = sh.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?;

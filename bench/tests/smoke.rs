@@ -1,0 +1,154 @@
+//! Each scenario once, with tiny counts: that it ends, counts rightly, and says what it should. Never how fast.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Jobs of a repetition: one batch, and a bit.
+const JOBS: u64 = 40;
+
+fn bench(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure-bench"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs it, and reads what it wrote.
+fn run(scenario: &str, store: &str) -> anyhow::Result<Value> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("report.json");
+    let jobs = JOBS.to_string();
+    let file_name = file.to_str().context("a path in UTF-8")?;
+    let output = bench(&[scenario, "--store", store, "--jobs", &jobs, "--repetitions", "1"])
+        .args(["--agents", "2", "--rate", "200", "--json", file_name])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{scenario} on {store}: {}\n{said}", output.status);
+    let report: Value = serde_json::from_slice(&std::fs::read(&file)?)?;
+    let table = String::from_utf8_lossy(&output.stdout);
+    for figure in list(&report, "figures")? {
+        let name = figure["name"].as_str().context("a name")?;
+        ensure!(table.contains(name), "{name} is not in the table\n{table}");
+    }
+    Ok(report)
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> anyhow::Result<&'a Vec<Value>> {
+    value[name].as_array().with_context(|| format!("no list {name}: {value}"))
+}
+
+/// The shape that holds for every report, and the names of its figures.
+fn check(report: &Value, store: &str) -> anyhow::Result<BTreeSet<String>> {
+    ensure!(report["version"] == 1);
+    let machine = &report["machine"];
+    for name in ["cores", "memory_mib", "disk_syncs_per_second"] {
+        ensure!(machine[name].as_f64().is_some_and(|value| value > 0.0), "{name}: {machine}");
+    }
+    for name in ["cpu", "kernel", "commit", "profile", store] {
+        ensure!(machine[name].as_str().is_some_and(|text| !text.is_empty()), "{name}: {machine}");
+    }
+    let mut names = BTreeSet::new();
+    for figure in list(report, "figures")? {
+        ensure!(figure["store"] == store, "{figure}");
+        ensure!(list(figure, "repetitions")?.len() == 1, "{figure}");
+        let value = |name: &str| figure[name].as_f64().with_context(|| format!("{name}: {figure}"));
+        let (least, middle, most) = (value("min")?, value("median")?, value("max")?);
+        ensure!(least <= middle && middle <= most && most.is_finite(), "{figure}");
+        if figure["unit"] == "jobs/s" {
+            ensure!(least > 0.0, "{figure}");
+        }
+        if let Some(median) = figure["ratio"]["median"].as_f64() {
+            ensure!(median > 0.0 && median.is_finite(), "{figure}");
+        }
+        names.insert(figure["name"].as_str().context("a name")?.to_owned());
+    }
+    for check in list(report, "checks")? {
+        ensure!(check["store"] == store && check["invariants"].as_u64() > Some(0), "{check}");
+    }
+    Ok(names)
+}
+
+/// What was counted: jobs stored, and of those succeeded.
+fn counts(report: &Value, scenario: &str) -> anyhow::Result<(u64, u64)> {
+    let checks = list(report, "checks")?;
+    let check = checks.iter().find(|check| check["scenario"] == scenario).context("no check")?;
+    Ok((check["enqueued"].as_u64().context("enqueued")?, check["succeeded"].as_u64().context("succeeded")?))
+}
+
+/// A warm-up of a quarter and one repetition, for each of so many loads.
+fn jobs_of(loads: u64) -> u64 {
+    (JOBS + JOBS / 4) * loads
+}
+
+fn everything_is_measured_and_counted(store: &str) -> anyhow::Result<()> {
+    let report = run("all", store)?;
+    let names = check(&report, store)?;
+    let all = jobs_of(5);
+    ensure!(counts(&report, "enqueue")? == (all, 0), "{report:#}");
+    let all = jobs_of(2);
+    ensure!(counts(&report, "lifecycle")? == (all, all), "{report:#}");
+    let all = jobs_of(1);
+    ensure!(counts(&report, "latency")? == (all, all), "{report:#}");
+    ensure!(counts(&report, "sizes")? == (0, 0), "{report:#}");
+    for (prefix, count) in
+        [("bare SQL", 2), ("enqueue one by one", 3), ("enqueue batches", 2), ("lifecycle ", 2), ("idle ", 6)]
+    {
+        let found = names.iter().filter(|name| name.starts_with(prefix)).count();
+        ensure!(found == count, "{found} figures begin with {prefix:?}: {names:?}");
+    }
+    for end in ["p50", "p99"] {
+        ensure!(names.contains(&format!("enqueue → granted → finished → stored, {end}")), "{names:?}");
+        ensure!(names.contains(&format!("bare commit, {end}")), "{names:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn everything_is_measured_and_counted_on_sqlite() -> anyhow::Result<()> {
+    everything_is_measured_and_counted("sqlite")
+}
+
+#[test]
+fn everything_is_measured_and_counted_on_postgres() -> anyhow::Result<()> {
+    everything_is_measured_and_counted("postgres")
+}
+
+#[test]
+fn an_interrupted_bench_leaves_nothing_running() -> anyhow::Result<()> {
+    let files = tempfile::tempdir()?;
+    // Everything that it starts inherits where temporary files go, so that can be found by it.
+    let mut command = bench(&["lifecycle", "--store", "postgres", "--seconds", "60"]);
+    std::fs::set_permissions(files.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let mut child =
+        command.env("TMPDIR", files.path()).stderr(Stdio::null()).stdout(Stdio::null()).spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).context("a pid")?;
+    let runs = || running_below(files.path());
+    wait("the server runs", || runs().iter().any(|command| command.contains("server --config")))?;
+    kill_process(pid, Signal::INT)?;
+    let status = child.wait()?;
+    ensure!(status.code() == Some(1), "{status}");
+    wait("nothing runs", || runs().is_empty())
+}
+
+fn wait(what: &str, level: impl Fn() -> bool) -> anyhow::Result<()> {
+    let began = tenure_tests::clock::Moment::now();
+    while !level() {
+        ensure!(began.elapsed() < tenure_tests::wait::PATIENCE, "not in time: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// The command lines of processes that name a file below a directory.
+fn running_below(directory: &Path) -> Vec<String> {
+    let entries =
+        std::fs::read_dir("/proc").map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
+    let lines = entries.iter().map(|entry| entry.path().join("cmdline"));
+    let lines = lines.filter_map(|path| Some(std::fs::read_to_string(path).ok()?.replace('\0', " ")));
+    let name = directory.to_string_lossy().into_owned();
+    lines.filter(|line| line.contains(&name)).collect()
+}
