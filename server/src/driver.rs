@@ -22,9 +22,9 @@ mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Epoch, Limits, Mono, Now, SessionId, State};
+use tenure_scheduler::{Changes, Epoch, Limits, Mono, Now, SessionId, State};
 use tenure_store::{
-    Journal,
+    Beside, Journal,
     journal::{self, Taken},
 };
 use tokio::{
@@ -312,9 +312,12 @@ impl<J: Journal> Driver<J> {
         let changed = !turn.changes.is_empty();
         if changed || prove {
             let began = self.ends.clock.steady();
-            if let Err(error) = self.commit(leader.state.epoch(), &mut turn).await {
+            let changes = std::mem::take(&mut turn.changes);
+            let beside = std::mem::take(&mut turn.beside);
+            if let Err(error) = self.commit(leader.state.epoch(), (&changes, &beside), &mut turn).await {
                 return Err(self.failed(turn, error));
             }
+            turn.beside = beside;
             self.proven = Some(began);
             if changed {
                 commit = Some(self.ends.clock.steady().saturating_sub(began));
@@ -359,16 +362,19 @@ impl<J: Journal> Driver<J> {
     }
 
     /// Commits a turn, and collects the next meanwhile.
-    async fn commit(&mut self, epoch: Epoch, turn: &mut Turn) -> Result<(), journal::Error> {
+    async fn commit(
+        &mut self,
+        epoch: Epoch,
+        (changes, beside): (&Changes, &Beside),
+        turn: &mut Turn,
+    ) -> Result<(), journal::Error> {
         enum Input {
             Settled(Result<(), journal::Error>),
             Item(Item),
             Slow,
         }
         let Self { journal, ends: Ends { sessions, inboxes, clock, .. }, next, .. } = self;
-        let changes = std::mem::take(&mut turn.changes);
-        let beside = std::mem::take(&mut turn.beside);
-        let mut commit = std::pin::pin!(journal.commit(epoch, &changes, &beside));
+        let mut commit = std::pin::pin!(journal.commit(epoch, changes, beside));
         let mut slow = std::pin::pin!(sleep(PATIENCE));
         let mut told = false;
         loop {

@@ -23,7 +23,7 @@ use std::{
 };
 
 use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId, Stored};
-use tenure_store::ResultBytes;
+use tenure_store::{Payload, ResultBytes};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -47,6 +47,10 @@ const MOST_OUTBOUND: usize = 4096;
 
 /// Above this the scheduler grants nothing to the node; below half of it, again.
 const SOFT_OUTBOUND: usize = 256;
+
+/// Payloads up to this many bytes travel with the grants of the turn that stored them: a session is granted 128 jobs at
+/// once at the most, so that it holds half a MiB of them.
+pub(crate) const MOST_AT_HAND: usize = 4096;
 
 /// One command of a node on its way to the driver.
 #[derive(Debug)]
@@ -110,6 +114,8 @@ pub(crate) struct Decided {
     pub(crate) message: Message,
     /// Of a grant: the size of the payload that joins it.
     pub(crate) payload_size: u64,
+    /// Of a grant in the turn that stored its job: a small payload, which then need not be read again.
+    pub(crate) payload: Option<Payload>,
 }
 
 impl Shared {
@@ -215,7 +221,7 @@ mod tests {
 
     fn drain(ordinal: usize) -> Decided {
         let message = Message::Drain { deadline: None };
-        Decided { ordinal: Ordinal(ordinal as u64), applied: 1, message, payload_size: 0 }
+        Decided { ordinal: Ordinal(ordinal as u64), applied: 1, message, payload_size: 0, payload: None }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Nothing here may fail, and nothing waits: whoever does not take its message is dealt with by its own queue.
 
-use tenure_scheduler::{Effect, Message, Refusal};
-use tenure_store::Journal;
+use bytes::Bytes;
+use tenure_scheduler::{Effect, JobId, Message, Refusal};
+use tenure_store::{Beside, Journal, Payload};
 
 use super::{
     Driver, Leader, log,
@@ -13,7 +14,7 @@ use crate::{
     handle::{ServerStatus, SubmitError},
     metrics::TurnFigures,
     rpc::status::No,
-    sessions::Decided,
+    sessions::{Decided, MOST_AT_HAND},
 };
 
 impl<J: Journal> Driver<J> {
@@ -30,7 +31,7 @@ impl<J: Journal> Driver<J> {
             }
         }
         for effect in turn.effects.drain(..) {
-            self.tell(leader, effect);
+            self.tell(leader, &turn.beside, effect);
         }
         for (session, ending) in turn.ended.drain(..) {
             let no = match ending {
@@ -49,16 +50,17 @@ impl<J: Journal> Driver<J> {
         self.update_status(|status| ServerStatus { leading: true, ..status });
     }
 
-    fn tell(&mut self, leader: &Leader, effect: Effect) {
+    fn tell(&mut self, leader: &Leader, beside: &Beside, effect: Effect) {
         match effect {
             Effect::Send { session, ordinal, applied, message, .. } => {
-                let payload_size = if let Message::Grant(grant) = &message {
+                let (payload_size, payload) = if let Message::Grant(grant) = &message {
                     // A job that is granted is live. Were it not, its payload would have to be found, or nothing sent.
-                    leader.state.job(grant.job).map_or(1, |job| job.payload_size)
+                    let size = leader.state.job(grant.job).map_or(1, |job| job.payload_size);
+                    (size, at_hand(beside, grant.job))
                 } else {
-                    0
+                    (0, None)
                 };
-                let decided = Decided { ordinal, applied, message, payload_size };
+                let decided = Decided { ordinal, applied, message, payload_size, payload };
                 if let Some(command) = self.peers.send(session, decided) {
                     self.next.push_first(command);
                 }
@@ -70,5 +72,39 @@ impl<J: Journal> Driver<J> {
             Effect::NotifyWatchers { job } => self.ends.watchers.notify(job),
             Effect::Reply(_) => tracing::error!("a reply to nobody"),
         }
+    }
+}
+
+/// The payload of a job that this turn stored, if it is small. A copy: what came over the wire is a part of its whole
+/// message, which may be many times as large and would live as long.
+fn at_hand(beside: &Beside, job: JobId) -> Option<Payload> {
+    let payload = beside.payloads.get(&job).filter(|payload| payload.data.len() <= MOST_AT_HAND)?;
+    Some(Payload { data: Bytes::copy_from_slice(&payload.data), content_type: payload.content_type.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_small_payload_is_at_hand_as_a_copy_and_a_large_one_is_read_again() {
+        let message = Bytes::from(vec![7; MOST_AT_HAND * 3]);
+        let (small, large) = (JobId(Uuid::from_u128(1)), JobId(Uuid::from_u128(2)));
+        let mut beside = Beside::default();
+        for (job, size) in [(small, MOST_AT_HAND), (large, MOST_AT_HAND + 1)] {
+            let payload = Payload { data: message.slice(..size), content_type: "text/plain".to_owned() };
+            beside.payloads.insert(job, payload);
+        }
+        let found = at_hand(&beside, small).unwrap();
+        assert_eq!(Some(&found), beside.payloads.get(&small));
+        assert_ne!(
+            found.data.as_ptr(),
+            message.as_ptr(),
+            "the message does not live as long as the grant waits"
+        );
+        assert_eq!(at_hand(&beside, large), None);
+        assert_eq!(at_hand(&beside, JobId(Uuid::from_u128(3))), None);
     }
 }

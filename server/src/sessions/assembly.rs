@@ -63,7 +63,12 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    pub(super) fn push(&mut self, outgoing: Outgoing) {
+    pub(super) fn push(&mut self, mut outgoing: Outgoing) {
+        if let Outgoing::Decided(Decided { message: Message::Grant(grant), payload, .. }) = &mut outgoing
+            && let Some(payload) = payload.take()
+        {
+            self.payloads.insert(grant.job, payload);
+        }
         self.waiting.push_back(outgoing);
     }
 
@@ -124,7 +129,8 @@ impl Assembly {
         match self.waiting.remove(at) {
             None => Next::Wait,
             Some(Outgoing::Broken(stored)) => self.stored(at, 0, stored, Vec::new()),
-            Some(Outgoing::Decided(Decided { ordinal, applied, message, payload_size })) => match message {
+            Some(Outgoing::Decided(Decided { ordinal, applied, message, payload_size, .. })) => match message
+            {
                 Message::Stored(stored) => self.stored(at, applied, stored, vec![ordinal]),
                 Message::Grant(grant) => self.grants(at, (ordinal, applied, payload_size), grant),
                 message @ (Message::Welcome { .. }

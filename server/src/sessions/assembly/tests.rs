@@ -40,10 +40,14 @@ fn revoke(n: u64) -> Message {
     Message::Revoke { leases: vec![(FencingToken(n), RevokeReason::Cancelled)] }
 }
 
+fn decided(at: u64, applied: u64, message: Message, payload_size: u64) -> Outgoing {
+    Outgoing::Decided(Decided { ordinal: Ordinal(at), applied, message, payload_size, payload: None })
+}
+
 fn assembly(messages: impl IntoIterator<Item = (u64, Message, u64)>) -> Assembly {
     let mut assembly = Assembly::default();
     for (at, (applied, message, payload_size)) in (1..).zip(messages) {
-        assembly.push(Outgoing::Decided(Decided { ordinal: Ordinal(at), applied, message, payload_size }));
+        assembly.push(decided(at, applied, message, payload_size));
     }
     assembly
 }
@@ -103,6 +107,22 @@ fn a_grant_without_payload_waits_for_its_turn_only() {
     let wanted = assembly.wanted();
     assembly.fetched(&wanted, payloads([(1, 10)]));
     assert_eq!(leaves(&mut assembly), [('g', vec![1, 2])]);
+}
+
+#[test]
+fn a_payload_that_came_with_its_grant_is_not_asked_for() {
+    let mut assembly = Assembly::default();
+    let came = Payload { data: vec![7; 10].into(), content_type: "text/plain".to_owned() };
+    let message = grant(1);
+    let first =
+        Decided { ordinal: Ordinal(1), applied: 1, message, payload_size: 10, payload: Some(came.clone()) };
+    assembly.push(Outgoing::Decided(first));
+    assembly.push(decided(2, 1, grant(2), 10));
+    assert_eq!(assembly.wanted(), [(job(2), 10)]);
+    let Next::Send(frame, _) = assembly.next() else { panic!("it may leave at once") };
+    let Body::Grants(grants) = frame.body else { panic!("not grants: {frame:?}") };
+    assert_eq!(grants.into_iter().map(|(_, payload)| payload).collect::<Vec<_>>(), [came]);
+    assert_eq!(leaves(&mut assembly), [], "the other waits for its own");
 }
 
 #[test]
