@@ -39,6 +39,8 @@ pub(crate) struct Machine {
     pub(crate) commit: String,
     /// debug: figures of such a build mean nothing.
     pub(crate) profile: &'static str,
+    /// Where the server under test comes from: of this tree, unless TENURE_BIN names another.
+    pub(crate) tenure: &'static str,
 }
 
 impl Machine {
@@ -59,6 +61,7 @@ impl Machine {
             sqlite: None,
             commit: commit(),
             profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+            tenure: if std::env::var_os("TENURE_BIN").is_some() { "of TENURE_BIN" } else { "of this tree" },
         })
     }
 }

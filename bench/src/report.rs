@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
 use serde::Serialize;
 
 use crate::args::Store;
@@ -42,8 +42,17 @@ impl Report {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn print(&self, mut out: impl Write) -> io::Result<()> {
-        let Machine { cores, cpu, memory_mib, kernel, disk_syncs_per_second: syncs, commit, profile, .. } =
-            &self.machine;
+        let Machine {
+            cores,
+            cpu,
+            memory_mib,
+            kernel,
+            disk_syncs_per_second: syncs,
+            commit,
+            profile,
+            tenure,
+            ..
+        } = &self.machine;
         writeln!(
             out,
             "machine  {cores} cores of {cpu}, {memory_mib} MiB, Linux {kernel}, {syncs:.0} fdatasync/s"
@@ -52,7 +61,10 @@ impl Report {
             version.as_ref().map(|version| format!("{name} {version}, ")).unwrap_or_default()
         };
         let stores = version("Postgres", &self.machine.postgres) + &version("SQLite", &self.machine.sqlite);
-        writeln!(out, "build    {profile}, commit {commit}; {stores}commits flushed to the disk")?;
+        writeln!(
+            out,
+            "build    {profile}, commit {commit}, tenure {tenure}; {stores}commits flushed to the disk"
+        )?;
         let (agents, bytes) = (self.agents, self.payload_bytes);
         let (before, after) = (self.machine.load_before, self.machine.load_after);
         writeln!(
@@ -67,12 +79,16 @@ impl Report {
                  {invariants} invariants hold, {busy} calls put off"
             )?;
         }
-        writeln!(out, "{}", self.table())
+        for line in self.table().lines() {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
     }
 
     fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_style(UTF8_HORIZONTAL_ONLY);
+        table.load_style(TableStyle::new());
+        table.set_content_arrangement(ContentArrangement::Disabled);
         table.set_header([
             "figure",
             "store",
@@ -100,6 +116,9 @@ impl Report {
                 text.to_owned(),
                 mark.to_owned(),
             ]);
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
         }
         for column in 3..6 {
             if let Some(column) = table.column_mut(column) {
