@@ -30,7 +30,7 @@ pub(crate) struct AgentArgs {
 }
 
 /// Runs an agent until a signal.
-pub(crate) async fn run(args: AgentArgs, global: &Global) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: AgentArgs, global: &Global, traces: bool) -> Result<Exit, Failure> {
     let overrides = Overrides {
         name: args.name,
         server: global.server.clone(),
@@ -42,16 +42,16 @@ pub(crate) async fn run(args: AgentArgs, global: &Global) -> Result<Exit, Failur
         .and_then(|file| file.validate(overrides))
         .map_err(|source| unusable("node file", source))?;
     let mut signals = Signals::install()?;
-    let (mut agent, _) = start(config, Clock::Boottime).await?;
+    let (mut agent, _) = start(config, Clock::Boottime, traces).await?;
     let outcome = until_signal(None, Some(&mut agent), &mut signals).await;
     let ended = agent.stop(&mut signals).await;
     outcome.and(ended).map(|()| Exit::Ok)
 }
 
 /// Starts an agent in this process.
-pub(crate) async fn start(config: Config, clock: Clock) -> Result<(Part, Handle), Failure> {
+pub(crate) async fn start(config: Config, clock: Clock, traces: bool) -> Result<(Part, Handle), Failure> {
     let stop = Stop::default();
-    let options = Options { clock, ..Options::default() };
+    let options = Options { clock, traces, ..Options::default() };
     let running = Agent::start(config, options, stop.gentle.clone())
         .await
         .map_err(|source| Failure::Component { what: "the agent did not start", source: source.into() })?;

@@ -37,12 +37,14 @@ mod up;
 use std::process::ExitCode;
 
 use tenure_client::{Client, Options, RetryPolicy};
+use tenure_server::config::Telemetry;
 use tokio::runtime::{Builder, Runtime};
 
 use args::{Ask, Cli, Command, Global};
 use exit::{Exit, Failure};
 use output::Output;
 use server::{ServerArgs, ServerVerb};
+use telemetry::otlp::Exports;
 
 fn main() -> ExitCode {
     // The processes that hold and become a job: no argument parser, no thread, no runtime before them.
@@ -64,12 +66,16 @@ fn main() -> ExitCode {
 
 fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failure> {
     match command {
-        Command::Up(args) => staying(up::run(args, global.insecure)),
-        Command::Agent(args) => staying(agent::run(args, global)),
+        Command::Up(args) => staying("tenure", |telemetry| up::run(args, global.insecure, telemetry)),
+        Command::Agent(args) => {
+            staying("tenure-agent", |telemetry| agent::run(args, global, telemetry.traces))
+        }
         Command::Server(ServerArgs { verb: Some(ServerVerb::Info), .. }) => {
             asking(global, async |client| server::info(client, output).await)
         }
-        Command::Server(args) => staying(server::run(args, global.insecure)),
+        Command::Server(args) => {
+            staying("tenure-server", |telemetry| server::run(args, global.insecure, telemetry))
+        }
         Command::Certs(command) => certs::run(command, output),
         Command::Config(command) => config::run(command, output),
         Command::Migrate(command) => {
@@ -80,10 +86,20 @@ fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failu
     }
 }
 
-/// Runs a process that stays: all cores, logs for operators.
-fn staying(run: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+/// Runs a process that stays: all cores, logs for operators, spans and figures for whom the environment names.
+fn staying<F: Future<Output = Result<Exit, Failure>>>(
+    service: &'static str,
+    run: impl FnOnce(Telemetry) -> F,
+) -> Result<Exit, Failure> {
     telemetry::daemon()?;
-    runtime(&mut Builder::new_multi_thread())?.block_on(run)
+    let runtime = runtime(&mut Builder::new_multi_thread())?;
+    let exports = {
+        let _inside = runtime.enter();
+        Exports::start(service)
+    };
+    let ended = runtime.block_on(run(exports.telemetry()));
+    exports.flush(); // the runtime still carries the channel to the collector
+    ended
 }
 
 /// Runs a command that asks a server: one thread, and a word on stderr only if something is amiss.

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use tenure_client::Client;
 use tenure_client::proto::GetServerInfoResponse;
 use tenure_server::access::Reload;
-use tenure_server::config::{Config, Database};
+use tenure_server::config::{Config, Database, Telemetry};
 use tenure_server::{Addresses, Server, descriptors};
 
 use crate::config::unusable;
@@ -55,8 +55,8 @@ pub(crate) enum ServerVerb {
 }
 
 /// Runs a server until a signal.
-pub(crate) async fn run(args: ServerArgs, insecure: bool) -> Result<Exit, Failure> {
-    let config = configure(&args, insecure)?;
+pub(crate) async fn run(args: ServerArgs, insecure: bool, telemetry: Telemetry) -> Result<Exit, Failure> {
+    let config = Config { telemetry, ..configure(&args, insecure)? };
     descriptors::raise();
     let mut signals = Signals::install()?;
     let hangups = Hangups::install()?;

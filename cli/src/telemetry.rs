@@ -1,6 +1,8 @@
-//! Logs: to stderr, for people on a terminal, as JSON otherwise.
+//! Logs: to stderr, for people on a terminal, as JSON otherwise. Spans and figures leave by `otlp`.
 //!
 //! Invariant: stdout is never written to; a log line carries no payload.
+
+pub(crate) mod otlp;
 
 use std::io::{self, IsTerminal};
 

@@ -14,7 +14,7 @@ use tenure_node_agent::clock::Clock;
 use tenure_node_agent::config::{NodeFile, Overrides};
 use tenure_server::Addresses;
 use tenure_server::clock::Base;
-use tenure_server::config::Config;
+use tenure_server::config::{Config, Telemetry};
 
 use crate::apply::read_text;
 use crate::config::unusable;
@@ -52,8 +52,8 @@ pub(crate) struct UpArgs {
 }
 
 /// Runs both until a signal.
-pub(crate) async fn run(args: UpArgs, insecure: bool) -> Result<Exit, Failure> {
-    let config = server_config(&args, insecure)?;
+pub(crate) async fn run(args: UpArgs, insecure: bool, telemetry: Telemetry) -> Result<Exit, Failure> {
+    let config = Config { telemetry, ..server_config(&args, insecure)? };
     let fleet = args.fleet.as_deref().map(read_text).transpose()?;
     let node = args.node.as_deref().map(NodeFile::load).transpose();
     let node = node.map_err(|source| unusable("node file", source))?;
@@ -89,8 +89,8 @@ async fn beside_server(
     let without_kinds = client.kinds().await?.is_empty();
     let mut agent = None;
     if let Some(node) = &node {
-        let config = agent_config(node, config, addresses.grpc)?;
-        let (part, handle) = agent::start(config, Clock::Monotonic).await?;
+        let offered = agent_config(node, config, addresses.grpc)?;
+        let (part, handle) = agent::start(offered, Clock::Monotonic, config.telemetry.traces).await?;
         agent = Some(part);
         if tokio::time::timeout(CONNECT_PATIENCE, handle.connected()).await != Ok(true) {
             tracing::warn!("the agent is not connected yet; it goes on trying");

@@ -24,6 +24,7 @@ pub mod session;
 pub mod shim;
 pub mod spool;
 pub mod state_dir;
+pub mod trace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -59,13 +60,15 @@ pub struct Options {
     pub spool_max_bytes: u64,
     /// Disk allocated in advance for reports, in bytes. Default 64 MiB.
     pub spool_reserve_bytes: u64,
+    /// Tells spans of attempts to the global provider of OpenTelemetry. Default: no.
+    pub traces: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let spool = spool::Options::new(PathBuf::new());
         let (spool_max_bytes, spool_reserve_bytes) = (spool.max_bytes, spool.reserve_bytes);
-        Self { clock: Clock::default(), exe: None, spool_max_bytes, spool_reserve_bytes }
+        Self { clock: Clock::default(), exe: None, spool_max_bytes, spool_reserve_bytes, traces: false }
     }
 }
 
@@ -175,6 +178,7 @@ impl Agent {
             clock: options.clock,
             kinds: config.kinds.clone(),
             programs: advertised.programs.clone(),
+            spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
         };
         let (runner, inherited) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
         let graces: BTreeMap<_, _> = advertised

@@ -28,6 +28,7 @@ use crate::leftovers;
 use crate::own_rule::OwnRule;
 use crate::shim;
 use crate::spool::{Spool, Written};
+use crate::trace::Spans;
 
 pub use self::aftermath::Inherited;
 
@@ -49,6 +50,8 @@ pub struct Options {
     pub kinds: BTreeMap<String, Kind>,
     /// The program of each advertised kind.
     pub programs: BTreeMap<String, PathBuf>,
+    /// Makes the spans of attempts.
+    pub spans: Spans,
 }
 
 /// All attempts of this agent.

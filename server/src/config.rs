@@ -58,6 +58,17 @@ pub struct Config {
     pub insecure: bool,
     /// Which clocks. Not in the file: `tenure up` and tests set it.
     pub clock: clock::Options,
+    /// What goes to the global providers of OpenTelemetry. Not in the file: the standard environment says it.
+    pub telemetry: Telemetry,
+}
+
+/// What is told to the global providers of OpenTelemetry. Default: nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Telemetry {
+    /// Spans of calls, turns and commits.
+    pub traces: bool,
+    /// The figures of `/metrics`.
+    pub metrics: bool,
 }
 
 /// What clients may not exceed.
@@ -116,6 +127,7 @@ impl Default for Config {
             producers: Producers::default(),
             insecure: false,
             clock: clock::Options::default(),
+            telemetry: Telemetry::default(),
         }
     }
 }

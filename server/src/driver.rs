@@ -48,6 +48,7 @@ use crate::{
     rpc::status::No,
     sessions::{FromNode, Peers},
     snapshot::Publisher,
+    trace::Spans,
 };
 
 /// A call whose commit is not settled by then is answered.
@@ -85,6 +86,7 @@ pub(crate) struct Ends {
     pub(crate) watchers: Watchers,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Clock,
+    pub(crate) spans: Spans,
 }
 
 /// Why the driver cannot lead.
@@ -309,12 +311,21 @@ impl<J: Journal> Driver<J> {
         self.tick_soon |= turn.more && may_tick;
 
         let mut commit = None;
+        let mut spans = None; // they end when the turn is released
         let changed = !turn.changes.is_empty();
         if changed || prove {
+            let epoch = leader.state.epoch();
+            if changed {
+                spans = self.ends.spans.turn(now.wall, epoch, turn.commands, &turn.calls);
+            }
             let began = self.ends.clock.steady();
             let changes = std::mem::take(&mut turn.changes);
             let beside = std::mem::take(&mut turn.beside);
-            if let Err(error) = self.commit(leader.state.epoch(), (&changes, &beside), &mut turn).await {
+            let committed = self.commit(epoch, (&changes, &beside), &mut turn).await;
+            if let Some(spans) = &mut spans {
+                spans.committed(committed.is_ok());
+            }
+            if let Err(error) = committed {
                 return Err(self.failed(turn, error));
             }
             turn.beside = beside;
@@ -332,6 +343,7 @@ impl<J: Journal> Driver<J> {
             commit,
         };
         self.release(leader, turn, &figures);
+        drop(spans);
         Ok(())
     }
 

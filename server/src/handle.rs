@@ -7,6 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use opentelemetry::trace::SpanContext;
 use tenure_scheduler::{Command, JobId, Now, Refusal, Reply, State, Wall};
 use tenure_store::{Payload, Reader};
 use tokio::{
@@ -18,6 +19,7 @@ use crate::{
     clock::Clock,
     outbox::{JobWatch, Watchers},
     snapshot::Published,
+    trace,
 };
 
 /// Commands that wait for the driver. Full: Busy.
@@ -124,6 +126,8 @@ pub(crate) struct Call {
     pub(crate) answer: Answer,
     /// By the steady clock.
     pub(crate) received: Duration,
+    /// Of the call that it came by, if that has one.
+    pub(crate) span: Option<Arc<SpanContext>>,
     /// Held until the call leaves the inbox.
     pub(crate) _room: Option<OwnedSemaphorePermit>,
 }
@@ -190,11 +194,12 @@ impl Handle {
         let mut room = self.room(sizes.iter().sum())?;
         let places = self.producers.try_reserve_many(submissions.len()).map_err(|error| no_room(&error))?;
         let received = self.clock.steady();
+        let span = trace::current_call().map(Arc::new);
         let mut answers = Vec::with_capacity(submissions.len());
         for ((place, submission), kib) in places.zip(submissions).zip(sizes) {
             let (answer, answered) = oneshot::channel();
             let room = room.as_mut().and_then(|room| room.split(kib as usize));
-            place.send(Call { submission, answer, received, _room: room });
+            place.send(Call { submission, answer, received, span: span.clone(), _room: room });
             answers.push(answered);
         }
         Ok(answers)

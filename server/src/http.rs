@@ -80,7 +80,8 @@ async fn figures(State(watched): State<Watched>) -> Response {
     }
 }
 
-fn scrape(handle: &Handle) -> Scrape {
+/// What gauges are made from, as it is now.
+pub(crate) fn scrape(handle: &Handle) -> Scrape {
     let published = handle.snapshot();
     let info = handle.info();
     let clock = handle.clock();

@@ -5,7 +5,7 @@
 //! leaves before its commit.
 //!
 //! Reading order: `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
-//! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics` → `clock`,
+//! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
 //! `tasks`, `chain`.
 
 pub mod access;
@@ -27,6 +27,7 @@ mod sessions;
 pub mod snapshot;
 pub mod tasks;
 mod tls;
+mod trace;
 
 use std::{
     net::SocketAddr,
@@ -52,6 +53,7 @@ use self::{
     snapshot::Publisher,
     tasks::Tasks,
     tls::Acceptor,
+    trace::Spans,
 };
 
 /// From the begin of a shutdown on, everything has this long to end.
@@ -172,6 +174,11 @@ impl Server {
         let watchers = Watchers::default();
         let (handle, inboxes) =
             Handle::new(clock.clone(), reader.clone(), watchers.clone(), status_read, snapshots_read);
+        let spans = Spans::new(config.telemetry.traces);
+        if config.telemetry.metrics {
+            let seen = handle.clone();
+            metrics::export(&metrics, clock.clone(), move || http::scrape(&seen));
+        }
         let (inbox, sessions) = mpsc::channel(sessions::MOST_INBOX);
         let ends = Ends {
             inboxes,
@@ -181,6 +188,7 @@ impl Server {
             watchers,
             metrics: Arc::clone(&metrics),
             clock: clock.clone(),
+            spans: spans.clone(),
         };
         let options = driver::Options { limits: in_force.limits };
         let (driver, leader) = Driver::begin(options, journal, ends).await?;
@@ -201,7 +209,8 @@ impl Server {
             retention: in_force.retention.clone(),
             shutdown: shutdown.clone(),
         };
-        let router = rpc::router(&api, Nodes::new(context), in_force.rules.clone(), clock.clone())?;
+        let layers = (clock.clone(), spans);
+        let router = rpc::router(&api, Nodes::new(context), in_force.rules.clone(), layers)?;
         let sweeping = retention::Options { every: SWEEP_EVERY, retention: in_force.retention };
         let sweeper = Sweeper::new(sweeping, handle.clone());
 

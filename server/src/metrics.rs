@@ -6,19 +6,28 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
+use opentelemetry::{
+    KeyValue,
+    metrics::{Histogram, Meter},
+};
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder, proto::MetricFamily,
+};
 use tenure_scheduler::{
     AttemptEnd, Effect, Event, JobState, Message, Outcome, Reply, Snapshot, Verdict, Wall,
 };
 
 mod figure;
 mod gauges;
+mod otlp;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use otlp::export;
 
 pub use figure::{Figure, Shape, Spec};
 
@@ -76,9 +85,9 @@ pub struct Metrics {
     failed_handshakes: IntCounterVec,
     deferrals: IntCounterVec,
     commands: IntCounterVec,
-    turn_seconds: HistogramVec,
-    commit_seconds: HistogramVec,
-    wait_seconds: HistogramVec,
+    turn_seconds: Distribution,
+    commit_seconds: Distribution,
+    wait_seconds: Distribution,
     rules: Mutex<BTreeSet<Arc<str>>>,
 }
 
@@ -130,9 +139,9 @@ impl Metrics {
     /// Counts what a turn did. Called by the driver once a turn, after its commit.
     pub fn observe_turn(&self, turn: &TurnFigures, events: &[Event], effects: &[Effect]) {
         self.commands.with_label_values::<&str>(&[]).inc_by(turn.commands);
-        self.turn_seconds.with_label_values::<&str>(&[]).observe(turn.turn.as_secs_f64());
+        self.turn_seconds.observe(&[], turn.turn.as_secs_f64());
         if let Some(commit) = turn.commit {
-            self.commit_seconds.with_label_values::<&str>(&[]).observe(commit.as_secs_f64());
+            self.commit_seconds.observe(&[], commit.as_secs_f64());
         }
         for event in events {
             self.observe_event(event);
@@ -157,9 +166,21 @@ impl Metrics {
     /// # Errors
     /// A bug in the table of names.
     pub fn text(&self, scrape: &Scrape) -> Result<String, Error> {
+        Ok(TextEncoder::new().encode_to_string(&self.families(scrape)?)?)
+    }
+
+    /// All figures.
+    fn families(&self, scrape: &Scrape) -> Result<Vec<MetricFamily>, Error> {
         let mut families = self.registry.gather();
         families.extend(gauges::of(scrape)?);
-        Ok(TextEncoder::new().encode_to_string(&families)?)
+        Ok(families)
+    }
+
+    /// From here on values of histograms are told to the meter as well.
+    fn export_histograms(&self, meter: &Meter) {
+        for distribution in [&self.turn_seconds, &self.commit_seconds, &self.wait_seconds] {
+            distribution.twin.get_or_init(|| otlp::histogram(meter, distribution.figure));
+        }
     }
 
     fn observe_event(&self, event: &Event) {
@@ -169,7 +190,7 @@ impl Metrics {
         } else if let Event::Granted { lease, waits } = event {
             self.grants.with_label_values(&[lease.kind.as_str()]).inc();
             let waited: Duration = waits.iter().map(|wait| wait.duration).sum();
-            self.wait_seconds.with_label_values(&[lease.kind.as_str()]).observe(waited.as_secs_f64());
+            self.wait_seconds.observe(&[lease.kind.as_str()], waited.as_secs_f64());
         } else if let Event::AttemptEnded(end) | Event::LossReplaced(end) = event {
             self.observe_end(end);
         } else if let Event::Ended { state, .. } = event {
@@ -226,7 +247,7 @@ fn counter(registry: &Registry, figure: Figure) -> Result<IntCounterVec, prometh
     Ok(vec)
 }
 
-fn histogram(registry: &Registry, figure: Figure) -> Result<HistogramVec, prometheus::Error> {
+fn histogram(registry: &Registry, figure: Figure) -> Result<Distribution, prometheus::Error> {
     let spec = figure.spec();
     let mut options = HistogramOpts::new(spec.name, spec.help);
     if let Shape::Histogram(bounds) = spec.shape {
@@ -234,5 +255,24 @@ fn histogram(registry: &Registry, figure: Figure) -> Result<HistogramVec, promet
     }
     let vec = HistogramVec::new(options, spec.labels)?;
     registry.register(Box::new(vec.clone()))?;
-    Ok(vec)
+    Ok(Distribution { figure, vec, twin: OnceLock::new() })
+}
+
+/// A histogram, and its twin by OTLP, if figures are exported.
+struct Distribution {
+    figure: Figure,
+    vec: HistogramVec,
+    twin: OnceLock<Histogram<f64>>,
+}
+
+impl Distribution {
+    fn observe(&self, labels: &[&str], value: f64) {
+        self.vec.with_label_values(labels).observe(value);
+        if let Some(twin) = self.twin.get() {
+            let names = self.figure.spec().labels.iter();
+            let attributes: Vec<KeyValue> =
+                names.zip(labels).map(|(&name, &label)| KeyValue::new(name, label.to_owned())).collect();
+            twin.record(value, &attributes);
+        }
+    }
 }

@@ -40,7 +40,7 @@ pub(crate) mod status;
 
 use self::{api::Api, auth::AuthLayer, decode::MOST_MESSAGE, gate::GateLayer, nodes::Nodes};
 
-use crate::{access::Rules, clock::Clock};
+use crate::{access::Rules, clock::Clock, trace::Spans};
 
 /// Why the services cannot be put together: a bug in a descriptor set.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub(crate) fn router(
     api: &Api,
     nodes: Nodes,
     rules: watch::Receiver<Arc<Rules>>,
-    clock: Clock,
+    (clock, spans): (Clock, Spans),
 ) -> Result<Router, Error> {
     let (reporter, health) = tonic_health::server::health_reporter();
     let mut routes = Routes::builder();
@@ -104,7 +104,7 @@ pub(crate) fn router(
         pb::v1alpha::FILE_DESCRIPTOR_SET,
     ])?;
     let auth = AuthLayer::new(&paths, rules, api.metrics.clone(), clock)?;
-    let gate = GateLayer::new(paths, api.metrics.clone());
+    let gate = GateLayer::new(paths, api.metrics.clone(), spans);
     Ok(Router { routes: routes.routes(), gate, auth, reporter })
 }
 

@@ -10,6 +10,7 @@
 
 pub mod binary;
 pub mod clock;
+pub mod collector;
 pub mod fleet;
 pub mod hosts;
 pub mod idle;

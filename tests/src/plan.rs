@@ -17,6 +17,7 @@ pub struct Plan {
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) server_file: String,
     pub(crate) up: bool,
+    pub(crate) environment: Vec<(String, String)>,
     pub(crate) hosts: bool,
     postgres: bool,
 }
@@ -76,6 +77,13 @@ impl Plan {
     #[must_use]
     pub fn server_file(mut self, text: &str) -> Self {
         text.clone_into(&mut self.server_file);
+        self
+    }
+
+    /// A variable of the environment of server and agents.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 

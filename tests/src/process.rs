@@ -32,10 +32,10 @@ impl Process {
     /// # Errors
     /// If it does not start.
     pub fn tenure(name: &str, args: &[&str], log: &Path, mark: &str) -> anyhow::Result<Self> {
-        Self::start(name, binary::tenure()?, args, log, mark, None)
+        Self::start(name, binary::tenure()?, args, log, mark, None, &[])
     }
 
-    /// As [`Process::tenure`], from a copy of the binary and as another user.
+    /// As [`Process::tenure`], from a copy of the binary, as another user, with more variables.
     ///
     /// # Errors
     /// If it does not start.
@@ -46,11 +46,13 @@ impl Process {
         log: &Path,
         mark: &str,
         uid: Option<u32>,
+        variables: &[(String, String)],
     ) -> anyhow::Result<Self> {
         let file = File::options().create(true).append(true).open(log)?;
         let mut command = std::process::Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         environment(&mut command, mark);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         if let Some(uid) = uid {
             command.uid(uid).gid(uid);
         }

@@ -39,6 +39,10 @@ pub enum Step {
     Flood(u64),
     /// Writes this text as the result.
     Result(String),
+    /// Writes the value of this variable as the result; an empty one if it is not set.
+    Tell(String),
+    /// Writes this text to stdout.
+    Say(String),
     /// Writes this text to stderr.
     Print(String),
     /// Ends itself by this signal.
@@ -116,6 +120,8 @@ impl Step {
             "spawn" => Self::Spawn(number(rest, line)?),
             "flood" => Self::Flood(number(rest, line)?),
             "result" => Self::Result(rest.to_owned()),
+            "tell" => Self::Tell(rest.to_owned()),
+            "say" => Self::Say(rest.to_owned()),
             "print" => Self::Print(rest.to_owned()),
             "signal" => Self::Signal(number(rest, line)?),
             _ => return Err(format!("unknown step {line:?}")),
@@ -143,6 +149,8 @@ impl fmt::Display for Step {
             Self::Spawn(children) => write!(f, "spawn {children}"),
             Self::Flood(bytes) => write!(f, "flood {bytes}"),
             Self::Result(text) => write!(f, "result {text}"),
+            Self::Tell(name) => write!(f, "tell {name}"),
+            Self::Say(text) => write!(f, "say {text}"),
             Self::Print(text) => write!(f, "print {text}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
         }
@@ -166,6 +174,8 @@ mod tests {
             .then(Step::Spawn(3))
             .then(Step::Flood(1 << 20))
             .then(Step::Result("a b".to_owned()))
+            .then(Step::Tell("TRACEPARENT".to_owned()))
+            .then(Step::Say("a word".to_owned()))
             .then(Step::Print("an error".to_owned()))
             .then(Step::Signal(6))
             .exit(7);

@@ -18,6 +18,7 @@ use crate::holdings::{End, FencingToken, Stop, StopReason};
 use crate::own_rule::OwnRule;
 use crate::shim::{self, ExitRecord, Shim, Spec};
 use crate::spool::Written;
+use crate::trace::AttemptSpan;
 
 /// Without one the server would have none; it always sends one.
 const DEFAULT_HARD_LIMIT: Duration = Duration::from_secs(3_600);
@@ -31,6 +32,8 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
         job.attempt = grant.attempt,
         lease.token = grant.token
     );
+    let trace = shared.options.spans.attempt(&grant);
+    let grant = trace.enter(grant);
     let attempt = Attempt {
         token: FencingToken(grant.token),
         workspace: Workspace::new(&shared.options.attempts_dir, grant.token),
@@ -38,6 +41,7 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
         orders,
         told: Told::default(),
         in_memory: false,
+        trace,
     };
     attempt.run(grant).instrument(span).await;
 }
@@ -50,6 +54,8 @@ struct Attempt {
     told: Told,
     /// Whether its end could not be written to the disk.
     in_memory: bool,
+    /// Its span, if spans are exported.
+    trace: AttemptSpan,
 }
 
 /// What the shim was told already.
@@ -162,6 +168,7 @@ impl Attempt {
             match input {
                 Input::Orders => self.follow_orders(&mut shim, grace),
                 Input::Shim(Some(shim::Event::Started { .. })) => {
+                    self.trace.started();
                     self.shared.tell(Event::Started { token: self.token }).await;
                 }
                 Input::Shim(Some(shim::Event::Ended(record))) => {
@@ -178,7 +185,9 @@ impl Attempt {
             }
         }
         if let Some(record) = returning {
-            let written = self.shared.spool(outcome::returned(&record, self.reason()), End::Returned).await;
+            let report = outcome::returned(&record, self.reason());
+            self.trace.reported(&report);
+            let written = self.shared.spool(report, End::Returned).await;
             return self.clean_up(written).await;
         }
         let written = if self.in_memory { Written::InMemory } else { Written::Durable };
@@ -197,6 +206,7 @@ impl Attempt {
         });
         match report.await {
             Ok(report) => {
+                self.trace.reported(&report);
                 let written = self.shared.spool(report, End::Finished).await;
                 self.in_memory = written == Written::InMemory;
             }
@@ -237,7 +247,8 @@ impl Attempt {
     }
 
     /// Ends an attempt that never started.
-    async fn give_up(self, rule: OwnRule) {
+    async fn give_up(mut self, rule: OwnRule) {
+        self.trace.never_started(rule);
         let token = self.token;
         let shared = Arc::clone(&self.shared);
         self.clean_up(Written::Durable).await;

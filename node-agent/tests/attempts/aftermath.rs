@@ -8,6 +8,7 @@ use tenure_node_agent::clock::Clock;
 use tenure_node_agent::holdings::{End, FencingToken};
 use tenure_node_agent::runner::{Event, Options, Runner};
 use tenure_node_agent::spool::{self, Spool};
+use tenure_node_agent::trace::Spans;
 use tenure_proto::node::v1::{FinishedOutcome, report};
 
 use crate::bench::{Bench, PATIENCE, eventually, is_gone, signal};
@@ -26,6 +27,7 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         clock: Clock::Boottime,
         kinds: BTreeMap::new(),
         programs: BTreeMap::new(),
+        spans: Spans::default(),
     };
     let (mut runner, inherited) = Runner::start(options, Arc::clone(&spool)).await.unwrap();
     assert_eq!(inherited.iter().map(|one| one.token).collect::<Vec<_>>(), [TOKEN]);

@@ -170,7 +170,7 @@ mod tests {
         let (answer, answered) = oneshot::channel();
         let payload = Some(tenure_store::Payload { data: vec![0; 1000].into(), content_type: String::new() });
         let submission = Submission { command: Command::Tick, payload };
-        (Item::Call(Call { submission, answer, received, _room: None }), answered)
+        (Item::Call(Call { submission, answer, received, span: None, _room: None }), answered)
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! choosing the bytes that travel beside it: those of the command that was stored, never those of a duplicate. Not for
 //! deciding (the scheduler's) or for sending (the sessions').
 
+use std::sync::Arc;
+
+use opentelemetry::trace::SpanContext;
 use tenure_scheduler::{
     Changes, Command, Effect, Event, FencingToken, JobId, Now, Refusal, Reply, ReportKind, SessionId, State,
     Statement, Stored, Verdict,
@@ -18,6 +21,7 @@ use super::{
 use crate::{
     handle::{Answer, Call, Submission, SubmitError},
     sessions::{FromNode, Peers},
+    trace::MOST_LINKS,
 };
 
 /// Everything that waits for one commit.
@@ -39,6 +43,8 @@ pub(super) struct Turn {
     pub(super) tried: Tried,
     /// Jobs that an operator took care of: once that is stored they need not be set aside any more.
     pub(super) freed: Vec<JobId>,
+    /// The spans of its first calls.
+    pub(super) calls: Vec<Arc<SpanContext>>,
     /// Held until the turn is over: so many commands of one node are on their way at most.
     _credits: Vec<OwnedSemaphorePermit>,
 }
@@ -88,6 +94,7 @@ impl Turn {
             more: false,
             tried,
             freed: Vec::new(),
+            calls: Vec::new(),
             _credits: Vec::new(),
         };
         for item in items {
@@ -117,9 +124,16 @@ impl Turn {
     }
 
     fn call(&mut self, state: &mut State, call: Call) {
-        let Call { submission: Submission { command, payload }, answer, .. } = call;
+        let Call { submission: Submission { command, payload }, answer, span, .. } = call;
         if answer.is_closed() {
             return; // nobody waits, nothing was promised
+        }
+        // The commands of one batch came by one call.
+        if let Some(span) = span
+            && self.calls.len() < MOST_LINKS
+            && self.calls.last() != Some(&span)
+        {
+            self.calls.push(span);
         }
         let stored = if let Command::Enqueue(enqueue) = &command { Some(enqueue.job) } else { None };
         let freed = if let Command::Requeue { job, .. } | Command::Delete { job, validate_only: false, .. } =

@@ -269,19 +269,72 @@ mod tests {
 
     use super::*;
 
+    /// What labels may be called. Each is bounded: declared names, closed sets of words, or capped (`Metrics::rule`).
+    /// `job` and `instance` are Prometheus's own.
+    const LABELS: [&str; 9] =
+        ["cause", "kind", "node", "outcome", "reason", "rule", "slot", "state", "version"];
+
+    /// What no name holds: other units than the base ones, and the endings of a histogram's series.
+    const FORBIDDEN: [&str; 16] = [
+        "ms",
+        "us",
+        "ns",
+        "millis",
+        "milliseconds",
+        "microseconds",
+        "minutes",
+        "hours",
+        "days",
+        "kb",
+        "mb",
+        "kib",
+        "mib",
+        "percent",
+        "count",
+        "sum",
+    ];
+
     #[test]
     fn names_follow_the_conventions_and_are_unique() {
         let mut seen = BTreeSet::new();
         for figure in Figure::ALL {
-            let spec = figure.spec();
-            assert!(seen.insert(spec.name), "{} twice", spec.name);
-            assert!(spec.name.starts_with("tenure_"), "{}", spec.name);
-            assert!(spec.help.ends_with('.'), "{}", spec.name);
-            assert_eq!(spec.name.ends_with("_total"), spec.shape == Shape::Counter, "{}", spec.name);
-            if let Shape::Histogram(bounds) = spec.shape {
-                assert!(spec.name.ends_with("_seconds"), "{}", spec.name);
-                assert!(bounds.windows(2).all(|w| w[0] < w[1]), "{}", spec.name);
+            let Spec { name, help, shape, labels } = figure.spec();
+            assert!(seen.insert(name), "{name} twice");
+            let words: Vec<&str> = name.split('_').collect();
+            assert!(words.len() >= 2 && words[0] == "tenure", "{name}");
+            assert!(
+                words.iter().all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase())),
+                "{name}"
+            );
+            assert!(!words.iter().any(|word| FORBIDDEN.contains(word)), "{name}");
+            assert!(help.ends_with('.') && help.starts_with(|c: char| c.is_ascii_alphanumeric()), "{name}");
+            assert_eq!(name.ends_with("_total"), shape == Shape::Counter, "{name}");
+            assert_eq!(name.ends_with("_info"), name == "tenure_build_info", "{name}");
+            assert!(
+                labels.iter().all(|label| LABELS.contains(label)),
+                "{name}: say how {labels:?} are bounded"
+            );
+            assert_eq!(labels.iter().collect::<BTreeSet<_>>().len(), labels.len(), "{name}");
+            if let Shape::Histogram(bounds) = shape {
+                assert!(name.ends_with("_seconds"), "{name}");
+                assert!(bounds.windows(2).all(|w| w[0] < w[1]) && bounds.len() <= 16, "{name}");
             }
         }
+    }
+
+    #[test]
+    fn the_document_says_what_the_table_says() {
+        let document = include_str!("../../../docs/metrics.md");
+        let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `tenure_")).collect();
+        let table = Figure::ALL.map(|figure| {
+            let Spec { name, help, shape, labels } = figure.spec();
+            let shape = match shape {
+                Shape::Counter => "counter",
+                Shape::Gauge => "gauge",
+                Shape::Histogram(_) => "histogram",
+            };
+            format!("| `{name}` | {shape} | {} | {help} |", labels.join(", "))
+        });
+        assert_eq!(rows, table);
     }
 }

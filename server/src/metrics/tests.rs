@@ -107,3 +107,30 @@ fn rules_that_nodes_name_are_capped() {
     assert_eq!(text.lines().filter(|line| line.starts_with("tenure_returns_total{")).count(), MOST_RULES + 1);
     assert_line(&text, &format!("tenure_returns_total{{rule=\"other\"}} {}", 1000 - MOST_RULES));
 }
+
+#[test]
+fn every_family_of_the_page_has_its_help_and_its_shape() {
+    let text = Metrics::new().unwrap().text(&empty_scrape()).unwrap();
+    let said = |keyword: &str| -> std::collections::BTreeMap<&str, &str> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(keyword)?.trim_start().split_once(' '));
+        lines.collect()
+    };
+    let (helps, types) = (said("# HELP"), said("# TYPE"));
+    let table = Figure::ALL.map(Figure::spec);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let series = line.split(['{', ' ']).next().unwrap();
+        let spec = table.iter().find(|spec| {
+            let histogram = matches!(spec.shape, Shape::Histogram(_));
+            let rest = series.strip_prefix(spec.name);
+            rest == Some("") || (histogram && matches!(rest, Some("_bucket" | "_sum" | "_count")))
+        });
+        let spec = spec.unwrap_or_else(|| panic!("{series} is not in the table"));
+        assert_eq!(helps.get(spec.name), Some(&spec.help), "{series}");
+        let shape = match spec.shape {
+            Shape::Counter => "counter",
+            Shape::Gauge => "gauge",
+            Shape::Histogram(_) => "histogram",
+        };
+        assert_eq!(types.get(spec.name), Some(&shape), "{series}");
+    }
+}

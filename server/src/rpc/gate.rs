@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{self, Poll},
     time::Duration,
 };
 
@@ -16,14 +16,21 @@ use bytes::Bytes;
 use futures_util::future::{Either, MapOk, Ready, TryFutureExt as _, ready};
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
+use opentelemetry::{
+    Context,
+    context::{FutureExt as _, WithContext},
+};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tokio::time::Sleep;
-use tonic::{Status, body::Body};
+use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use super::{decode, status::No};
-use crate::metrics::Metrics;
+use crate::{
+    metrics::Metrics,
+    trace::{self, Spans},
+};
 
 /// A request of one message that is not here by then is answered: it would hold its stream for ever.
 const WHOLE_WITHIN: Duration = Duration::from_secs(30);
@@ -77,11 +84,12 @@ pub(crate) fn paths(sets: &[&[u8]]) -> Result<Methods, prost::DecodeError> {
 pub(crate) struct GateLayer {
     paths: Arc<Methods>,
     metrics: Arc<Metrics>,
+    spans: Spans,
 }
 
 impl GateLayer {
-    pub(crate) fn new(paths: Methods, metrics: Arc<Metrics>) -> Self {
-        Self { paths: Arc::new(paths), metrics }
+    pub(crate) fn new(paths: Methods, metrics: Arc<Metrics>, spans: Spans) -> Self {
+        Self { paths: Arc::new(paths), metrics, spans }
     }
 }
 
@@ -108,9 +116,9 @@ where
 {
     type Response = Response<Body>;
     type Error = S::Error;
-    type Future = Either<Ready<Result<Response<Body>, S::Error>>, MapOk<S::Future, Rewrite>>;
+    type Future = Either<Ready<Result<Response<Body>, S::Error>>, MapOk<WithContext<S::Future>, Rewrite>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
@@ -120,12 +128,31 @@ where
             Err(no) => return Either::Left(ready(Ok(*no))),
         };
         let metrics = Arc::clone(&self.layer.metrics);
-        let rewrite: Rewrite = Box::new(move |response| answered(response, &metrics));
-        Either::Right(self.inner.call(request).map_ok(rewrite))
+        let span = self.layer.span(&request);
+        let context = span.clone().unwrap_or_default();
+        let rewrite: Rewrite = Box::new(move |response| {
+            let response = answered(response, &metrics);
+            if let Some(span) = span {
+                trace::answered(
+                    &span,
+                    Status::from_header_map(response.headers()).map_or(Code::Ok, |no| no.code()),
+                );
+            }
+            response
+        });
+        Either::Right(self.inner.call(request).with_context(context).map_ok(rewrite))
     }
 }
 
 impl GateLayer {
+    /// The span of a call of ours. A stream has none: it may last for days.
+    fn span(&self, request: &Request<Body>) -> Option<Context> {
+        let path = request.uri().path();
+        let unary = Method { asked: Asked::Once, answers_on: false };
+        let ours = path.starts_with("/tenure.") && self.paths.get(path) == Some(&unary);
+        if ours { self.spans.call(path, request.headers()) } else { None }
+    }
+
     /// The request as the services get it, or the answer to what is no call of theirs.
     fn admit(&self, request: Request<Body>) -> Result<Request<Body>, Box<Response<Body>>> {
         // Not gRPC at all: whoever asks reads no gRPC status either.
@@ -191,7 +218,7 @@ impl http_body::Body for Patient {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
+        context: &mut task::Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
             return Poll::Ready(frame);

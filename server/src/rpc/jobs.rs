@@ -37,7 +37,7 @@ impl JobService for Jobs {
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
         let caller = Caller::of(&request)?;
-        let trace = trace::of_metadata(request.metadata());
+        let trace = trace::of_call(request.metadata());
         self.0.answer(enqueue(&self.0, &caller, trace, request.into_inner().job).await)
     }
 
@@ -46,7 +46,7 @@ impl JobService for Jobs {
         request: Request<v1::EnqueueBatchRequest>,
     ) -> Result<Response<v1::EnqueueBatchResponse>, Status> {
         let caller = Caller::of(&request)?;
-        let trace = trace::of_metadata(request.metadata());
+        let trace = trace::of_call(request.metadata());
         self.0.answer(enqueue_batch(&self.0, &caller, trace, request.into_inner().jobs).await)
     }
 

@@ -109,6 +109,8 @@ fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
             }
             Step::Flood(bytes) => flood(*bytes)?,
             Step::Result(text) => fs::write(variable("TENURE_RESULT")?, text)?,
+            Step::Tell(name) => fs::write(variable("TENURE_RESULT")?, env::var(name).unwrap_or_default())?,
+            Step::Say(text) => writeln!(io::stdout(), "{text}")?,
             Step::Print(text) => complain(text),
             Step::Signal(number) => {
                 let signal =

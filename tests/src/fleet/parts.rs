@@ -47,7 +47,15 @@ impl Fleet {
         let place = if self.postgres.is_some() { ["--migrate"].as_slice() } else { &["--data", &data] };
         args.extend(place);
         args.extend(["--listen", &grpc, "--http", &http, "--ready-file", &ready_file]);
-        let mut server = Process::tenure("the server", &args, &self.path("logs/server"), &self.mark)?;
+        let mut server = Process::start(
+            "the server",
+            binary::tenure()?,
+            &args,
+            &self.path("logs/server"),
+            &self.mark,
+            None,
+            &self.plan.environment,
+        )?;
         let announced = until("the server is ready", PATIENCE, async || {
             server.alive().map_err(|error| error.to_string())?;
             fs::read_to_string(&ready).map_err(|error| error.to_string())
@@ -127,7 +135,15 @@ impl Fleet {
         let log = self.path(&format!("logs/{node}"));
         let (program, args) = words.split_first().context("no program")?;
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let agent = Process::start(node, Path::new(program), &args, &log, &self.mark, plan.uid)?;
+        let agent = Process::start(
+            node,
+            Path::new(program),
+            &args,
+            &log,
+            &self.mark,
+            plan.uid,
+            &self.plan.environment,
+        )?;
         ensure!(self.agents.insert(node.to_owned(), agent).is_none(), "the agent of {node} runs");
         Ok(())
     }

@@ -19,6 +19,7 @@ use super::{
     super::{Driver, Ends, Error, Options},
     SOON,
 };
+use crate::trace::Spans;
 use crate::{
     clock::{self, Clock},
     config::Retention,
@@ -57,7 +58,8 @@ impl Rig {
         let (inbox, sessions) = mpsc::channel(16);
         let publisher = Publisher::new(snapshots);
         let metrics = Arc::new(Metrics::new().unwrap());
-        let ends = Ends { inboxes, sessions, status, publisher, watchers, metrics, clock };
+        let ends =
+            Ends { inboxes, sessions, status, publisher, watchers, metrics, clock, spans: Spans::default() };
         let options = Options { limits: watch::channel(Limits::default()).1 };
         let (driver, leader) = Driver::begin(options, store.journal(), ends).await.unwrap();
         let shutdown = CancellationToken::new();

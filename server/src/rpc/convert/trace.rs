@@ -7,7 +7,7 @@ use tenure_proto::trace_context::{self, Malformed, Traceparent};
 use tenure_scheduler::TraceContext;
 use tonic::metadata::MetadataMap;
 
-use crate::rpc::check::Checks;
+use crate::{rpc::check::Checks, trace};
 
 /// What a spec names.
 pub(crate) fn of_spec(checks: &mut Checks, parent: &str, state: &str) -> Option<Arc<TraceContext>> {
@@ -28,9 +28,22 @@ pub(crate) fn of_spec(checks: &mut Checks, parent: &str, state: &str) -> Option<
     Some(context(parent, Some(state).filter(|state| !state.is_empty())))
 }
 
+/// The trace context of a call: of its metadata, else of the span that this server records for it.
+pub(crate) fn of_call(metadata: &MetadataMap) -> Option<Arc<TraceContext>> {
+    of_metadata(metadata).or_else(|| {
+        let span = trace::current_call()?;
+        let parent = Traceparent {
+            trace_id: u128::from_be_bytes(span.trace_id().to_bytes()),
+            span_id: u64::from_be_bytes(span.span_id().to_bytes()),
+            flags: span.trace_flags().to_u8(),
+        };
+        Some(context(&parent.to_string(), None))
+    })
+}
+
 /// What the metadata of a call names, as instrumented clients send it. A state that is malformed is left out; without a
 /// parent nothing counts.
-pub(crate) fn of_metadata(metadata: &MetadataMap) -> Option<Arc<TraceContext>> {
+fn of_metadata(metadata: &MetadataMap) -> Option<Arc<TraceContext>> {
     let mut parents = metadata.get_all("traceparent").iter();
     let parent = parents.next()?.to_str().ok().filter(|_| parents.next().is_none())?;
     Traceparent::parse(parent).ok()?;
