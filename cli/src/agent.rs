@@ -13,7 +13,8 @@ use crate::args::Global;
 use crate::config::unusable;
 use crate::exit::{Exit, Failure};
 use crate::part::{Part, Stop, until_signal};
-use crate::signals::Signals;
+use crate::report::chain;
+use crate::signals::{Hangups, Signals};
 
 /// Arguments of `agent`.
 #[derive(Debug, Args)]
@@ -31,21 +32,62 @@ pub(crate) struct AgentArgs {
 
 /// Runs an agent until a signal.
 pub(crate) async fn run(args: AgentArgs, global: &Global, traces: bool) -> Result<Exit, Failure> {
+    let config = configure(&args, global)?;
+    let mut signals = Signals::install()?;
+    let hangups = Hangups::install()?;
+    let (mut agent, _) = start(config.clone(), Clock::Boottime, traces).await?;
+    let outcome = tokio::select! {
+        // Cancel-safe: the agent's task goes on.
+        outcome = until_signal(None, Some(&mut agent), &mut signals) => outcome,
+        never = look_at(hangups, &config, &args, global) => match never {},
+    };
+    let ended = agent.stop(&mut signals).await;
+    outcome.and(ended).map(|()| Exit::Ok)
+}
+
+fn configure(args: &AgentArgs, global: &Global) -> Result<Config, Failure> {
     let overrides = Overrides {
-        name: args.name,
+        name: args.name.clone(),
         server: global.server.clone(),
-        data: args.data,
+        data: args.data.clone(),
         tls: global.tls()?,
         insecure: global.insecure,
     };
-    let config = NodeFile::load(&args.config)
+    NodeFile::load(&args.config)
         .and_then(|file| file.validate(overrides))
-        .map_err(|source| unusable("node file", source))?;
-    let mut signals = Signals::install()?;
-    let (mut agent, _) = start(config, Clock::Boottime, traces).await?;
-    let outcome = until_signal(None, Some(&mut agent), &mut signals).await;
-    let ended = agent.stop(&mut signals).await;
-    outcome.and(ended).map(|()| Exit::Ok)
+        .map_err(|source| unusable("node file", source))
+}
+
+/// At each SIGHUP, says what of the node file has changed and needs a restart, or what is wrong with it. Certificates
+/// need neither: they are read for each connection.
+async fn look_at(mut hangups: Hangups, began: &Config, args: &AgentArgs, global: &Global) -> Infallible {
+    loop {
+        hangups.next().await;
+        let read = configure(args, global).and_then(|config| {
+            let wrong = |source| unusable("node's certificate", source);
+            config.check_certificate().map_err(wrong).map(|()| config)
+        });
+        match read {
+            Ok(config) => match &began.changes(&config)[..] {
+                [] => tracing::info!(
+                    "the node file is as it was; the next connection reads the certificates again"
+                ),
+                keys => {
+                    let keys = keys.join(", ");
+                    tracing::warn!(
+                        keys,
+                        "these were changed in the node file, and need a restart of the agent"
+                    );
+                }
+            },
+            Err(failure) => {
+                tracing::error!(
+                    error = chain(&failure),
+                    "the agent could not start with its files as they are now"
+                );
+            }
+        }
+    }
 }
 
 /// Starts an agent in this process.

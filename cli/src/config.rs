@@ -74,10 +74,9 @@ fn problem_line(file: &Path, problem: &Problem) -> String {
 fn check_node(file: &Path) -> Result<(), Failure> {
     let config = NodeFile::load(file)
         .and_then(|node| {
-            node.clone().validate(Overrides::default()).or_else(|_| {
-                // A file for `tenure up` may leave the server out.
-                node.validate(Overrides { server: Some(STAND_IN.to_owned()), ..Overrides::default() })
-            })
+            // A file for `tenure up` may leave the server out.
+            let server = if node.names_server() { None } else { Some(STAND_IN.to_owned()) };
+            node.validate(Overrides { server, ..Overrides::default() })
         })
         .map_err(|source| unusable("node file", source))?;
     for (kind, why) in config.advertised().missing {

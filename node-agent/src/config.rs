@@ -6,6 +6,7 @@
 //!
 //! Invariant: only a kind that stands in this file is ever run, by the argv that stands here.
 
+mod changes;
 mod kinds;
 mod lines;
 mod units;
@@ -189,6 +190,12 @@ impl NodeFile {
         })?;
         file.origin = Origin { path: path.to_owned(), lines: Lines::of(text) };
         Ok(file)
+    }
+
+    /// Whether it says which server the node belongs to: `tenure up` knows that better.
+    #[must_use]
+    pub fn names_server(&self) -> bool {
+        self.server.is_some()
     }
 
     /// Checks everything and names every violation at once.

@@ -80,6 +80,17 @@ async fn a_hangup_takes_the_new_files_and_leaves_sessions_and_jobs_alone() {
         assert_eq!(shown(&home, &served).await, after);
     }
 
+    // The agent is told by the same signal what a restart is for; it ends by none of this.
+    let node = std::fs::read_to_string(home.path("node.toml")).unwrap();
+    agent.signal(Signal::HUP);
+    agent.says(&["the node file is as it was"]).await;
+    home.write("node.toml", &format!("credits = 3\n{node}\n[slots]\nshell = 1\n"));
+    agent.signal(Signal::HUP);
+    agent.says(&["need a restart of the agent", "slots, credits"]).await;
+    home.write("node.toml", "name = 3\n");
+    agent.signal(Signal::HUP);
+    agent.says(&["could not start with its files as they are now", "node.toml:1"]).await;
+
     // The session of before still hears its server, and its job ends well.
     assert_eq!(served.figure("tenure_sessions").await, 1);
     home.write("held", "");

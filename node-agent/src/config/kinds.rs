@@ -22,7 +22,7 @@ const LONGEST_GRACE: Duration = Duration::from_secs(600);
 const RESERVED: [&str; 3] = ["TENURE_", "TRACEPARENT", "TRACESTATE"];
 
 /// A checked kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
     /// The program and its arguments. Never empty.
     pub command: Vec<String>,
