@@ -20,10 +20,17 @@ pub(crate) struct ApplyArgs {
     dry_run: bool,
 }
 
+impl ApplyArgs {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        !self.dry_run
+    }
+}
+
 /// Sends the file; prints one line per change.
 pub(crate) async fn run(args: ApplyArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
     let changes = client.apply(&read_text(&args.file)?, args.dry_run).await?;
-    if output.is_json() {
+    if output.is_data() {
         output.message(&ApplyResponse { changes })?;
         return Ok(Exit::Ok);
     }

@@ -9,12 +9,16 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::builder::BoolishValueParser;
+use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
-use crate::{agent, apply, certs, config, dead, enqueue, health, job, kind, migrate, node, server, slot, up};
+use crate::{
+    agent, apply, certs, completions, config, context, dead, enqueue, health, job, kind, migrate, node,
+    server, slot, up,
+};
 
 /// Leases work to machines that have room for it.
 #[derive(Debug, Parser)]
@@ -38,9 +42,18 @@ Each flag can be set by an environment variable of its name: --server by TENURE_
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The address of the server. Default: http://127.0.0.1:7070.
+    /// The address of the server. Default: the context's, else http://127.0.0.1:7070.
     #[arg(long, global = true, value_name = "ADDR")]
     pub(crate) server: Option<String>,
+    /// The context to use: a server by its name. Default: the one of `tenure context use`.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Whether the command line itself names the context.
+    #[arg(skip)]
+    pub(crate) context_is_typed: bool,
+    /// The file of contexts. Default: tenure/contexts.toml in the XDG configuration directory.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) context_file: Option<PathBuf>,
     /// The certificate of the authority that the server's is of. With it, addresses are https.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
@@ -88,8 +101,14 @@ impl Global {
 pub(crate) enum Format {
     /// For people.
     Table,
+    /// For people, with more columns.
+    Wide,
     /// The canonical JSON of the wire.
     Json,
+    /// The same values as YAML.
+    Yaml,
+    /// Ids or names alone, one a line.
+    Name,
 }
 
 /// What to do.
@@ -110,6 +129,11 @@ pub(crate) enum Command {
     /// Certificates for a fleet over several hosts.
     #[command(subcommand)]
     Certs(certs::CertsCommand),
+    /// Servers by name.
+    #[command(subcommand)]
+    Context(context::ContextCommand),
+    /// Prints what makes a shell complete commands and flags.
+    Completions(completions::CompletionsArgs),
     #[command(flatten)]
     Ask(Ask),
 }
@@ -142,11 +166,33 @@ pub(crate) enum Ask {
     Doctor,
 }
 
+impl Ask {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::Apply(args) => args.writes(),
+            Self::Enqueue(args) => args.writes(),
+            Self::Job(command) => command.writes(),
+            Self::Kind(command) => command.writes(),
+            Self::Slot(command) => command.writes(),
+            Self::Node(command) => command.writes(),
+            Self::Dead(command) => command.writes(),
+            Self::Health(_) | Self::Doctor => false,
+        }
+    }
+}
+
 impl Cli {
     /// Reads the command line and the environment; ends the process with code 2 if they make no sense.
     pub(crate) fn from_environment() -> Self {
         let matches = command().get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        Self::of(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    fn of(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(matches)?;
+        cli.global.context_is_typed = matches.value_source("context") == Some(ValueSource::CommandLine);
+        Ok(cli)
     }
 }
 
@@ -218,7 +264,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         let matches = command().try_get_matches_from(line.split_whitespace())?;
-        Cli::from_arg_matches(&matches)
+        Cli::of(&matches)
     }
 
     fn flags(command: &clap::Command, into: &mut Vec<(String, Option<String>)>) {
@@ -269,6 +315,43 @@ mod tests {
     }
 
     #[test]
+    fn a_context_is_typed_only_if_the_command_line_names_it() {
+        for (line, typed) in [
+            ("tenure --context prod job list", true),
+            ("tenure job list --context=prod", true),
+            ("tenure job list", false),
+        ] {
+            assert_eq!(parse(line).unwrap().global.context_is_typed, typed, "{line}");
+        }
+    }
+
+    #[test]
+    fn writes_are_told_from_reads_and_dry_runs() {
+        for (line, writes) in [
+            ("tenure apply f", true),
+            ("tenure apply f --dry-run", false),
+            ("tenure enqueue k", true),
+            ("tenure enqueue --file f --dry-run", false),
+            ("tenure job list", false),
+            ("tenure job watch x", false),
+            ("tenure job cancel x", true),
+            ("tenure job delete x --dry-run", false),
+            ("tenure kind pause k", true),
+            ("tenure kind get k", false),
+            ("tenure slot set s 3", true),
+            ("tenure node drain n", true),
+            ("tenure node forget n --dry-run", false),
+            ("tenure dead list", false),
+            ("tenure dead purge --all", true),
+            ("tenure dead requeue --all --dry-run", false),
+            ("tenure health", false),
+        ] {
+            let Command::Ask(ask) = parse(line).unwrap().command else { panic!("{line} asks no server") };
+            assert_eq!(ask.writes(), writes, "{line}");
+        }
+    }
+
+    #[test]
     fn a_wrong_command_line_is_a_usage_error() {
         for line in [
             "tenure",
@@ -279,7 +362,11 @@ mod tests {
             "tenure enqueue k --delay soon",
             "tenure enqueue k --run-at tomorrow",
             "tenure enqueue k --delay 5s --run-at 2026-09-30T08:00:00Z",
-            "tenure enqueue k --payload x --file y",
+            "tenure enqueue k --payload x --payload-file y",
+            "tenure enqueue k --file jobs.jsonl",
+            "tenure enqueue --file jobs.jsonl --priority 3",
+            "tenure enqueue --file jobs.jsonl --run x",
+            "tenure enqueue k --dry-run",
             "tenure enqueue k --priority 101",
             "tenure job get",
             "tenure slot set anthropic many",

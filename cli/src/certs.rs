@@ -98,7 +98,7 @@ pub(crate) fn run(command: CertsCommand, output: &Output) -> Result<Exit, Failur
     };
     let made =
         made.map_err(|source| Failure::Component { what: "no certificate was made", source: source.into() })?;
-    if output.is_json() {
+    if output.is_data() {
         output.value(
             &json!({"cert": made.cert.display().to_string(), "key": made.key.display().to_string()}),
         )?;

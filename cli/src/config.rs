@@ -47,7 +47,7 @@ pub(crate) fn run(command: ConfigCommand, output: &Output) -> Result<Exit, Failu
             Config::load(&file).map_err(|source| unusable("server file", source))?;
         }
     }
-    if output.is_json() {
+    if output.is_data() {
         output.value(&serde_json::json!({"file": file.display().to_string(), "ok": true}))?;
     } else {
         note(format!("{}: no mistakes", file.display()));

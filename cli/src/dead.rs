@@ -76,6 +76,16 @@ pub(crate) struct BulkArgs {
     yes: bool,
 }
 
+impl DeadCommand {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::List { .. } => false,
+            Self::Requeue(args) | Self::Purge(args) => !args.dry_run,
+        }
+    }
+}
+
 /// Runs one verb.
 pub(crate) async fn run(command: DeadCommand, client: &Client, output: &Output) -> Result<Exit, Failure> {
     match command {
@@ -94,8 +104,12 @@ async fn list_groups(filter: &Filter, client: &Client, output: &Output) -> Resul
     })
     .await?;
     let health = client.queue_health(filter.kind.as_deref()).await?;
-    if output.is_json() {
+    if output.is_data() {
         output.value(&groups.listed(&health))?;
+        return Ok(Exit::Ok);
+    }
+    if output.is_name() {
+        groups.examples().try_for_each(|id| output.line(id))?;
         return Ok(Exit::Ok);
     }
     if groups.is_empty() {
@@ -120,13 +134,14 @@ async fn list_jobs(filter: &Filter, limit: usize, client: &Client, output: &Outp
     .await?;
     let more = jobs.len() > limit;
     jobs.truncate(limit);
-    if output.is_json() {
-        output.message(&ListJobsResponse { jobs, next_page_token: String::new() })?;
-    } else if jobs.is_empty() {
-        note("no dead letters");
-    } else {
-        output.table(&groups::jobs(&jobs, output))?;
-    }
+    let answer = ListJobsResponse { jobs, next_page_token: String::new() };
+    output.show(&answer, answer.jobs.iter().map(|job| job.id.as_str()), || {
+        if answer.jobs.is_empty() {
+            note("no dead letters");
+            return Ok(());
+        }
+        output.table(&groups::jobs(&answer.jobs, output))
+    })?;
     if more {
         note(format!("the first {limit}; --limit shows more"));
     }

@@ -15,7 +15,7 @@ pub(crate) async fn run(client: &Client, output: &Output) -> Result<Exit, Failur
     let invariants = client.check_invariants().await?;
     let health = client.queue_health(None).await?;
     let exit = if invariants.violations.is_empty() { Exit::Ok } else { Exit::Failed };
-    if output.is_json() {
+    if output.is_data() {
         output.value(&Findings {
             server: json::canonical(&info)?,
             invariants: json::canonical(&invariants)?,

@@ -1,4 +1,10 @@
-//! `tenure enqueue`: one job, its id on stdout.
+//! `tenure enqueue`: one job, its id on stdout; or many, a line each.
+//!
+//! Reading order: one job here, `enqueue/many.rs` (the lines of a file), `enqueue/lines.rs`, `enqueue/tally.rs`.
+
+mod lines;
+mod many;
+mod tally;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -13,21 +19,53 @@ use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::job;
 use crate::output::{Output, note};
+use crate::short;
+
+/// What describes a single job, and goes with no file of many.
+const OF_ONE_JOB: [&str; 17] = [
+    "kind",
+    "stdin",
+    "payload",
+    "payload_file",
+    "content_type",
+    "dedupe_key",
+    "id",
+    "priority",
+    "delay",
+    "run_at",
+    "stale_after",
+    "hard_time_limit",
+    "label",
+    "selector",
+    "need",
+    "parent",
+    "tenant",
+];
 
 /// Arguments of `enqueue`.
 #[derive(Debug, Args)]
 pub(crate) struct EnqueueArgs {
     /// What kind of work it is.
-    kind: String,
+    #[arg(required_unless_present = "file")]
+    kind: Option<String>,
     /// `-` reads the payload from stdin.
-    #[arg(value_name = "-", value_parser = ["-"], hide_possible_values = true, conflicts_with_all = ["payload", "file"])]
+    #[arg(value_name = "-", value_parser = ["-"], hide_possible_values = true, conflicts_with_all = ["payload", "payload_file"])]
     stdin: Option<String>,
     /// The payload itself.
-    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "payload_file")]
     payload: Option<String>,
     /// A file with the payload; `-` reads stdin.
     #[arg(long, value_name = "FILE")]
+    payload_file: Option<PathBuf>,
+    /// Many jobs: a file with one on each line, as JSON of JobSpec; `-` reads stdin.
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_ONE_JOB)]
     file: Option<PathBuf>,
+    /// Goes on with a run of a file that broke off: what it stored is not stored again.
+    #[arg(long, value_name = "RUN", requires = "file", conflicts_with = "kind", value_parser = lines::run_id)]
+    run: Option<uuid::Uuid>,
+    /// Checks the file only.
+    #[arg(long, requires = "file", conflicts_with = "kind")]
+    dry_run: bool,
     /// The media type of the payload. Default: application/octet-stream.
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
@@ -75,20 +113,40 @@ pub(crate) struct EnqueueArgs {
     #[arg(long, value_name = "TRACESTATE", requires = "traceparent")]
     tracestate: Option<String>,
     /// Waits until the job is final; exits 1 if it did not succeed.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "file")]
     wait: bool,
     /// Waits no longer than this; exits 124 then.
     #[arg(long, value_name = "DURATION", value_parser = args::duration, requires = "wait")]
     timeout: Option<Duration>,
 }
 
+impl EnqueueArgs {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        !self.dry_run
+    }
+}
+
 /// Enqueues the job, and waits for it if asked.
-pub(crate) async fn run(args: Box<EnqueueArgs>, client: &Client, output: &Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    args: Box<EnqueueArgs>,
+    retry_for: Duration,
+    client: &Client,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    if let Some(file) = args.file {
+        let options = many::Options { file, run: args.run, dry_run: args.dry_run, retry_for };
+        return many::run(options, client, output).await;
+    }
+    let mut args = args;
+    if let Some(parent) = &mut args.parent {
+        *parent = short::whole(client, parent).await?;
+    }
     let (wait, timeout) = (args.wait, args.timeout);
     let enqueued = client.enqueue(&describe(args)?).await?;
-    if !output.is_json() {
+    if !output.is_data() {
         output.line(&enqueued.job.id)?;
-        if enqueued.deduplicated {
+        if enqueued.deduplicated && !output.is_name() {
             note(format!(
                 "deduplicated: this job was there already and is {}",
                 job::state_word(&enqueued.job)
@@ -100,14 +158,14 @@ pub(crate) async fn run(args: Box<EnqueueArgs>, client: &Client, output: &Output
     }
     let waited = client.wait(&enqueued.job.id, timeout).await?;
     let exit = job::verdict(&waited);
-    if !output.is_json() {
+    if !output.is_data() {
         note(job::end_sentence(&waited));
     }
     print(output, Enqueued { job: waited.job, ..enqueued }, exit)
 }
 
 fn print(output: &Output, enqueued: Enqueued, exit: Exit) -> Result<Exit, Failure> {
-    if output.is_json() {
+    if output.is_data() {
         let Enqueued { job, deduplicated } = enqueued;
         output.message(&EnqueueResponse { job: Some::<Job>(job), deduplicated })?;
     }
@@ -116,7 +174,7 @@ fn print(output: &Output, enqueued: Enqueued, exit: Exit) -> Result<Exit, Failur
 
 fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
     let payload = payload(&args)?;
-    let mut job = NewJob::new(args.kind);
+    let mut job = NewJob::new(args.kind.unwrap_or_default());
     if let Some(payload) = payload {
         job = job.payload(payload);
     }
@@ -176,7 +234,7 @@ fn payload(args: &EnqueueArgs) -> Result<Option<Vec<u8>>, Failure> {
         return Ok(Some(text.clone().into_bytes()));
     }
     let stdin = args.stdin.as_ref().map(PathBuf::from);
-    let Some(path) = stdin.or_else(|| args.file.clone()) else { return Ok(None) };
+    let Some(path) = stdin.or_else(|| args.payload_file.clone()) else { return Ok(None) };
     let read = if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)

@@ -59,6 +59,22 @@ pub(crate) enum Failure {
         /// What does exist.
         known: Vec<String>,
     },
+    /// A part of an id that several jobs have.
+    #[error("{part:?} is the beginning or end of several ids")]
+    Ambiguous {
+        /// As it was given.
+        part: String,
+        /// Some of the jobs, each with its kind and state.
+        candidates: Vec<String>,
+        /// There are further ones.
+        more: bool,
+    },
+    /// A write to a protected context that the command line does not name.
+    #[error("context {context} is protected: a write has to name it")]
+    Protected {
+        /// Its name.
+        context: String,
+    },
     /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
@@ -121,9 +137,9 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Client(error) => of_client(error),
-            Self::Usage(_) => Exit::Usage,
+            Self::Usage(_) | Self::Protected { .. } => Exit::Usage,
             Self::Unknown { .. } => Exit::NotFound,
-            Self::Read { .. } | Self::Config { .. } => Exit::BadInput,
+            Self::Read { .. } | Self::Config { .. } | Self::Ambiguous { .. } => Exit::BadInput,
             Self::Write { .. } | Self::Json(_) | Self::Declined | Self::Component { .. } => Exit::Failed,
             // A reader that has seen enough (`| head`) is no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,

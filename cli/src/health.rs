@@ -18,18 +18,14 @@ pub(crate) struct HealthArgs {
 /// Prints the figures.
 pub(crate) async fn run(args: HealthArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
     let health = client.queue_health(args.kind.as_deref()).await?;
-    if output.is_json() {
-        output.message(&health)?;
-        return Ok(Exit::Ok);
-    }
-    if health.kinds.is_empty() {
-        note("no kinds; `tenure apply FILE` declares them");
-    } else {
-        output.table(&figures(&health))?;
-    }
-    for line in remarks(&health) {
-        output.line(&line)?;
-    }
+    output.show(&health, health.kinds.iter().map(|kind| kind.kind.as_str()), || {
+        if health.kinds.is_empty() {
+            note("no kinds; `tenure apply FILE` declares them");
+        } else {
+            output.table(&figures(&health))?;
+        }
+        remarks(&health).iter().try_for_each(|line| output.line(line))
+    })?;
     Ok(Exit::Ok)
 }
 

@@ -79,6 +79,12 @@ pub(crate) fn clean(text: &str) -> String {
     clean
 }
 
+/// Text of several lines, each of them [`clean`].
+pub(crate) fn clean_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(clean).collect();
+    lines.join("\n")
+}
+
 /// Characters that change the direction of text around them, or show nothing at all.
 fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

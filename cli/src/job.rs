@@ -1,9 +1,11 @@
 //! `tenure job`: single jobs after their enqueue.
 //!
-//! Reading order: the verbs here, `job/show.rs` (tables), `job/explain.rs` (why not yet).
+//! Reading order: the verbs here, `job/show.rs` (tables), `job/explain.rs` (why not yet),
+//! `job/watch.rs`.
 
 mod explain;
 mod show;
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use tenure_client::{Client, Waited};
 
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, note};
-use crate::{args, clock, human, report};
+use crate::{args, clock, human, report, short};
 
 /// Jobs shown by `list` unless the caller asks for more.
 const LIST_LIMIT: usize = 50;
@@ -33,6 +35,14 @@ pub(crate) enum JobCommand {
     Get {
         /// Its id.
         job: String,
+    },
+    /// Prints a job as it stands, and again at each change until it is final; exits as wait does.
+    Watch {
+        /// Its id.
+        job: String,
+        /// Watches no longer than this; exits 124 then. Default: as long as it takes.
+        #[arg(long, value_name = "DURATION", value_parser = args::duration)]
+        timeout: Option<Duration>,
     },
     /// Waits until jobs are final; exits 1 if one did not succeed, 124 if the wait ran out.
     Wait {
@@ -153,88 +163,95 @@ impl From<State> for JobState {
     }
 }
 
+impl JobCommand {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::List(_)
+            | Self::Get { .. }
+            | Self::Watch { .. }
+            | Self::Wait { .. }
+            | Self::Explain { .. }
+            | Self::Result { .. }
+            | Self::Attempts { .. } => false,
+            Self::Cancel { .. } | Self::Requeue { .. } | Self::Reprioritize { .. } => true,
+            Self::Delete { dry_run, .. } => !dry_run,
+        }
+    }
+}
+
 /// Runs one verb.
 pub(crate) async fn run(command: JobCommand, client: &Client, output: &Output) -> Result<Exit, Failure> {
     match command {
         JobCommand::List(args) => return list(args, client, output).await,
         JobCommand::Get { job } => {
-            let job = client.get(&job).await?;
-            if output.is_json() {
-                output.message(&GetJobResponse { job: Some(job) })?;
-            } else {
-                output.table(&show::details(&job, output))?;
-            }
+            let job = client.get(&short::whole(client, &job).await?).await?;
+            let answer = GetJobResponse { job: Some(job.clone()) };
+            output.show(&answer, [job.id.as_str()], || output.table(&show::details(&job, output)))?;
         }
         JobCommand::Wait { jobs, timeout } => return wait(&jobs, timeout, client, output).await,
+        JobCommand::Watch { job, timeout } => {
+            return watch::run(&short::whole(client, &job).await?, timeout, client, output).await;
+        }
         JobCommand::Explain { job } => {
+            let job = short::whole(client, &job).await?;
             let explanation = client.explain(&job).await?;
-            if output.is_json() {
-                output.message(&explanation)?;
-            } else {
-                explain::print(&explanation, output)?;
-            }
+            output.show(&explanation, [job.as_str()], || explain::print(&explanation, output))?;
         }
         JobCommand::Cancel { jobs, reason } => {
-            return each(&jobs, output, async |id| {
+            return each(&jobs, client, output, async |id| {
                 let answer = client.cancel(id, &reason).await?;
-                if output.is_json() {
-                    return output.message(&answer);
-                }
-                let job = answer.job.unwrap_or_default();
-                note(match (answer.changed, job.cancel_requested && job.state() == JobState::Running) {
+                let job = answer.job.clone().unwrap_or_default();
+                let told = job.cancel_requested && job.state() == JobState::Running;
+                let sentence = match (answer.changed, told) {
                     (true, true) => format!("{id}: told to stop"),
                     (true, false) => format!("{id}: cancelled"),
                     (false, true) => format!("{id}: was told to stop already"),
                     (false, false) => format!("{id}: is {} already", state_word(&job)),
-                });
-                Ok(())
+                };
+                output.did(&answer, id, sentence)
             })
             .await;
         }
         JobCommand::Requeue { jobs, force } => {
-            return each(&jobs, output, async |id| {
+            return each(&jobs, client, output, async |id| {
                 let answer = client.requeue(id, force).await?;
-                if output.is_json() {
-                    return output.message(&answer);
-                }
-                let job = answer.job.unwrap_or_default();
-                note(if answer.changed {
+                let job = answer.job.clone().unwrap_or_default();
+                let sentence = if answer.changed {
                     format!("{id}: {} again, round {}", state_word(&job), job.round)
                 } else {
                     format!("{id}: is {} already", state_word(&job))
-                });
-                Ok(())
+                };
+                output.did(&answer, id, sentence)
             })
             .await;
         }
         JobCommand::Reprioritize { job, priority } => {
+            let job = short::whole(client, &job).await?;
             let answer = client.reprioritize(&job, priority).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                let verb = if answer.changed { "has now" } else { "had already" };
-                note(format!("{job} {verb} priority {priority}"));
-            }
+            let verb = if answer.changed { "has now" } else { "had already" };
+            output.did(&answer, &job, format!("{job} {verb} priority {priority}"))?;
         }
-        JobCommand::Result { job, out } => return result(&job, out, client, output).await,
+        JobCommand::Result { job, out } => {
+            return result(&short::whole(client, &job).await?, out, client, output).await;
+        }
         JobCommand::Attempts { job } => {
-            let attempts = client.attempts(&job).await?;
-            if output.is_json() {
-                output.message(&ListAttemptsResponse { attempts, next_page_token: String::new() })?;
-            } else if attempts.is_empty() {
-                note("no execution of it has ended yet");
-            } else {
-                output.table(&show::attempts(&attempts, output))?;
-            }
+            let attempts = client.attempts(&short::whole(client, &job).await?).await?;
+            let tokens: Vec<String> = attempts.iter().map(|attempt| attempt.token.to_string()).collect();
+            let answer = ListAttemptsResponse { attempts, next_page_token: String::new() };
+            output.show(&answer, tokens.iter().map(String::as_str), || {
+                if answer.attempts.is_empty() {
+                    note("no execution of it has ended yet");
+                    return Ok(());
+                }
+                output.table(&show::attempts(&answer.attempts, output))
+            })?;
         }
         JobCommand::Delete { jobs, dry_run } => {
-            return each(&jobs, output, async |id| {
+            return each(&jobs, client, output, async |id| {
                 let job = client.delete(id, dry_run).await?;
-                if output.is_json() {
-                    return output.message(&DeleteJobResponse { job: Some(job) });
-                }
-                note(format!("{id}: {}", if dry_run { "would be deleted (--dry-run)" } else { "deleted" }));
-                Ok(())
+                let verb = if dry_run { "would be deleted (--dry-run)" } else { "deleted" };
+                output.did(&DeleteJobResponse { job: Some(job) }, id, format!("{id}: {verb}"))
             })
             .await;
         }
@@ -245,17 +262,22 @@ pub(crate) async fn run(command: JobCommand, client: &Client, output: &Output) -
 /// Does the same to each job; one that fails keeps none of the others from their turn.
 async fn each(
     ids: &[String],
+    client: &Client,
     output: &Output,
     act: impl AsyncFn(&str) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let [id] = ids else {
         let mut failures = Vec::new();
         for id in ids {
-            match act(id).await {
+            let done = match short::whole(client, id).await {
+                Ok(whole) => act(&whole).await,
+                Err(failure) => Err(failure),
+            };
+            match done {
                 Ok(()) => {}
                 Err(failure @ Failure::Output(_)) => return Err(failure),
                 Err(failure) => {
-                    if output.is_json() {
+                    if output.is_data() {
                         report::failure(&failure, output);
                     } else {
                         report::one(id, &failure);
@@ -269,7 +291,7 @@ async fn each(
             None => Ok(Exit::Ok),
         };
     };
-    act(id).await.map(|()| Exit::Ok)
+    act(&short::whole(client, id).await?).await.map(|()| Exit::Ok)
 }
 
 async fn list(args: ListArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
@@ -279,22 +301,26 @@ async fn list(args: ListArgs, client: &Client, output: &Output) -> Result<Exit, 
         states: args.state.into_iter().map(|state| JobState::from(state).into()).collect(),
         tenant: args.tenant.unwrap_or_default(),
         dedupe_key: args.dedupe_key.unwrap_or_default(),
-        parent_id: args.parent.unwrap_or_default(),
+        parent_id: match args.parent {
+            Some(parent) => short::whole(client, &parent).await?,
+            None => String::new(),
+        },
         node: args.node.unwrap_or_default(),
         page_size: i32::try_from(limit).unwrap_or(PAGE).clamp(1, PAGE),
-        page_token: String::new(),
+        ..ListJobsRequest::default()
     };
     // One more than asked for tells whether there are more.
     let mut jobs = client.list(filter).take(limit.saturating_add(1)).await?;
     let more = jobs.len() > limit;
     jobs.truncate(limit);
-    if output.is_json() {
-        output.message(&ListJobsResponse { jobs, next_page_token: String::new() })?;
-    } else if jobs.is_empty() {
-        note("no such jobs");
-    } else {
-        output.table(&show::list(&jobs, output))?;
-    }
+    let answer = ListJobsResponse { jobs, next_page_token: String::new() };
+    output.show(&answer, answer.jobs.iter().map(|job| job.id.as_str()), || {
+        if answer.jobs.is_empty() {
+            note("no such jobs");
+            return Ok(());
+        }
+        output.table(&show::list(&answer.jobs, output))
+    })?;
     if more {
         note(format!("the first {limit}; --limit or --all shows more"));
     }
@@ -311,13 +337,12 @@ async fn wait(
     let mut worst = Exit::Ok;
     for id in ids {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::mono()));
-        let waited = client.wait(id, left).await?;
+        let id = short::whole(client, id).await?;
+        let waited = client.wait(&id, left).await?;
         let exit = verdict(&waited);
-        if output.is_json() {
-            output.message(&WaitJobResponse { job: Some(waited.job), done: waited.done })?;
-        } else {
-            output.line(&end_sentence(&waited))?;
-        }
+        let sentence = end_sentence(&waited);
+        let answer = WaitJobResponse { job: Some(waited.job), done: waited.done };
+        output.show(&answer, [id.as_str()], || output.line(&sentence))?;
         // A wait that ran out says more than a failure: the caller does not know yet.
         if worst != Exit::WaitRanOut && exit != Exit::Ok {
             worst = exit;
@@ -332,7 +357,7 @@ async fn result(id: &str, out: Option<PathBuf>, client: &Client, output: &Output
         std::fs::write(&path, &result.data)
             .map_err(|source| Failure::Write { path: path.clone(), source })?;
         note(format!("{} written to {}", human::bytes(result.data.len() as u64), path.display()));
-    } else if output.is_json() {
+    } else if output.is_data() {
         output.message(&GetResultResponse { result: Some(result) })?;
     } else if output.is_terminal() && !is_plain_text(&result.data) {
         return Err(Failure::Usage("the result is no plain text; use --out FILE, or a pipe".to_owned()));
@@ -354,19 +379,20 @@ fn is_plain_text(data: &[u8]) -> bool {
 
 /// The exit code of a wait.
 pub(crate) fn verdict(waited: &Waited) -> Exit {
-    match (waited.done, waited.job.state()) {
-        (false, _) => Exit::WaitRanOut,
-        (true, JobState::Succeeded) => Exit::Ok,
-        (
-            true,
-            JobState::Unspecified
-            | JobState::Scheduled
-            | JobState::Queued
-            | JobState::Running
-            | JobState::Dead
-            | JobState::Cancelled
-            | JobState::Expired,
-        ) => Exit::Failed,
+    if waited.done { of_end(waited.job.state()) } else { Exit::WaitRanOut }
+}
+
+/// The exit code of a wait that saw the end of its job.
+fn of_end(state: JobState) -> Exit {
+    match state {
+        JobState::Succeeded => Exit::Ok,
+        JobState::Unspecified
+        | JobState::Scheduled
+        | JobState::Queued
+        | JobState::Running
+        | JobState::Dead
+        | JobState::Cancelled
+        | JobState::Expired => Exit::Failed,
     }
 }
 

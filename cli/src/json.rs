@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use prost::Message;
-use prost_reflect::{DescriptorPool, DynamicMessage};
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
 use serde::Serialize;
 use tenure_proto::v1;
 
@@ -62,6 +62,7 @@ canonical!(
     SetCapacityResponse,
     UncordonNodeResponse,
     WaitJobResponse,
+    WatchJobResponse,
 );
 
 /// A message as a value that serializes to its canonical JSON, fields in the order of the `.proto` file.
@@ -74,14 +75,31 @@ pub(crate) fn canonical<M: Canonical>(message: &M) -> Result<DynamicMessage, Fai
         .map_err(|error| Failure::Json(error.into()))
 }
 
+/// A description of a job from its canonical JSON. A key that the message does not have is refused.
+pub(crate) fn job_spec(text: &str) -> Result<v1::JobSpec, String> {
+    let pool = POOL.as_ref().map_err(ToString::to_string)?;
+    let descriptor =
+        pool.get_message_by_name("tenure.v1.JobSpec").ok_or("JobSpec is not in the descriptor set")?;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let options = DeserializeOptions::new().deny_unknown_fields(true);
+    let read = DynamicMessage::deserialize_with_options(descriptor, &mut reader, &options);
+    let message =
+        read.and_then(|message| reader.end().map(|()| message)).map_err(|error| error.to_string())?;
+    message.transcode_to().map_err(|error| error.to_string())
+}
+
 /// JSON text for people and programs: indented, one value.
 pub(crate) fn text(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Json(error.into()))
 }
 
+/// JSON text on one line, of values that come one after the other.
+pub(crate) fn line(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::Json(error.into()))
+}
+
 #[cfg(test)]
 mod tests {
-    use prost_reflect::DeserializeOptions;
     use tenure_client::proto::{Deferral, ExplainJobResponse, Job, JobState, Needs, SlotAmount};
 
     use super::*;

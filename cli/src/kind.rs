@@ -33,18 +33,29 @@ pub(crate) enum KindCommand {
     },
 }
 
+impl KindCommand {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::List | Self::Get { .. } => false,
+            Self::Pause { .. } | Self::Resume { .. } => true,
+        }
+    }
+}
+
 /// Runs one verb.
 pub(crate) async fn run(command: KindCommand, client: &Client, output: &Output) -> Result<Exit, Failure> {
     match command {
         KindCommand::List => {
             let kinds = client.kinds().await?;
-            if output.is_json() {
-                output.message(&ListKindsResponse { kinds })?;
-            } else if kinds.is_empty() {
-                note("no kinds; `tenure apply FILE` declares them");
-            } else {
-                output.table(&list(&kinds))?;
-            }
+            let answer = ListKindsResponse { kinds };
+            output.show(&answer, answer.kinds.iter().map(|kind| kind.name.as_str()), || {
+                if answer.kinds.is_empty() {
+                    note("no kinds; `tenure apply FILE` declares them");
+                    return Ok(());
+                }
+                output.table(&list(&answer.kinds, output))
+            })?;
         }
         KindCommand::Get { kind: name } => {
             let kinds = client.kinds().await?;
@@ -52,38 +63,29 @@ pub(crate) async fn run(command: KindCommand, client: &Client, output: &Output) 
                 let known = kinds.into_iter().map(|kind| kind.name).collect();
                 return Err(Failure::Unknown { noun: "kind", name, known });
             };
-            if output.is_json() {
-                output.message(kind)?;
-            } else {
-                output.table(&details(kind))?;
-            }
+            output.show(kind, [kind.name.as_str()], || output.table(&details(kind)))?;
         }
         KindCommand::Pause { kind, reject } => {
             let policy = if reject { PausePolicy::Reject } else { PausePolicy::Hold };
             let answer = client.pause_kind(&kind, policy).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                note(format!("{kind} {}", if answer.changed { "is paused" } else { "was paused already" }));
-            }
+            let verb = if answer.changed { "is paused" } else { "was paused already" };
+            output.did(&answer, &kind, format!("{kind} {verb}"))?;
         }
         KindCommand::Resume { kind } => {
             let answer = client.resume_kind(&kind).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                note(format!("{kind} {}", if answer.changed { "is resumed" } else { "was not paused" }));
-            }
+            let verb = if answer.changed { "is resumed" } else { "was not paused" };
+            output.did(&answer, &kind, format!("{kind} {verb}"))?;
         }
     }
     Ok(Exit::Ok)
 }
 
-fn list(kinds: &[Kind]) -> Table {
-    let mut table =
-        Table::new(["KIND", "NEEDS", "LEASE", "TIME LIMIT", "FAILURES", "QUEUE CAP", "PRIORITY", "PAUSED"]);
+fn list(kinds: &[Kind], output: &Output) -> Table {
+    let headers = ["KIND", "NEEDS", "LEASE", "TIME LIMIT", "FAILURES", "QUEUE CAP", "PRIORITY", "PAUSED"];
+    let more = output.wide(|| ["LOSSES", "STALE AFTER", "DEDUPE", "KEPT", "SELECTOR", "RETRY"]);
+    let mut table = Table::new(headers.into_iter().chain(more));
     for kind in kinds {
-        table.row([
+        let fields = [
             kind.name.as_str().into(),
             human::needs(kind.needs.as_ref()).into(),
             human::wire_length(kind.lease.as_ref()).into(),
@@ -92,7 +94,18 @@ fn list(kinds: &[Kind]) -> Table {
             Field::figure(kind.queue_cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string())),
             Field::figure(kind.priority),
             paused(kind),
-        ]);
+        ];
+        let more = output.wide(|| {
+            [
+                Field::figure(kind.max_losses),
+                human::wire_length(kind.stale_after.as_ref()).into(),
+                human::word(kind.dedupe().as_str_name(), "DEDUPE_POLICY_").into(),
+                human::wire_length(kind.retention.as_ref()).into(),
+                human::pairs(&kind.selector).into(),
+                retry(kind.retry.as_ref()).into(),
+            ]
+        });
+        table.row(fields.into_iter().chain(more));
     }
     table
 }

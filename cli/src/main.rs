@@ -11,8 +11,10 @@ mod apply;
 mod args;
 mod certs;
 mod clock;
+mod completions;
 mod config;
 mod confirm;
+mod context;
 mod dead;
 mod doctor;
 mod enqueue;
@@ -29,14 +31,17 @@ mod part;
 mod ready;
 mod report;
 mod server;
+mod short;
 mod signals;
 mod slot;
+mod target;
 mod telemetry;
 mod up;
+mod yaml;
 
 use std::process::ExitCode;
 
-use tenure_client::{Client, Options, RetryPolicy};
+use tenure_client::Client;
 use tenure_server::config::Telemetry;
 use tokio::runtime::{Builder, Runtime};
 
@@ -44,6 +49,7 @@ use args::{Ask, Cli, Command, Global};
 use exit::{Exit, Failure};
 use output::Output;
 use server::{ServerArgs, ServerVerb};
+use target::Target;
 use telemetry::otlp::Exports;
 
 fn main() -> ExitCode {
@@ -71,18 +77,24 @@ fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failu
             staying("tenure-agent", |telemetry| agent::run(args, global, telemetry.traces))
         }
         Command::Server(ServerArgs { verb: Some(ServerVerb::Info), .. }) => {
-            asking(global, async |client| server::info(client, output).await)
+            asking(Target::of(global)?, global, async |client| server::info(client, output).await)
         }
         Command::Server(args) => {
             staying("tenure-server", |telemetry| server::run(args, global.insecure, telemetry))
         }
         Command::Certs(command) => certs::run(command, output),
         Command::Config(command) => config::run(command, output),
+        Command::Context(command) => context::run(command, global, output),
+        Command::Completions(args) => completions::run(&args, output),
         Command::Migrate(command) => {
             telemetry::command()?;
             runtime(&mut Builder::new_current_thread())?.block_on(migrate::run(command, output))
         }
-        Command::Ask(ask) => asking(global, async |client| Box::pin(answer(ask, client, output)).await),
+        Command::Ask(ask) => {
+            let target = Target::of(global)?;
+            target.admit(&ask, global)?;
+            asking(target, global, async |client| Box::pin(answer(ask, global, client, output)).await)
+        }
     }
 }
 
@@ -103,15 +115,20 @@ fn staying<F: Future<Output = Result<Exit, Failure>>>(
 }
 
 /// Runs a command that asks a server: one thread, and a word on stderr only if something is amiss.
-fn asking(global: &Global, ask: impl AsyncFnOnce(&Client) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+fn asking(
+    target: Target,
+    global: &Global,
+    ask: impl AsyncFnOnce(&Client) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
     telemetry::command()?;
-    runtime(&mut Builder::new_current_thread())?.block_on(async {
-        let endpoint = global.server.as_deref().unwrap_or(tenure_client::DEFAULT_ENDPOINT);
-        let retry = RetryPolicy { give_up_after: global.retry_for, ..RetryPolicy::default() };
-        let client =
-            Client::connect_with(endpoint, Options { retry, tls: global.tls()?, insecure: global.insecure })?;
+    let runtime = runtime(&mut Builder::new_current_thread())?;
+    let outcome = runtime.block_on(async {
+        let client = target.client(global)?;
         ask(&client).await
-    })
+    });
+    // A read of stdin that nobody waits for any more would hold the process.
+    runtime.shutdown_background();
+    outcome
 }
 
 fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
@@ -119,10 +136,10 @@ fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
     built.map_err(|source| Failure::Component { what: "no runtime", source: source.into() })
 }
 
-async fn answer(ask: Ask, client: &Client, output: &Output) -> Result<Exit, Failure> {
+async fn answer(ask: Ask, global: &Global, client: &Client, output: &Output) -> Result<Exit, Failure> {
     match ask {
         Ask::Apply(args) => apply::run(args, client, output).await,
-        Ask::Enqueue(args) => enqueue::run(args, client, output).await,
+        Ask::Enqueue(args) => enqueue::run(args, global.retry_for, client, output).await,
         Ask::Job(command) => job::run(command, client, output).await,
         Ask::Kind(command) => kind::run(command, client, output).await,
         Ask::Slot(command) => slot::run(command, client, output).await,

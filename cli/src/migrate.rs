@@ -60,7 +60,7 @@ fn failed(source: migrate::Error) -> Failure {
 }
 
 fn told(migrations: &[MigrationState], nothing: &str, output: &Output) -> Result<Exit, Failure> {
-    if migrations.is_empty() && !output.is_json() {
+    if migrations.is_empty() && !output.is_data() {
         note(nothing);
         return Ok(Exit::Ok);
     }
@@ -68,7 +68,7 @@ fn told(migrations: &[MigrationState], nothing: &str, output: &Output) -> Result
 }
 
 fn show(migrations: &[MigrationState], output: &Output) -> Result<Exit, Failure> {
-    if output.is_json() {
+    if output.is_data() {
         let all = migrations.iter().map(|migration| {
             let MigrationState { number, name, applied } = migration;
             serde_json::json!({"number": number, "name": name, "applied": applied})

@@ -61,60 +61,59 @@ pub(crate) enum NodeCommand {
     },
 }
 
+impl NodeCommand {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::List | Self::Get { .. } => false,
+            Self::Cordon { .. } | Self::Uncordon { .. } | Self::Drain { .. } => true,
+            Self::Forget { dry_run, .. } => !dry_run,
+        }
+    }
+}
+
 /// Runs one verb.
 pub(crate) async fn run(command: NodeCommand, client: &Client, output: &Output) -> Result<Exit, Failure> {
     match command {
         NodeCommand::List => {
             let nodes = client.nodes().await?;
-            if output.is_json() {
-                output.message(&ListNodesResponse { nodes, next_page_token: String::new() })?;
-            } else if nodes.is_empty() {
-                note("no nodes; `tenure agent --config FILE` starts one");
-            } else {
-                output.table(&list(&nodes))?;
-            }
+            let answer = ListNodesResponse { nodes, next_page_token: String::new() };
+            output.show(&answer, answer.nodes.iter().map(|node| node.name.as_str()), || {
+                if answer.nodes.is_empty() {
+                    note("no nodes; `tenure agent --config FILE` starts one");
+                    return Ok(());
+                }
+                output.table(&list(&answer.nodes, output))
+            })?;
         }
         NodeCommand::Get { node } => {
             let node = client.node(&node).await?;
-            if output.is_json() {
-                output.message(&GetNodeResponse { node: Some(node) })?;
-            } else {
-                output.table(&details(&node))?;
-            }
+            let answer = GetNodeResponse { node: Some(node.clone()) };
+            output.show(&answer, [node.name.as_str()], || output.table(&details(&node)))?;
         }
         NodeCommand::Cordon { node } => {
             let answer = client.cordon(&node).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                let verb = if answer.changed { "is cordoned" } else { "was cordoned already" };
-                note(format!("{node} {verb}; {} there", running(answer.node.as_ref())));
-            }
+            let verb = if answer.changed { "is cordoned" } else { "was cordoned already" };
+            let there = running(answer.node.as_ref());
+            output.did(&answer, &node, format!("{node} {verb}; {there} there"))?;
         }
         NodeCommand::Uncordon { node } => {
             let answer = client.uncordon(&node).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                let verb = if answer.changed { "takes grants again" } else { "was not cordoned" };
-                note(format!("{node} {verb}"));
-            }
+            let verb = if answer.changed { "takes grants again" } else { "was not cordoned" };
+            output.did(&answer, &node, format!("{node} {verb}"))?;
         }
         NodeCommand::Drain { node, deadline, wait } => {
             return drain(&node, deadline, wait, client, output).await;
         }
         NodeCommand::Forget { node, lost, dry_run } => {
             let answer = client.forget(&node, lost, dry_run).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                let ended = human::count(answer.ended_leases, "lease");
-                note(match (dry_run, lost) {
-                    (true, _) => format!("{node} would be forgotten, {ended} would end (--dry-run)"),
-                    (false, true) => format!("{node} is forgotten; {ended} ended as losses"),
-                    (false, false) => format!("{node} is forgotten"),
-                });
-            }
+            let ended = human::count(answer.ended_leases, "lease");
+            let sentence = match (dry_run, lost) {
+                (true, _) => format!("{node} would be forgotten, {ended} would end (--dry-run)"),
+                (false, true) => format!("{node} is forgotten; {ended} ended as losses"),
+                (false, false) => format!("{node} is forgotten"),
+            };
+            output.did(&answer, &node, sentence)?;
         }
     }
     Ok(Exit::Ok)
@@ -145,12 +144,9 @@ async fn drain(
             answer.node = Some(client.node(name).await?);
         }
     }
-    if output.is_json() {
-        output.message::<DrainNodeResponse>(&answer)?;
-    } else {
-        let verb = if answer.changed { "drains" } else { "was draining already" };
-        note(format!("{name} {verb}; {} there", running(answer.node.as_ref())));
-    }
+    let verb = if answer.changed { "drains" } else { "was draining already" };
+    let there = running(answer.node.as_ref());
+    output.did::<DrainNodeResponse>(&answer, name, format!("{name} {verb}; {there} there"))?;
     Ok(exit)
 }
 
@@ -160,14 +156,16 @@ fn running(node: Option<&Node>) -> String {
     format!("{jobs} {}", if running == 1 { "runs" } else { "run" })
 }
 
-fn list(nodes: &[Node]) -> Table {
-    let mut table = Table::new(["NODE", "STATE", "HEARD", "RUNNING", "SLOTS", "KINDS", "CLOSED"]);
+fn list(nodes: &[Node], output: &Output) -> Table {
+    let headers = ["NODE", "STATE", "HEARD", "RUNNING", "SLOTS", "KINDS", "CLOSED"];
+    let more = output.wide(|| ["UNREAPED", "AGENT", "HOST", "CPUS", "MEMORY", "LABELS"]);
+    let mut table = Table::new(headers.into_iter().chain(more));
     for node in nodes {
         let slots: Vec<String> =
             node.slots.iter().map(|slot| format!("{}={}/{}", slot.slot, slot.used, slot.capacity)).collect();
         let closed: Vec<String> =
             node.closed_groups.iter().map(|group| format!("{} ({})", group.refuse, group.rule)).collect();
-        table.row([
+        let fields = [
             node.name.as_str().into(),
             state(node),
             format!("{} ago", human::wire_length(node.silent_for.as_ref())).into(),
@@ -175,7 +173,19 @@ fn list(nodes: &[Node]) -> Table {
             dash(&slots).into(),
             dash(&node.kinds).into(),
             if closed.is_empty() { "-".into() } else { Field::toned(closed.join(" "), Tone::Notice) },
-        ]);
+        ];
+        let more = output.wide(|| {
+            let host = node.host.clone().unwrap_or_default();
+            [
+                Field::figure(node.unreaped),
+                node.agent_version.as_str().into(),
+                format!("{} {}", host.os, host.arch).into(),
+                Field::figure(host.cpus),
+                human::bytes(host.memory_bytes).into(),
+                human::pairs(&node.labels).into(),
+            ]
+        });
+        table.row(fields.into_iter().chain(more));
     }
     table
 }

@@ -1,7 +1,7 @@
 //! What goes to stdout: tables for people, JSON for programs.
 //!
 //! Invariant: stdout carries data only; notes, questions and errors go to stderr. Nothing is coloured or animated off a
-//! terminal, or under `NO_COLOR`.
+//! terminal, or under `NO_COLOR`. Text that is no JSON, YAML or result passes [`human::clean`] here, whoever wrote it.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::SystemTime;
@@ -11,9 +11,10 @@ use serde::Serialize;
 use tenure_client::wire;
 
 use crate::args::{Format, Global};
+use crate::context::Colour;
 use crate::exit::Failure;
 use crate::json::{self, Canonical};
-use crate::{clock, human};
+use crate::{clock, human, yaml};
 
 /// Where and how results are shown.
 #[derive(Clone, Debug)]
@@ -147,9 +148,43 @@ impl Output {
         }
     }
 
-    /// Whether a program reads.
-    pub(crate) fn is_json(&self) -> bool {
-        self.format == Format::Json
+    /// Whether a program reads whole values: JSON or YAML.
+    pub(crate) fn is_data(&self) -> bool {
+        matches!(self.format, Format::Json | Format::Yaml)
+    }
+
+    /// Whether names alone are wanted.
+    pub(crate) fn is_name(&self) -> bool {
+        self.format == Format::Name
+    }
+
+    /// What tables have more under `-o wide`.
+    pub(crate) fn wide<T, const N: usize>(&self, more: impl FnOnce() -> [T; N]) -> Vec<T> {
+        if self.format == Format::Wide { more().into() } else { Vec::new() }
+    }
+
+    /// Prints an answer in the form that was asked for: the message, names alone, or what a person reads.
+    pub(crate) fn show<'n, M: Canonical>(
+        &self,
+        message: &M,
+        names: impl IntoIterator<Item = &'n str>,
+        person: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.is_data() {
+            return self.message(message);
+        }
+        if self.is_name() {
+            return names.into_iter().try_for_each(|name| self.line(name));
+        }
+        person()
+    }
+
+    /// Tells what a verb did to something: the answer, its name, or a sentence on stderr.
+    pub(crate) fn did<M: Canonical>(&self, message: &M, name: &str, sentence: String) -> Result<(), Failure> {
+        self.show(message, [name], || {
+            note(sentence);
+            Ok(())
+        })
     }
 
     /// Whether stdout is a terminal.
@@ -157,23 +192,35 @@ impl Output {
         self.terminal
     }
 
-    /// Prints a message as canonical JSON.
+    /// Prints a message as its canonical JSON, or as the same in YAML.
     pub(crate) fn message<M: Canonical>(&self, message: &M) -> Result<(), Failure> {
         self.value(&json::canonical(message)?)
     }
 
-    /// Prints a value that is no message of the wire as JSON.
+    /// Prints one message of several that come one after the other: JSON on one line, or a document of YAML.
+    pub(crate) fn message_line<M: Canonical>(&self, message: &M) -> Result<(), Failure> {
+        if self.format == Format::Yaml {
+            return self.message(message);
+        }
+        self.raw(&json::line(&json::canonical(message)?)?)
+    }
+
+    /// Prints a value that is no message of the wire.
     pub(crate) fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.line(&json::text(value)?)
+        self.raw(&if self.format == Format::Yaml { yaml::document(value)? } else { json::text(value)? })
     }
 
     /// Prints a table.
     pub(crate) fn table(&self, table: &Table) -> Result<(), Failure> {
-        self.line(&table.render(self.colour, self.terminal))
+        self.raw(&table.render(self.colour, self.terminal))
     }
 
-    /// Prints a line of text.
+    /// Prints text, line by line without control characters.
     pub(crate) fn line(&self, text: &str) -> Result<(), Failure> {
+        self.raw(&human::clean_lines(text))
+    }
+
+    fn raw(&self, text: &str) -> Result<(), Failure> {
         writeln!(io::stdout(), "{text}").map_err(Failure::Output)
     }
 
@@ -211,7 +258,12 @@ impl Output {
 /// Tells the person something that is not data.
 pub(crate) fn note(text: impl AsRef<str>) {
     // A closed stderr leaves nobody to tell.
-    writeln!(io::stderr(), "{}", text.as_ref()).unwrap_or_default();
+    writeln!(io::stderr(), "{}", human::clean_lines(text.as_ref())).unwrap_or_default();
+}
+
+/// Tells the person where a write goes, in the colour of its context.
+pub(crate) fn paint(colour: Colour, text: &str) {
+    writeln!(io::stderr(), "{}", colour.paint(&human::clean(text))).unwrap_or_default();
 }
 
 /// <https://no-color.org>: any value but an empty one.

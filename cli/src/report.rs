@@ -13,10 +13,12 @@ use crate::exit::Failure;
 use crate::human;
 use crate::output::{Output, note};
 
+/// How much names have in common, of 1, to be taken for one another.
+const CLOSE: f64 = 0.75;
 /// Names shown of a longer list.
 const NAMES_SHOWN: usize = 8;
 
-/// Tells why a command failed: sentences on stderr, or one object on stdout under `-o json`.
+/// Tells why a command failed: sentences on stderr, or one object on stdout under `-o json` and `-o yaml`.
 pub(crate) fn failure(failure: &Failure, output: &Output) {
     if matches!(failure, Failure::Output(_)) {
         if failure.exit() != crate::exit::Exit::Ok {
@@ -24,7 +26,7 @@ pub(crate) fn failure(failure: &Failure, output: &Output) {
         }
         return;
     }
-    if output.is_json() {
+    if output.is_data() {
         let printed = match refusal(failure) {
             Some(refusal) => output.value(&refused(refusal, failure)),
             None => output.value(&failed(failure)),
@@ -151,6 +153,8 @@ fn refusal(failure: &Failure) -> Option<&Refusal> {
         Failure::Client(tenure_client::Error::Unavailable { last, .. }) => Some(last),
         Failure::Client(error) => error.refusal(),
         Failure::Usage(_)
+        | Failure::Protected { .. }
+        | Failure::Ambiguous { .. }
         | Failure::Unknown { .. }
         | Failure::Read { .. }
         | Failure::Write { .. }
@@ -164,16 +168,36 @@ fn refusal(failure: &Failure) -> Option<&Refusal> {
 }
 
 fn nearest(failure: &Failure) -> Vec<String> {
-    if let Failure::Unknown { known, .. } = failure {
+    if let Failure::Unknown { name, known, .. } = failure {
+        let known = closest(name, known);
         let mut names: Vec<String> = known.iter().take(NAMES_SHOWN).map(|name| human::clean(name)).collect();
         if known.len() > NAMES_SHOWN {
             names.push(format!("… ({} in all)", known.len()));
         }
         return names;
     }
+    if let Failure::Ambiguous { candidates, more, .. } = failure {
+        let mut names: Vec<String> = candidates.iter().map(|name| human::clean(name)).collect();
+        names.extend(more.then(|| "…".to_owned()));
+        return names;
+    }
     let names = refusal(failure).and_then(|refusal| refusal.metadata.get("nearest"));
     let names = names.map(String::as_str).unwrap_or_default().split([',', ' ']);
     names.filter(|name| !name.is_empty()).take(NAMES_SHOWN).map(human::clean).collect()
+}
+
+/// Those of the names that look like the one that was given; all of them if none does.
+fn closest<'k>(name: &str, known: &'k [String]) -> Vec<&'k String> {
+    let mut close: Vec<(f64, &String)> = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .filter(|(near, _)| *near > CLOSE)
+        .collect();
+    if close.is_empty() {
+        return known.iter().collect();
+    }
+    close.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    close.into_iter().map(|(_, known)| known).collect()
 }
 
 fn next_step(failure: &Failure) -> Option<&'static str> {
@@ -184,6 +208,12 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
     }
     if let Failure::Client(tenure_client::Error::Tls { .. }) = failure {
         return Some("`tenure certs` makes certificates; --tls-ca, --tls-cert and --tls-key name them");
+    }
+    if let Failure::Ambiguous { .. } = failure {
+        return Some("name more of it; the end tells jobs apart, the beginning is their time");
+    }
+    if let Failure::Protected { .. } = failure {
+        return Some("add --context with its name");
     }
     match refusal(failure)?.reason.as_str() {
         "KIND_NOT_FOUND" => Some("`tenure kind list` shows the kinds, `tenure apply FILE` declares them"),
@@ -205,18 +235,13 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
 
 /// An error with its causes, the only way one is printed. A list of mistakes keeps its lines.
 pub(crate) fn chain(error: &dyn StdError) -> String {
-    let mut text = clean_lines(&error.to_string());
+    let mut text = human::clean_lines(&error.to_string());
     for cause in std::iter::successors(error.source(), |&error| error.source()) {
-        let cause = clean_lines(&cause.to_string());
+        let cause = human::clean_lines(&cause.to_string());
         text.push_str(if cause.contains('\n') { ":\n" } else { ": " });
         text.push_str(&cause);
     }
     text
-}
-
-fn clean_lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(human::clean).collect();
-    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -150,11 +150,7 @@ async fn start_reloadable(config: Config) -> Result<(Part, Addresses, Reload), F
 /// `tenure server info`.
 pub(crate) async fn info(client: &Client, output: &Output) -> Result<Exit, Failure> {
     let info = client.server_info().await?;
-    if output.is_json() {
-        output.message(&info)?;
-    } else {
-        output.table(&details(&info, output))?;
-    }
+    output.show(&info, [client.endpoint()], || output.table(&details(&info, output)))?;
     Ok(Exit::Ok)
 }
 

@@ -37,50 +37,52 @@ pub(crate) enum SlotCommand {
     },
 }
 
+impl SlotCommand {
+    /// Whether it changes anything on the server.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::List => false,
+            Self::Set { .. } | Self::Pause { .. } | Self::Resume { .. } => true,
+        }
+    }
+}
+
 /// Runs one verb.
 pub(crate) async fn run(command: SlotCommand, client: &Client, output: &Output) -> Result<Exit, Failure> {
     match command {
         SlotCommand::List => {
             let slots = client.slots().await?;
-            if output.is_json() {
-                output.message(&ListSlotsResponse { slots })?;
-            } else if slots.is_empty() {
-                note("no slots; `tenure apply FILE` declares them");
-            } else {
-                output.table(&list(&slots, output))?;
-            }
+            let answer = ListSlotsResponse { slots };
+            output.show(&answer, answer.slots.iter().map(|slot| slot.name.as_str()), || {
+                if answer.slots.is_empty() {
+                    note("no slots; `tenure apply FILE` declares them");
+                    return Ok(());
+                }
+                output.table(&list(&answer.slots, output))
+            })?;
         }
         SlotCommand::Set { slot, capacity } => {
             let answer = client.set_capacity(&slot, capacity).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                let verb = if answer.changed { "has now" } else { "had already" };
-                note(format!("{slot} {verb} a capacity of {capacity}"));
-            }
+            let verb = if answer.changed { "has now" } else { "had already" };
+            output.did(&answer, &slot, format!("{slot} {verb} a capacity of {capacity}"))?;
         }
         SlotCommand::Pause { slot, duration } => {
             let answer = client.pause_slot(&slot, duration).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                note(format!("{slot} {}", if answer.changed { "is paused" } else { "was paused already" }));
-            }
+            let verb = if answer.changed { "is paused" } else { "was paused already" };
+            output.did(&answer, &slot, format!("{slot} {verb}"))?;
         }
         SlotCommand::Resume { slot } => {
             let answer = client.resume_slot(&slot).await?;
-            if output.is_json() {
-                output.message(&answer)?;
-            } else {
-                note(format!("{slot} {}", if answer.changed { "is resumed" } else { "was not paused" }));
-            }
+            let verb = if answer.changed { "is resumed" } else { "was not paused" };
+            output.did(&answer, &slot, format!("{slot} {verb}"))?;
         }
     }
     Ok(Exit::Ok)
 }
 
 fn list(slots: &[Slot], output: &Output) -> Table {
-    let mut table = Table::new(["SLOT", "SCOPE", "USED", "CAPACITY", "WAITING", "PAUSED"]);
+    let headers = ["SLOT", "SCOPE", "USED", "CAPACITY", "WAITING", "PAUSED"];
+    let mut table = Table::new(headers.into_iter().chain(output.wide(|| ["FREE"])));
     for slot in slots {
         let full = slot.used >= slot.capacity;
         let paused = match (slot.paused, &slot.paused_until) {
@@ -88,7 +90,7 @@ fn list(slots: &[Slot], output: &Output) -> Table {
             (true, None) => Field::toned("yes", Tone::Notice),
             (true, until) => Field::toned(format!("ends {}", output.when(until.as_ref())), Tone::Notice),
         };
-        table.row([
+        let fields = [
             slot.name.as_str().into(),
             if slot.per_node { "node" } else { "fleet" }.into(),
             Field::figure(slot.used),
@@ -99,7 +101,9 @@ fn list(slots: &[Slot], output: &Output) -> Table {
                 Field::figure(slot.waiting)
             },
             paused,
-        ]);
+        ];
+        let free = output.wide(|| [Field::figure(slot.capacity.saturating_sub(slot.used))]);
+        table.row(fields.into_iter().chain(free));
     }
     table
 }

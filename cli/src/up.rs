@@ -88,20 +88,25 @@ async fn beside_server(
     }
     let without_kinds = client.kinds().await?.is_empty();
     let mut agent = None;
+    let mut begun = Ok(Begun::Goes);
     if let Some(node) = &node {
         let offered = agent_config(node, config, addresses.grpc)?;
         let (part, handle) = agent::start(offered, Clock::Monotonic, config.telemetry.traces).await?;
-        agent = Some(part);
-        if tokio::time::timeout(CONNECT_PATIENCE, handle.connected()).await != Ok(true) {
-            tracing::warn!("the agent is not connected yet; it goes on trying");
+        let part = agent.insert(part);
+        begun = begin(handle.connected(), until_signal(Some(&mut *server), Some(part), signals)).await;
+    }
+    let outcome = match begun {
+        Ok(Begun::Goes) => {
+            let announced = ready::announce(addresses, args.ready_file.as_deref());
+            if without_kinds || node.is_none() {
+                next_commands(addresses, node.is_none());
+            }
+            match announced {
+                Ok(()) => until_signal(Some(server), agent.as_mut(), signals).await,
+                Err(failure) => Err(failure),
+            }
         }
-    }
-    let announced = ready::announce(addresses, args.ready_file.as_deref());
-    if without_kinds || node.is_none() {
-        next_commands(addresses, node.is_none());
-    }
-    let outcome = match announced {
-        Ok(()) => until_signal(Some(server), agent.as_mut(), signals).await,
+        Ok(Begun::Stopped) => Ok(()),
         Err(failure) => Err(failure),
     };
     let ended = match agent {
@@ -109,6 +114,40 @@ async fn beside_server(
         None => Ok(()),
     };
     outcome.and(ended)
+}
+
+/// How the wait for the agent's first session ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Begun {
+    /// The agent is connected, or will be: everything else is ready.
+    Goes,
+    /// A signal came first.
+    Stopped,
+}
+
+/// Waits for the agent's first session, a while, and for the end of everything meanwhile.
+async fn begin(
+    connected: impl Future<Output = bool>,
+    ending: impl Future<Output = Result<(), Failure>>,
+) -> Result<Begun, Failure> {
+    enum Input {
+        Ending(Result<(), Failure>),
+        Waited(bool),
+    }
+    let input = tokio::select! {
+        biased;
+        ending = ending => Input::Ending(ending), // cancel-safe: the tasks go on, and signals stay
+        waited = tokio::time::timeout(CONNECT_PATIENCE, connected) => Input::Waited(waited == Ok(true)), // cancel-safe
+    };
+    match input {
+        Input::Ending(ending) => ending.map(|()| Begun::Stopped),
+        Input::Waited(connected) => {
+            if !connected {
+                tracing::warn!("the agent is not connected yet; it goes on trying");
+            }
+            Ok(Begun::Goes)
+        }
+    }
 }
 
 fn server_config(args: &UpArgs, insecure: bool) -> Result<Config, Failure> {
@@ -178,5 +217,20 @@ fn next_commands(addresses: Addresses, without_node: bool) {
         );
     } else {
         note(format!("  tenure enqueue KIND{flag}            # enqueues a job"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_wait_for_the_agent_ends_with_a_signal_a_session_or_a_failure() {
+        assert_eq!(begin(pending(), ready(Ok(()))).await.unwrap(), Begun::Stopped);
+        assert_eq!(begin(ready(true), pending()).await.unwrap(), Begun::Goes);
+        let broken = Failure::Usage("it ended".to_owned());
+        begin(pending(), ready(Err(broken))).await.unwrap_err();
     }
 }

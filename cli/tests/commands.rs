@@ -8,15 +8,19 @@ use std::time::Duration;
 
 use fake::{Answer, Fake};
 use tenure_proto::v1::{
-    ApplyRequest, ApplyResponse, CheckInvariantsResponse, DeferralShare, DeleteJobRequest, EnqueueRequest,
-    EnqueueResponse, ExplainJobResponse, GetJobResponse, GetQueueHealthResponse, GetServerInfoResponse,
-    InvariantViolation, Job, JobState, Kind, KindHealth, ListJobsRequest, ListJobsResponse,
-    ListKindsResponse, RequeueJobRequest, RequeueJobResponse, WaitJobResponse,
+    ApplyRequest, ApplyResponse, CheckInvariantsResponse, DeferralShare, DeleteJobRequest, EnqueueBatchItem,
+    EnqueueBatchRequest, EnqueueBatchResponse, EnqueueRequest, EnqueueResponse, ExplainJobResponse,
+    GetJobResponse, GetQueueHealthResponse, GetServerInfoResponse, InvariantViolation, Job, JobState, Kind,
+    KindHealth, ListJobsRequest, ListJobsResponse, ListKindsResponse, RequeueJobRequest, RequeueJobResponse,
+    WaitJobResponse, WatchJobResponse, enqueue_batch_item,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
+
+/// A whole id, which is not looked up.
+const ID: &str = "01990000-0000-7000-8000-000000000000";
 
 /// Runs `tenure ARGS` with nothing but a search path in its environment, and `input` on stdin.
 async fn tenure(fake: &Fake, args: &[&str], input: &str) -> Output {
@@ -67,11 +71,11 @@ fn job(id: &str, state: JobState) -> Job {
 
 #[tokio::test]
 async fn an_enqueued_job_is_its_id_on_stdout_and_nothing_else() {
-    let answer = EnqueueResponse { job: Some(job("0198", JobState::Queued)), deduplicated: true };
+    let answer = EnqueueResponse { job: Some(job(ID, JobState::Queued)), deduplicated: true };
     let fake = Fake::start([("JobService/Enqueue", vec![Answer::ok(&answer)])]).await;
     let args = ["enqueue", "site.qa", "-", "--priority", "-7", "--dedupe-key", "a", "--need", "browser=2"];
     let output = tenure(&fake, &args, "from stdin").await;
-    assert_eq!((code(&output), stdout(&output).as_str()), (0, "0198\n"));
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "01990000-0000-7000-8000-000000000000\n"));
     assert!(stderr(&output).contains("deduplicated"), "{}", stderr(&output));
     let sent = fake.sent::<EnqueueRequest>("JobService/Enqueue");
     let spec = sent[0].job.as_ref().unwrap();
@@ -92,6 +96,89 @@ async fn a_full_queue_exits_75_and_tells_programs_when_to_come_back() {
     let output = tenure(&fake, &["enqueue", "site.qa"], "").await;
     assert_eq!((code(&output), stdout(&output).as_str()), (75, ""));
     assert!(stderr(&output).contains("retry_after: 10m"), "{}", stderr(&output));
+}
+
+/// What became of each job of a batch.
+fn batch(answers: impl IntoIterator<Item = enqueue_batch_item::Answer>) -> Answer {
+    let items = answers.into_iter().map(|answer| EnqueueBatchItem { answer: Some(answer) }).collect();
+    Answer::ok(&EnqueueBatchResponse { items })
+}
+
+fn full(retry_after: Duration) -> enqueue_batch_item::Answer {
+    let mut details = ErrorDetails::new();
+    details.set_error_info("QUEUE_FULL", "tenure", []).set_retry_info(Some(retry_after));
+    let status = Status::with_error_details(Code::ResourceExhausted, "the queue is full", details);
+    // The details of a status are an encoded google.rpc.Status.
+    enqueue_batch_item::Answer::Refused(prost::Message::decode(status.details()).expect("a status"))
+}
+
+#[tokio::test]
+async fn a_line_that_is_refused_for_now_is_tried_again_in_time() {
+    let stored = || {
+        enqueue_batch_item::Answer::Enqueued(EnqueueResponse {
+            job: Some(job(ID, JobState::Queued)),
+            deduplicated: false,
+        })
+    };
+    let soon = Duration::from_millis(30);
+    let fake = Fake::start([(
+        "JobService/EnqueueBatch",
+        vec![batch([full(soon), stored()]), batch([full(soon)]), batch([stored()])],
+    )])
+    .await;
+    let file = "{\"kind\":\"a\"}\n{\"kind\":\"b\"}\n";
+    let output = tenure(&fake, &["enqueue", "--file", "-", "-o", "name"], file).await;
+    assert_eq!((code(&output), stdout(&output).lines().count()), (0, 2), "{}", stderr(&output));
+    let sent = fake.sent::<EnqueueBatchRequest>("JobService/EnqueueBatch");
+    let kinds: Vec<Vec<&str>> =
+        sent.iter().map(|batch| batch.jobs.iter().map(|job| job.kind.as_str()).collect()).collect();
+    assert_eq!(kinds, [vec!["a", "b"], vec!["a"], vec!["a"]]);
+    assert_eq!(sent[0].jobs[0].job_id, sent[2].jobs[0].job_id);
+
+    // Later than the command waits: it is told, with when to come back.
+    let fake =
+        Fake::start([("JobService/EnqueueBatch", vec![batch([full(Duration::from_secs(600))])])]).await;
+    let output = tenure(&fake, &["enqueue", "--file", "-", "--retry-for", "1s"], "{\"kind\":\"a\"}\n").await;
+    assert_eq!(code(&output), 75);
+    assert!(
+        stderr(&output).contains("line 1: the queue is full (QUEUE_FULL); retry_after: 10m"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_stays_away_ends_a_file_with_the_command_that_goes_on() {
+    let away = no(Code::Unavailable, "STORE_UNAVAILABLE", None);
+    let fake = Fake::start([("JobService/EnqueueBatch", vec![away])]).await;
+    let args = ["enqueue", "--file", "-", "--retry-for", "0s"];
+    let output = tenure(&fake, &args, &"{\"kind\":\"a\"}\n".repeat(3_000)).await;
+    assert_eq!(code(&output), 69, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("3000 not sent") || stderr(&output).contains("not sent"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(stderr(&output).contains("next: the same command with --run"), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn the_same_answer_comes_as_a_table_a_wide_one_yaml_or_names() {
+    let kinds = ListKindsResponse {
+        kinds: vec![
+            Kind { name: "site.qa".to_owned(), max_losses: 7, ..Kind::default() },
+            Kind { name: "b\u{1b}[2J".to_owned(), ..Kind::default() },
+        ],
+    };
+    let fake = Fake::start([("FleetService/ListKinds", vec![Answer::ok(&kinds)])]).await;
+    let shown = async |form| stdout(&tenure(&fake, &["kind", "list", "-o", form], "").await);
+    let table = shown("table").await;
+    assert!(!table.contains("LOSSES") && !table.contains('\u{1b}'), "{table}");
+    let wide = shown("wide").await;
+    assert!(wide.contains("LOSSES") && wide.contains("b\\u{1b}[2J"), "{wide}");
+    assert_eq!(shown("name").await, "site.qa\nb\\u{1b}[2J\n");
+    let yaml = shown("yaml").await;
+    assert!(yaml.starts_with("---\nkinds:\n  -\n    maxLosses: 7\n    name: site.qa\n"), "{yaml}");
 }
 
 #[tokio::test]
@@ -158,24 +245,41 @@ async fn a_wait_exits_with_what_became_of_the_job() {
         (JobState::Cancelled, true, 1),
         (JobState::Running, false, 124),
     ] {
-        let answer = WaitJobResponse { job: Some(job("0198", state)), done };
+        let answer = WaitJobResponse { job: Some(job(ID, state)), done };
         let fake = Fake::start([("JobService/WaitJob", vec![Answer::ok(&answer)])]).await;
-        let output = tenure(&fake, &["job", "wait", "0198", "--timeout", "10ms"], "").await;
+        let output = tenure(&fake, &["job", "wait", ID, "--timeout", "10ms"], "").await;
         assert_eq!(code(&output), exit, "{state:?}");
     }
 }
 
 #[tokio::test]
+async fn a_watch_prints_a_line_per_change_and_exits_with_what_became_of_the_job() {
+    let at = |version, state, reason: &str| WatchJobResponse {
+        job: Some(Job { version, reason: reason.to_owned(), ..job(ID, state) }),
+    };
+    let changes =
+        [at(1, JobState::Queued, ""), at(2, JobState::Running, ""), at(3, JobState::Dead, "boom\u{1b}[2J")];
+    let fake = Fake::start([("JobService/WatchJob", vec![Answer::stream(&changes, None)])]).await;
+    let output = tenure(&fake, &["job", "watch", ID], "").await;
+    let text = stdout(&output);
+    assert_eq!((code(&output), text.lines().count()), (1, 3), "{text}");
+    assert!(text.ends_with(": boom\\u{1b}[2J\n"), "{text}");
+    let output = tenure(&fake, &["job", "watch", ID, "--json"], "").await;
+    let last: serde_json::Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+    assert_eq!(last["job"]["version"], "3");
+}
+
+#[tokio::test]
 async fn json_is_canonical_and_tables_are_plain_off_a_terminal() {
-    let mut running = job("0198", JobState::Running);
+    let mut running = job(ID, JobState::Running);
     running.token = 1 << 40;
     let fake =
         Fake::start([("JobService/GetJob", vec![Answer::ok(&GetJobResponse { job: Some(running) })])]).await;
-    let output = tenure(&fake, &["-o", "json", "job", "get", "0198"], "").await;
+    let output = tenure(&fake, &["-o", "json", "job", "get", ID], "").await;
     let object: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(object["job"]["state"], "JOB_STATE_RUNNING");
     assert_eq!(object["job"]["token"], "1099511627776");
-    let output = tenure(&fake, &["job", "get", "0198"], "").await;
+    let output = tenure(&fake, &["job", "get", ID], "").await;
     assert!(!stdout(&output).contains('\u{1b}'));
     assert!(stdout(&output).contains("running"));
 }

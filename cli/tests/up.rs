@@ -1,5 +1,12 @@
 //! `tenure up` for real: one process, an SQLite file, jobs as processes.
 
+#[path = "up/contexts.rs"]
+mod contexts;
+#[path = "up/ids.rs"]
+mod ids;
+#[path = "up/many.rs"]
+mod many;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
@@ -40,6 +47,15 @@ result = "stdout"
 command = ["/bin/sh", "-c", "trap '' TERM; echo $$ > \"$PID_FILE\"; while :; do sleep 1; done"]
 env = { PID_FILE = "@PID_FILE@" }
 grace = "1s"
+
+# What the machine of a test is short of is none of its business.
+[[pressure.rule]]
+id = "disk_low"
+enabled = false
+
+[[pressure.rule]]
+id = "load_high"
+enabled = false
 "#;
 
 /// A directory with the files of one machine.
@@ -111,9 +127,14 @@ impl Machine {
 }
 
 impl Up {
-    async fn ask(&self, args: &[&str]) -> Output {
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command.args(args).env("TENURE_SERVER", &self.server).stdin(Stdio::null());
+        command.args(args).env("TENURE_SERVER", &self.server).stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    async fn ask(&self, args: &[&str]) -> Output {
+        let mut command = self.command(args);
         tokio::time::timeout(PATIENCE, command.output()).await.expect("in time").expect("it starts")
     }
 
@@ -158,6 +179,33 @@ async fn a_job_runs_and_its_result_outlives_a_restart() {
     let mut up = machine.up(&[]).await;
     assert_eq!(text(&up.ask(&["job", "result", &id]).await), "hello");
     assert_eq!(up.ask(&["doctor"]).await.status.code(), Some(0));
+    up.signal();
+    assert!(up.end().await.success(), "{}", machine.log());
+}
+
+#[tokio::test]
+async fn a_watch_prints_each_change_until_the_end_of_the_job() {
+    let machine = Machine::new();
+    let mut up = machine.up_with_files().await;
+    let id = text(&up.ask(&["enqueue", "echo", "--payload", "x", "--delay", "1s"]).await);
+    let watched = up.ask(&["job", "watch", &id, "-o", "json"]).await;
+    assert_eq!(watched.status.code(), Some(0), "{watched:?}\n{}", machine.log());
+    let lines = text(&watched);
+    let states: Vec<String> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON on each line"))
+        .map(|change| change["job"]["state"].as_str().expect("a state").to_owned())
+        .collect();
+    assert_eq!(states.first().map(String::as_str), Some("JOB_STATE_SCHEDULED"), "{lines}");
+    assert!(states.contains(&"JOB_STATE_RUNNING".to_owned()), "{lines}");
+    assert_eq!(states.last().map(String::as_str), Some("JOB_STATE_SUCCEEDED"), "{lines}");
+    let again = text(&up.ask(&["job", "watch", &id]).await);
+    assert!(again.ends_with("succeeded  attempt 1") && again.lines().count() == 1, "{again}");
+
+    let later = text(&up.ask(&["enqueue", "echo", "--delay", "1h"]).await);
+    assert_eq!(up.ask(&["job", "watch", &later, "--timeout", "50ms"]).await.status.code(), Some(124));
+    assert_eq!(up.ask(&["job", "cancel", &later]).await.status.code(), Some(0));
+    assert_eq!(up.ask(&["job", "watch", &later]).await.status.code(), Some(1));
     up.signal();
     assert!(up.end().await.success(), "{}", machine.log());
 }

@@ -162,6 +162,11 @@ impl NewJob {
         &self.spec
     }
 
+    /// Its size on the wire, in bytes, for callers that cut batches themselves.
+    pub fn size(&self) -> usize {
+        self.size_in_batch()
+    }
+
     /// Its size inside a batch, in bytes: the encoded item with its tag and length.
     pub(crate) fn size_in_batch(&self) -> usize {
         let length = self.spec.encoded_len();

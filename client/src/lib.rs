@@ -5,7 +5,7 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `fleet`, `admin`), [`Refusal`], `retry`.
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `admin`), [`Refusal`], `retry`.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -30,6 +30,7 @@ mod job_spec;
 mod jobs;
 mod refusal;
 mod retry;
+mod watch;
 pub mod wire;
 
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal
 pub use retry::RetryPolicy;
 /// The messages of the wire, for everything that has no nicer type here.
 pub use tenure_proto::v1 as proto;
+pub use watch::Watch;
 
 /// The address that a client uses if nobody names another.
 pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";

@@ -37,7 +37,7 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// The wait after the `tries`th try: evenly spread from zero to the bound (full jitter), and never less than the
     /// server asked for.
-    fn backoff(&self, tries: u32, asked: Option<Duration>, random: u64) -> Duration {
+    pub(crate) fn backoff(&self, tries: u32, asked: Option<Duration>, random: u64) -> Duration {
         let doublings = tries.saturating_sub(1).min(20);
         let bound = self.first_backoff.saturating_mul(1 << doublings).min(self.max_backoff);
         let micros = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
@@ -149,7 +149,7 @@ impl Told {
 }
 
 /// A random number; without an entropy source the jitter is zero, which is only less polite.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     getrandom::u64().unwrap_or(0)
 }
 

@@ -4,6 +4,8 @@
 mod cutter;
 #[path = "support/fake.rs"]
 mod fake;
+#[path = "calls/watch.rs"]
+mod watch;
 
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ pub(crate) fn router(
         };
     }
     add!(
-        JobServiceServer::new(jobs::Jobs(api.clone())),
+        JobServiceServer::new(jobs::Jobs::new(api.clone())),
         FleetServiceServer::new(fleet::Fleet(api.clone())),
         HealthServiceServer::new(health::Health::new(api.clone())),
         AdminServiceServer::new(admin::Admin(api.clone())),

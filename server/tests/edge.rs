@@ -14,3 +14,5 @@ mod node;
 mod served;
 #[path = "edge/transport.rs"]
 mod transport;
+#[path = "edge/watch.rs"]
+mod watch;

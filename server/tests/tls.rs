@@ -12,3 +12,5 @@ mod owners;
 mod roles;
 #[path = "tls/sessions.rs"]
 mod sessions;
+#[path = "tls/watches.rs"]
+mod watches;

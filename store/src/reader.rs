@@ -244,6 +244,8 @@ pub struct JobFilter {
     pub parent: Option<JobId>,
     /// Whose newest execution is or was there.
     pub node: Option<NodeName>,
+    /// Whose id begins or ends with this: lower-case hexadecimal digits and hyphens. No index helps.
+    pub id_part: Option<String>,
 }
 
 /// Where a page of jobs ended: lists go from the newest to the oldest, by both parts.

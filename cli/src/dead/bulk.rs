@@ -63,7 +63,7 @@ pub(super) async fn run(
         confirm(&format!("{count} will be {}. Go on?", verb.done()), yes)?;
         first_failure = carry_out(verb, ids, client, &mut tally).await;
     }
-    if output.is_json() {
+    if output.is_data() {
         output.value(&tally)?;
     } else if dry_run {
         output.line(&format!("{count} would be {} (--dry-run)", verb.done()))?;

@@ -84,6 +84,11 @@ impl Groups {
         groups
     }
 
+    /// The id of the newest job of each group.
+    pub(super) fn examples(&self) -> impl Iterator<Item = &str> {
+        self.sorted().into_iter().map(|(_, group)| group.example.as_str())
+    }
+
     /// A group per row.
     pub(super) fn table(&self, output: &Output) -> Table {
         let mut table = Table::new(["KIND", "COUNT", "NEWEST", "OLDEST", "EXAMPLE", "REASON"]);

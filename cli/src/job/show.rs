@@ -12,9 +12,11 @@ const ERROR_SHOWN: usize = 100;
 
 /// A job per row.
 pub(super) fn list(jobs: &[Job], output: &Output) -> Table {
-    let mut table = Table::new(["JOB", "KIND", "STATE", "ATTEMPT", "PRIORITY", "AGE", "NODE", "WHY"]);
+    let headers = ["JOB", "KIND", "STATE", "ATTEMPT", "PRIORITY", "AGE", "NODE", "WHY"];
+    let more = output.wide(|| ["ROUND", "TENANT", "PRODUCER", "DEDUPE KEY", "NEEDS", "LABELS", "PARENT"]);
+    let mut table = Table::new(headers.into_iter().chain(more));
     for job in jobs {
-        table.row([
+        let fields = [
             job.id.as_str().into(),
             job.kind.as_str().into(),
             state(job),
@@ -23,7 +25,20 @@ pub(super) fn list(jobs: &[Job], output: &Output) -> Table {
             output.age(job.create_time.as_ref()).into(),
             if job.node.is_empty() { "-".into() } else { job.node.as_str().into() },
             why(job).into(),
-        ]);
+        ];
+        let or_dash = |text: &str| Field::from(if text.is_empty() { "-" } else { text });
+        let more = output.wide(|| {
+            [
+                Field::figure(job.round),
+                job.tenant.as_str().into(),
+                job.producer.as_str().into(),
+                or_dash(&job.dedupe_key),
+                human::needs(job.needs.as_ref()).into(),
+                human::pairs(&job.labels).into(),
+                or_dash(&job.parent_id),
+            ]
+        });
+        table.row(fields.into_iter().chain(more));
     }
     table
 }
@@ -40,7 +55,7 @@ pub(super) fn state(job: &Job) -> Field {
 }
 
 /// Why it stands where it stands: the deferral of one that waits, else its reason.
-fn why(job: &Job) -> String {
+pub(super) fn why(job: &Job) -> String {
     let text = job.deferral.as_ref().map_or(job.reason.as_str(), |deferral| deferral.message.as_str());
     if text.is_empty() { "-".to_owned() } else { human::brief(text, ERROR_SHOWN) }
 }
@@ -154,10 +169,10 @@ fn attempt(job: &Job) -> String {
 
 /// An execution per row, oldest first.
 pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
-    let mut table =
-        Table::new(["ATTEMPT", "ROUND", "NODE", "OUTCOME", "CAUSE", "EXIT", "RAN", "ENDED", "ERROR"]);
+    let headers = ["ATTEMPT", "ROUND", "NODE", "OUTCOME", "CAUSE", "EXIT", "RAN", "ENDED", "ERROR"];
+    let mut table = Table::new(headers.into_iter().chain(output.wide(|| ["TOKEN", "GRANTED"])));
     for attempt in attempts {
-        table.row([
+        let fields = [
             Field::figure(attempt.attempt),
             Field::figure(attempt.round),
             attempt.node.as_str().into(),
@@ -171,7 +186,10 @@ pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
             } else {
                 human::brief(&attempt.error, ERROR_SHOWN).into()
             },
-        ]);
+        ];
+        let more =
+            output.wide(|| [Field::figure(attempt.token), output.when(attempt.grant_time.as_ref()).into()]);
+        table.row(fields.into_iter().chain(more));
     }
     table
 }

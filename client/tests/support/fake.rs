@@ -27,12 +27,19 @@ pub(crate) enum Answer {
     Ok(Vec<u8>),
     /// A no.
     No(Status),
+    /// Several messages of a stream, then its end: well, or with a status.
+    Stream(Vec<Vec<u8>>, Option<Status>),
 }
 
 impl Answer {
     /// A message.
     pub(crate) fn ok(message: &impl Message) -> Self {
         Self::Ok(message.encode_to_vec())
+    }
+
+    /// Messages of a stream, and how it ends.
+    pub(crate) fn stream(messages: &[impl Message], end: Option<Status>) -> Self {
+        Self::Stream(messages.iter().map(Message::encode_to_vec).collect(), end)
     }
 }
 
@@ -103,17 +110,23 @@ async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request<Body>
     };
     match answer {
         Answer::No(status) => status.into_http(),
-        Answer::Ok(message) => {
-            let mut framed = vec![0];
-            framed.extend(u32::try_from(message.len()).expect("a small message").to_be_bytes());
-            framed.extend(message);
-            let trailers = HeaderMap::from_iter([(
-                http::HeaderName::from_static("grpc-status"),
-                HeaderValue::from_static("0"),
-            )]);
-            let body = Full::new(framed.into()).with_trailers(std::future::ready(Some(Ok(trailers))));
-            let response = Response::builder().header("content-type", "application/grpc");
-            response.body(TonicBody::new(body.map_err(|never| match never {}))).expect("a response")
-        }
+        Answer::Ok(message) => messages(&[message], None),
+        Answer::Stream(all, end) => messages(&all, end),
     }
+}
+
+fn messages(all: &[Vec<u8>], end: Option<Status>) -> Response<TonicBody> {
+    let mut framed = Vec::new();
+    for message in all {
+        framed.push(0);
+        framed.extend(u32::try_from(message.len()).expect("a small message").to_be_bytes());
+        framed.extend(message);
+    }
+    let mut trailers = HeaderMap::new();
+    let end = end.unwrap_or_else(|| Status::ok(""));
+    end.add_header(&mut trailers).expect("a status fits trailers");
+    trailers.entry("grpc-status").or_insert(HeaderValue::from_static("0"));
+    let body = Full::new(framed.into()).with_trailers(std::future::ready(Some(Ok(trailers))));
+    let response = Response::builder().header("content-type", "application/grpc");
+    response.body(TonicBody::new(body.map_err(|never| match never {}))).expect("a response")
 }

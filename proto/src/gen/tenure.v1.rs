@@ -513,6 +513,10 @@ pub struct ListJobsRequest {
     /// The next_page_token of the page before; the filters must be the same.
     #[prost(string, tag = "8")]
     pub page_token: ::prost::alloc::string::String,
+    /// Only jobs whose id begins or ends with this: 4 to 35 lower-case hexadecimal digits and hyphens. For people who type
+    /// a part of an id; it looks at every job that passes the other filters. Older servers ignore it.
+    #[prost(string, tag = "9")]
+    pub id_part: ::prost::alloc::string::String,
 }
 /// Answer of ListJobs.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -644,6 +648,23 @@ pub struct WaitJobResponse {
     /// Whether it is final.
     #[prost(bool, tag = "2")]
     pub done: bool,
+}
+/// Request of WatchJob.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchJobRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+}
+/// One message of WatchJob. The stream says nothing while nothing changes, for however long. It ends well after the
+/// message with a final state; a job that is requeued later needs a new watch, one that was requeued before its final
+/// state was sent is followed into its new round. It ends UNAVAILABLE when the server stops: the same call goes on with
+/// the job as it stands then.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchJobResponse {
+    /// The job as it stands.
+    #[prost(message, optional, tag = "1")]
+    pub job: ::core::option::Option<Job>,
 }
 /// Request of CancelJob.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -987,6 +1008,32 @@ pub mod job_service_client {
                 .insert(GrpcMethod::new("tenure.v1.JobService", "WaitJob"));
             self.inner.unary(req, path, codec).await
         }
+        /// The job as it stands, then again at each change, until it is final. Level-triggered: each message is the whole job
+        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never.
+        pub async fn watch_job(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchJobRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchJobResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.JobService/WatchJob",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.JobService", "WatchJob"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Asks for the end of a job. A job that does not run is cancelled at once; a running one is told to stop.
         pub async fn cancel_job(
             &mut self,
@@ -1191,6 +1238,18 @@ pub mod job_service_server {
             &self,
             request: tonic::Request<super::WaitJobRequest>,
         ) -> std::result::Result<tonic::Response<super::WaitJobResponse>, tonic::Status>;
+        /// Server streaming response type for the WatchJob method.
+        type WatchJobStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchJobResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The job as it stands, then again at each change, until it is final. Level-triggered: each message is the whole job
+        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never.
+        async fn watch_job(
+            &self,
+            request: tonic::Request<super::WatchJobRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchJobStream>, tonic::Status>;
         /// Asks for the end of a job. A job that does not run is cancelled at once; a running one is told to stop.
         async fn cancel_job(
             &self,
@@ -1581,6 +1640,52 @@ pub mod job_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.JobService/WatchJob" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchJobSvc<T: JobService>(pub Arc<T>);
+                    impl<
+                        T: JobService,
+                    > tonic::server::ServerStreamingService<super::WatchJobRequest>
+                    for WatchJobSvc<T> {
+                        type Response = super::WatchJobResponse;
+                        type ResponseStream = T::WatchJobStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchJobRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as JobService>::watch_job(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchJobSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -40,6 +40,12 @@ const JUDGE_AGAIN: Duration = Duration::from_secs(60);
 /// It judges its caller again by itself: what has to be told to the driver comes first.
 const SESSION: &str = "/tenure.node.v1.NodeService/Session";
 
+/// Watches of one viewer, operator or admin: a person looks at a screenful.
+const PERSONS_WATCHES: usize = 20;
+
+/// Watches of one producer, and of everybody together where there is no TLS: programs follow their jobs.
+const PROGRAMS_WATCHES: usize = 1_000;
+
 const ANYBODY: &[Role] = &[Role::Producer, Role::Node, Role::Viewer, Role::Operator, Role::Admin];
 const SEES: &[Role] = &[Role::Viewer, Role::Operator, Role::Admin];
 const SEES_OWN: &[Role] = &[Role::Producer, Role::Viewer, Role::Operator, Role::Admin];
@@ -54,6 +60,7 @@ const TABLE: &[(&str, &[Role])] = &[
     ("/tenure.v1.JobService/GetJob", SEES_OWN),
     ("/tenure.v1.JobService/ListJobs", SEES_OWN),
     ("/tenure.v1.JobService/WaitJob", SEES_OWN),
+    ("/tenure.v1.JobService/WatchJob", SEES_OWN),
     ("/tenure.v1.JobService/ExplainJob", SEES_OWN),
     ("/tenure.v1.JobService/ListAttempts", SEES_OWN),
     ("/tenure.v1.JobService/GetResult", DOES_OWN),
@@ -302,6 +309,14 @@ impl Caller {
     /// Whose jobs alone it sees; none: all.
     pub(crate) fn sees_only(&self) -> Option<Producer> {
         self.producer().map(|_| self.enqueues_as())
+    }
+
+    /// How many watches it may have open at once. Beyond: TOO_MANY_WATCHES.
+    pub(crate) fn most_watches(&self) -> usize {
+        match &self.who {
+            Who::Holder(holder) if holder.holder.role != Role::Producer => PERSONS_WATCHES,
+            Who::Holder(_) | Who::Local => PROGRAMS_WATCHES,
+        }
     }
 
     /// Whether it may know of a kind.

@@ -86,6 +86,16 @@ impl Checks {
         parsed.map(JobId)
     }
 
+    /// The beginning or end of an id that may be absent.
+    pub(crate) fn optional_id_part(&mut self, field: &str, text: &str) -> Option<String> {
+        let fine = (4..=35).contains(&text.len())
+            && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'));
+        if !fine && !text.is_empty() {
+            self.refuse(field, "must be 4 to 35 lower-case hexadecimal digits and hyphens");
+        }
+        fine.then(|| text.to_owned())
+    }
+
     /// A text of limited length without NUL; absent if empty.
     pub(crate) fn text(&mut self, field: &str, text: &str, most: usize) -> Option<Arc<str>> {
         if text.is_empty() {

@@ -19,6 +19,7 @@ use super::{
 use crate::handle::Submission;
 
 mod read;
+mod watch;
 
 /// The most jobs of one batch.
 const MOST_BATCH: usize = 1000;
@@ -28,7 +29,13 @@ const MOST_BRIEF: usize = 1024;
 
 /// The service.
 #[derive(Debug, Clone)]
-pub(crate) struct Jobs(pub(crate) Api);
+pub(crate) struct Jobs(Api, watch::Room);
+
+impl Jobs {
+    pub(crate) fn new(api: Api) -> Self {
+        Self(api, watch::Room::default())
+    }
+}
 
 #[async_trait]
 impl JobService for Jobs {
@@ -80,6 +87,16 @@ impl JobService for Jobs {
     ) -> Result<Response<v1::WaitJobResponse>, Status> {
         let caller = Caller::of(&request)?;
         self.0.answer(read::wait(&self.0, &caller, &request.into_inner()).await)
+    }
+
+    type WatchJobStream = watch::Messages;
+
+    async fn watch_job(
+        &self,
+        request: Request<v1::WatchJobRequest>,
+    ) -> Result<Response<watch::Messages>, Status> {
+        let caller = Caller::of(&request)?;
+        self.0.answer(watch::open(&self.0, &self.1, caller, &request.into_inner()).await)
     }
 
     async fn cancel_job(

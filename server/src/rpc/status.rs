@@ -17,6 +17,9 @@ use crate::handle::SubmitError;
 /// The domain of every reason.
 pub(crate) const DOMAIN: &str = "tenure";
 
+/// What a caller is told to wait for one of its own watches to end.
+const WATCHES_RETRY: Duration = Duration::from_secs(5);
+
 /// Clients that read no details take the delay from this trailer, in milliseconds.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
@@ -101,6 +104,15 @@ impl No {
                 job.to_string(),
                 "A result exists once its job has succeeded, until its ttl is over.",
             )
+    }
+
+    /// The caller has as many watches open as it may have.
+    pub(crate) fn too_many_watches(who: &str, limit: usize) -> Self {
+        let message = format!("{who} has {limit} watches open, as many as it may have");
+        Self::new(Code::ResourceExhausted, "TOO_MANY_WATCHES", message)
+            .with("caller", who)
+            .quota("watches", who, limit as u64, None)
+            .retry(WATCHES_RETRY)
     }
 
     /// The store does not answer.

@@ -3,7 +3,7 @@
 use tenure_proto::v1::{
     CancelJobRequest, DeleteJobRequest, EnqueueRequest, ExplainJobRequest, GetJobRequest,
     GetQueueHealthRequest, GetResultRequest, Job, JobSpec, ListAttemptsRequest, ListJobsRequest,
-    ListKindsRequest, ReprioritizeJobRequest, RequeueJobRequest, WaitJobRequest,
+    ListKindsRequest, ReprioritizeJobRequest, RequeueJobRequest, WaitJobRequest, WatchJobRequest,
     fleet_service_client::FleetServiceClient, health_service_client::HealthServiceClient,
     job_service_client::JobServiceClient,
 };
@@ -47,6 +47,7 @@ async fn another_producers_job_is_not_there() {
         other.get_job(GetJobRequest { job_id: id() }).await.map(drop),
         other.explain_job(ExplainJobRequest { job_id: id() }).await.map(drop),
         other.wait_job(WaitJobRequest { job_id: id(), timeout: None }).await.map(drop),
+        other.watch_job(WatchJobRequest { job_id: id() }).await.map(drop),
         other.list_attempts(ListAttemptsRequest { job_id: id(), ..Default::default() }).await.map(drop),
         other.get_result(GetResultRequest { job_id: id() }).await.map(drop),
         other.cancel_job(CancelJobRequest { job_id: id(), ..Default::default() }).await.map(drop),

@@ -138,4 +138,8 @@ fn matches(filter: &JobFilter, job: &Job) -> bool {
         && filter.dedupe_key.as_ref().is_none_or(|key| job.dedupe_key.as_ref() == Some(key))
         && filter.parent.is_none_or(|parent| job.parent == Some(parent))
         && filter.node.as_ref().is_none_or(|node| job.last_node.as_ref() == Some(node))
+        && filter.id_part.as_ref().is_none_or(|part| {
+            let id = job.id.to_string();
+            id.starts_with(part) || id.ends_with(part)
+        })
 }

@@ -97,6 +97,7 @@ where ",
   and ($5::uuid is null or parent_id = $5)
   and ($6::text is null or last_node = $6)
   and ($7::text is null or producer = $7)
+  and ($11::text is null or id::text like $11 || '%' or id::text like '%' || $11)
   and (created_at, id) < ($8::timestamptz, $9::uuid)
 order by created_at desc, id desc
 limit $10"
@@ -279,6 +280,7 @@ impl PostgresReader {
                 .bind(created_at)
                 .bind(id)
                 .bind(i64::from(limit))
+                .bind(filter.id_part.as_deref())
         };
         Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
     }

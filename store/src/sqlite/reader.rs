@@ -86,6 +86,7 @@ where ",
   and ($5 is null or parent_id = $5)
   and ($6 is null or last_node = $6)
   and ($7 is null or producer = $7)
+  and ($11 is null or id like $11 || '%' or id like '%' || $11)
   and (created_at, id) < ($8, $9)
 order by created_at desc, id desc
 limit $10"
@@ -248,7 +249,8 @@ impl SqliteReader {
             .bind(filter.producer.as_ref().map(Producer::as_str))
             .bind(created_at)
             .bind(id)
-            .bind(limit);
+            .bind(limit)
+            .bind(filter.id_part.as_deref());
         Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
     }
 

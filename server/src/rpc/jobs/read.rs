@@ -35,14 +35,14 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(30);
 const WAIT_MOST: Duration = Duration::from_secs(600);
 
 /// A job as it stands now, with what belongs beside it.
-struct Now {
-    job: Job,
+pub(super) struct Now {
+    pub(super) job: Job,
     kind: Option<Kind>,
     live: Option<LiveView>,
 }
 
 impl Now {
-    fn shown(&self) -> v1::Job {
+    pub(super) fn shown(&self) -> v1::Job {
         convert::job::job(&self.job, self.kind.as_ref(), self.live.as_ref())
     }
 }
@@ -233,6 +233,7 @@ fn job_filter(checks: &mut Checks, request: &v1::ListJobsRequest) -> JobFilter {
         parent: checks.optional_job_id("parent_id", &request.parent_id),
         node: checks.optional_name("node", &request.node, NodeName::parse),
         producer: None,
+        id_part: checks.optional_id_part("id_part", &request.id_part),
     }
 }
 
@@ -255,7 +256,7 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
 }
 
 /// A job as it stands now: final ones from the store, live ones as memory has them.
-async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
+pub(super) async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
     let stored = row(api, caller, id).await?;
     if !stored.state.is_final() {
         let seen = api.query(move |state, now| {
@@ -301,7 +302,7 @@ pub(super) async fn check_own(api: &Api, caller: &Caller, id: JobId) -> Result<(
     }
 }
 
-fn required_id(text: &str) -> Result<JobId, No> {
+pub(super) fn required_id(text: &str) -> Result<JobId, No> {
     let mut checks = Checks::default();
     let id = checks.job_id("job_id", text);
     checks.finish()?;

@@ -57,7 +57,12 @@ pub(crate) async fn filters_are_anded<S: TestStore>() {
     let of_kind = JobFilter { kind: Some(crawl.clone()), ..all.clone() };
     let of_key = JobFilter { dedupe_key: Some(DedupeKey::new("k")), ..all.clone() };
     let of_parent = JobFilter { parent: Some(id(1)), ..all.clone() };
-    let cases: [(JobFilter, &[u64]); 14] = [
+    let ends = |n: u64| {
+        let id = id(n).to_string();
+        id.get(id.len() - 12..).map(ToOwned::to_owned)
+    };
+    let begins = |n: u64| id(n).to_string().get(..35).map(ToOwned::to_owned);
+    let cases: [(JobFilter, &[u64]); 18] = [
         (all.clone(), &[2, 7, 6, 5, 4, 3, 1]),
         (of_kind.clone(), &[2, 3]),
         (JobFilter { states: vec!["dead"], ..all.clone() }, &[3]),
@@ -71,7 +76,11 @@ pub(crate) async fn filters_are_anded<S: TestStore>() {
         (JobFilter { kind: Some(crawl), ..of_key }, &[3]),
         (of_parent.clone(), &[6, 5]),
         (JobFilter { states: vec!["running"], ..of_parent }, &[6]),
-        (JobFilter { node: Some(NodeName::new("mini-1")), ..all }, &[6]),
+        (JobFilter { node: Some(NodeName::new("mini-1")), ..all.clone() }, &[6]),
+        (JobFilter { id_part: ends(5), ..all.clone() }, &[5]),
+        (JobFilter { id_part: begins(5), ..all.clone() }, &[2, 7, 6, 5, 4, 3, 1]),
+        (JobFilter { id_part: ends(5), states: vec!["dead"], ..all.clone() }, &[]),
+        (JobFilter { id_part: Some("ffff".to_owned()), ..all }, &[]),
     ];
     for (filter, expected) in cases {
         let listed = led.store.reader().list_jobs(&filter, None, 10).await.unwrap();
