@@ -43,8 +43,12 @@ const DEFAULT_DRAIN: Duration = Duration::from_secs(60);
 const MOST_NAMES: usize = 64;
 /// Kinds that a Hello can carry.
 const MOST_KINDS: usize = 1_000;
-/// Of a label, in bytes.
-const LONGEST_LABEL: usize = 256;
+/// Units of one slot, as the server takes them.
+pub(crate) const MOST_UNITS: u32 = 1_000_000;
+/// The value of a label, in bytes, as the server takes it.
+const LONGEST_LABEL: usize = 255;
+/// What a message shows of the text that is wrong, in bytes.
+const MOST_SHOWN: usize = 200;
 
 /// A checked node file: everything that the agent needs to know of its machine's purpose.
 #[derive(Clone, Debug)]
@@ -185,7 +189,7 @@ impl NodeFile {
         let mut file: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| lines::line_of(text, span.start));
             let found = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim();
-            let problem = format!("{} (at `{found}`)", error.message());
+            let problem = printable(&format!("{} (at `{}`)", error.message(), clipped(found)));
             Error::Syntax { path: path.to_owned(), line, problem }
         })?;
         file.origin = Origin { path: path.to_owned(), lines: Lines::of(text) };
@@ -208,13 +212,13 @@ impl NodeFile {
 
     fn validate_as(self, overrides: Overrides, root: bool) -> Result<Config, Error> {
         let mut found = Findings { origin: &self.origin, violations: Vec::new() };
-        let name = overrides.name.or(self.name).unwrap_or_else(|| {
-            found.add(&["name"], "is missing: give the node a name, such as \"mini-1\"");
-            String::new()
-        });
-        if !name.is_empty() && !is_name(&name) {
-            found.add(&["name"], &not_a_name(&name));
+        let name = overrides.name.or(self.name);
+        match name.as_deref() {
+            None => found.add(&["name"], "is missing: give the node a name, such as \"mini-1\""),
+            Some(name) if !is_name(name) => found.add(&["name"], &not_a_name(name)),
+            Some(_) => {}
         }
+        let name = name.unwrap_or_default();
         let server = overrides.server.or(self.server).unwrap_or_else(|| {
             found
                 .add(&["server"], "is missing: give the server's address, such as \"http://127.0.0.1:7070\"");
@@ -232,6 +236,9 @@ impl NodeFile {
             found.add(&["data"], "is missing, and there is no home directory to derive it from");
             PathBuf::new()
         });
+        if data.as_os_str().as_encoded_bytes().contains(&0) {
+            found.add(&["data"], "must not contain NUL");
+        }
         check_names(&self.slots, &self.labels, &mut found);
         let starts = check_starts(self.starts, &self.slots, &mut found);
         if self.kinds.len() > MOST_KINDS {
@@ -328,24 +335,35 @@ impl fmt::Display for Violation {
             write!(f, "{}:{}: ", self.file.display(), self.line)?;
         }
         if !self.key.is_empty() {
-            write!(f, "{} ", self.key)?;
+            write!(f, "{} ", printable(clipped(&self.key)))?;
         }
-        f.write_str(&self.problem)
+        f.write_str(&printable(&self.problem))
     }
+}
+
+/// The begin of a text.
+fn clipped(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MOST_SHOWN)).unwrap_or_default()
+}
+
+/// A text for a terminal: what would steer it is escaped.
+fn printable(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
 }
 
 fn join(violations: &[Violation]) -> String {
     violations.iter().map(Violation::to_string).collect::<Vec<_>>().join("\n")
 }
 
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
     (1..=63).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 fn not_a_name(text: &str) -> String {
-    format!("\"{text}\" is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen")
+    format!("\"{}\" is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen", clipped(text))
 }
 
 /// How the server may be spoken to.
@@ -361,6 +379,7 @@ fn check_server(text: &str, safe: Safe, found: &mut Findings<'_>) -> Option<Uri>
     let uri = match text.parse::<Uri>() {
         Ok(uri) if matches!(uri.scheme_str(), Some("http" | "https")) && uri.port_u16().is_some() => uri,
         Ok(_) | Err(_) => {
+            let text = clipped(text);
             found.add(&["server"], &format!("\"{text}\" is no address such as \"http://127.0.0.1:7070\""));
             return None;
         }
@@ -388,8 +407,13 @@ fn check_names(slots: &BTreeMap<String, u32>, labels: &BTreeMap<String, String>,
             found.add(&[table], &format!("has {count} entries; at most {MOST_NAMES} are possible"));
         }
     }
-    for slot in slots.keys().filter(|slot| !is_name(slot)) {
-        found.add(&["slots", slot], &not_a_name(slot));
+    for (slot, units) in slots {
+        if !is_name(slot) {
+            found.add(&["slots", slot], &not_a_name(slot));
+        }
+        if *units > MOST_UNITS {
+            found.add(&["slots", slot], &format!("must be at most {MOST_UNITS}"));
+        }
     }
     for (label, value) in labels {
         if !is_name(label) {
@@ -423,5 +447,7 @@ fn default_data(name: &str) -> Option<PathBuf> {
     Some(state.join("tenure").join(format!("agent-{name}")))
 }
 
+#[cfg(test)]
+mod mistakes;
 #[cfg(test)]
 mod tests;

@@ -44,6 +44,9 @@ pub enum Command {
         force: bool,
         /// The job, if memory does not hold it.
         prior: Option<Box<Job>>,
+        /// Whether a stored job that memory does not hold holds its dedupe key: it kept the key when it became final,
+        /// before the kind's keys were `live`.
+        key_taken: bool,
     },
     /// Change the priority of a live job.
     Reprioritize {

@@ -149,7 +149,7 @@ pub(crate) struct LeaseEntry {
 pub struct State {
     pub(crate) epoch: Epoch,
     pub(crate) limits: Limits,
-    /// Nodes had time to come back: "impossible" may be said.
+    /// Nodes had time to come back, or none is still to come: "impossible" may be said.
     pub(crate) warm: bool,
     /// Grants and enqueues of this epoch so far.
     pub(crate) grants: u64,
@@ -220,6 +220,7 @@ impl State {
             }
             state.nodes.insert(name, entry);
         }
+        state.warm = state.nodes.is_empty();
         for lease in rows.leases.into_values() {
             state.load_lease(lease, now);
         }

@@ -61,7 +61,9 @@ impl Step<'_> {
             Command::Apply { fleet, validate_only } => self.apply_fleet(&fleet, validate_only)?,
             Command::Enqueue(enqueue) => self.enqueue(*enqueue)?,
             Command::Cancel { job, reason, prior } => self.cancel(job, reason, prior.as_deref())?,
-            Command::Requeue { job, force, prior } => self.requeue(job, force, prior.as_deref())?,
+            Command::Requeue { job, force, prior, key_taken } => {
+                self.requeue(job, (force, key_taken), prior.as_deref())?;
+            }
             Command::Reprioritize { job, priority, prior } => {
                 self.reprioritize(job, priority, prior.as_deref())?
             }

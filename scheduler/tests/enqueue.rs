@@ -263,15 +263,14 @@ fn needs_beyond_every_node_or_the_fleet_are_impossible() {
             refused a IMPOSSIBLE_NEEDS: no node and no fleet capacity can ever satisfy the needs; browser 3 of 2
             refused b IMPOSSIBLE_NEEDS: no node and no fleet capacity can ever satisfy the needs; anthropic 3 of 2
             refused c IMPOSSIBLE_NEEDS: no node and no fleet capacity can ever satisfy the needs; anthropic 3 of 2; browser 3 of 2
-            deferred early warming_up: server warming up
-            deferred d warming_up: server warming up
-            deferred e warming_up: server warming up
+            deferred early impossible: needs 9 of slot browser, the most is 2
+            deferred d suspect: n2 silent
+            deferred e suspect: n2 silent
             30s: deferred early impossible: needs 9 of slot browser, the most is 2
             30s: deferred d suspect: n2 silent
             30s: deferred e suspect: n2 silent
-            30s: early waits: impossible needs 9 of slot browser, the most is 2 for 0ns, tried 2
-            30s:   warming_up server warming up: 1 times, 30s
-            30s:   impossible needs 9 of slot browser, the most is 2: 1 times, 0ns
+            30s: early waits: impossible needs 9 of slot browser, the most is 2 for 30s, tried 2
+            30s:   impossible needs 9 of slot browser, the most is 2: 2 times, 30s
         "#]],
     );
 }

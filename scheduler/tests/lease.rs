@@ -56,15 +56,15 @@ fn an_unproven_lease_ends_as_a_return_and_charges_its_node_until_that_is_heard()
         expect![[r#"
             granted a -> n1 token=1.1
             23s: ended a token=1.1 returned (undelivered) -> queued [its first lease ended without a word from its node]
-            23s: deferred a warming_up: server warming up
+            23s: deferred a suspect: n1 silent
             23s: a queued round=1 attempt=1 returns=1 [its first lease ended without a word from its node]
             23s: a round=1 attempt=1 1.1 on n1: returned undelivered its first lease ended without a word from its node
-            23s: a: server warming up, 0 ahead
+            23s: a: n1 silent, 0 ahead
             23s:   slot s: needs 1 of 0/1
             23s:   slot n on n1: needs 1 of 1/1
             23s:     a holds 1 for 23s, unreaped
-            23s:   node n1: server warming up
-            23s:   > the nodes come back; the server has just taken over
+            23s:   node n1: n1 silent
+            23s:   > node n1 is heard again, or another node joins
             23s:   > 1 leases hold slot n; they are listed
             23s: deferred a slot_busy: slot n on n1 1/1
         "#]],

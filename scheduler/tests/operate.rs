@@ -171,11 +171,10 @@ fn a_node_is_forgotten_when_it_is_gone_and_holds_nothing() {
             refused n1 NODE_CONNECTED: node n1 is connected
             node n1 forgotten
             refused n1 NODE_NOT_FOUND: node n1 is not known, near []
-            deferred b warming_up: server warming up
+            deferred b no_matching_node: no node runs this kind
             30s: deferred b no_matching_node: no node runs this kind
-            30s: b waits: no_matching_node no node runs this kind for 0ns, tried 2
-            30s:   warming_up server warming up: 1 times, 30s
-            30s:   no_matching_node no node runs this kind: 1 times, 0ns
+            30s: b waits: no_matching_node no node runs this kind for 30s, tried 2
+            30s:   no_matching_node no node runs this kind: 2 times, 30s
         "#]],
     );
 }

@@ -94,13 +94,12 @@ fn selectors_of_kind_and_job_must_both_hold() {
         ",
         expect![[r#"
             granted a -> n1 token=1.1
-            deferred b warming_up: server warming up
-            deferred c warming_up: server warming up
+            deferred b no_matching_node: no node runs this kind with os=linux,zone=west
+            deferred c no_matching_node: no node runs this kind with os=mac
             30s: deferred b no_matching_node: no node runs this kind with os=linux,zone=west
             30s: deferred c no_matching_node: no node runs this kind with os=mac
-            30s: b waits: no_matching_node no node runs this kind with os=linux,zone=west for 0ns, tried 2
-            30s:   warming_up server warming up: 1 times, 30s
-            30s:   no_matching_node no node runs this kind with os=linux,zone=west: 1 times, 0ns
+            30s: b waits: no_matching_node no node runs this kind with os=linux,zone=west for 30s, tried 2
+            30s:   no_matching_node no node runs this kind with os=linux,zone=west: 2 times, 30s
             30s: c: no node runs this kind with os=mac, 0 ahead
             30s:   node n1: no node runs this kind with os=mac
             30s:   node n2: no node runs this kind with os=mac
@@ -455,4 +454,68 @@ fn a_silent_node_is_suspect_after_two_intervals_and_two_seconds() {
             8s: n1 < grant a 1.2 attempt=1 lease=12s first=12s window=6s hard=3600s stale_in=None anchor=5
         "#]],
     );
+}
+
+#[test]
+fn a_new_leader_is_warm_once_every_node_that_it_knows_is_back() {
+    check(
+        "
+        slot gpu node
+        kind k needs=gpu:2
+        node n1 slots=gpu:1
+        node n2 slots=gpu:2
+        enqueue a kind=k
+        tick
+        done a
+        close n1
+        close n2
+        reload
+        enqueue b kind=k
+        tick
+        hello n1
+        tick
+        why b
+        forget n2 lost
+        tick
+        why b
+        enqueue c kind=k
+        ",
+        expect![[r#"
+            granted a -> n2 token=1.1
+            ended a token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            deferred b warming_up: server warming up
+            b waits: warming_up server warming up for 0ns, tried 1
+              warming_up server warming up: 1 times, 0ns
+            node n2 forgotten
+            deferred b impossible: needs 2 of slot gpu, the most is 1
+            b waits: impossible needs 2 of slot gpu, the most is 1 for 0ns, tried 2
+              warming_up server warming up: 1 times, 0ns
+              impossible needs 2 of slot gpu, the most is 1: 1 times, 0ns
+            refused c IMPOSSIBLE_NEEDS: no node and no fleet capacity can ever satisfy the needs; gpu 2 of 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_return_of_a_node_that_goes_away_masks_nothing() {
+    for rule in ["draining", "cut_off", "stale", "revoked", "superseded", "terminated"] {
+        let script = format!(
+            "
+            kind k
+            node n1
+            enqueue a kind=k
+            tick
+            return a rule={rule}
+            tick
+            "
+        );
+        let expected = format!(
+            "granted a -> n1 token=1.1\nended a token=1.1 returned ({rule}) -> queued [returned by its node: {rule}]\n\
+             granted a -> n1 token=1.2\n"
+        );
+        let mut run = crate::support::Script::new();
+        run.lines(&script);
+        assert_eq!(run.trace, expected);
+    }
 }

@@ -258,3 +258,26 @@ fn a_job_that_was_set_aside_waits_for_an_operator() {
         "#]],
     );
 }
+
+#[test]
+fn a_requeued_job_leaves_its_key_to_one_that_kept_it_from_when_keys_were_retained() {
+    check(
+        "
+        kind k dedupe=live
+        enqueue a kind=k key=x
+        cancel a                     # It gives its key up.
+        kind k dedupe=retained
+        enqueue b kind=k key=x
+        cancel b                     # It keeps its key.
+        kind k dedupe=live
+        requeue a
+        enqueue c kind=k key=x
+        ",
+        expect![[r#"
+            ended a -> cancelled [cancelled by request]
+            ended b -> cancelled [cancelled by request]
+            requeued a round=2
+            c deduplicated -> b cancelled
+        "#]],
+    );
+}

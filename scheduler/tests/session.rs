@@ -676,3 +676,30 @@ fn absurd_numbers_in_what_a_node_says_change_nothing_for_others() {
         "#]],
     );
 }
+
+#[test]
+fn a_grant_that_an_earlier_stream_read_takes_a_credit_of_the_next_one() {
+    check(
+        "
+        kind k
+        node n1 credits=1
+        enqueue a kind=k
+        enqueue b kind=k
+        tick
+        hello n1
+        tick
+        why b
+        accepted a
+        tick
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            deferred b unanswered: n1 behind with its messages (1 grants unanswered)
+            session 1 of n1 is closed: SUPERSEDED_SESSION
+            deferred b unanswered: n1 behind with its messages (1 grants unanswered)
+            b waits: unanswered n1 behind with its messages (1 grants unanswered) for 0ns, tried 2
+              unanswered n1 behind with its messages (1 grants unanswered): 2 times, 0ns
+            granted b -> n1 token=1.2
+        "#]],
+    );
+}

@@ -295,7 +295,7 @@ fn an_apply_may_make_a_fleet_slot_a_node_slot_once_nobody_holds_it() {
             refused s FLEET_CONFLICT: the fleet file cannot be applied
             ended a token=1.1 succeeded (exit) -> succeeded
             lease 1.1 gone
-            deferred b warming_up: server warming up
+            deferred b impossible: needs 2 of slot s, the most is 0
             session 1 of n1 is closed: SUPERSEDED_SESSION
             granted b -> n1 token=1.2
             conflict: slot s is a fleet slot in the file, and connected nodes report it as their own

@@ -22,7 +22,7 @@ mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Changes, Epoch, Limits, Mono, Now, SessionId, State};
+use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, SessionId, State};
 use tenure_store::{
     Beside, Journal,
     journal::{self, Taken},
@@ -362,15 +362,26 @@ impl<J: Journal> Driver<J> {
     /// Looks up what the items name and memory does not hold.
     async fn ask(&mut self, leader: &Leader, items: &mut [Item]) -> Result<(), journal::Error> {
         let asked = Asked::by(items, &leader.state);
-        if !asked.is_empty() {
-            // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
-            let found = match timeout(PATIENCE, self.journal.prior(&asked.ids, &asked.keys)).await {
-                Ok(found) => found?,
-                Err(_) => return Err(journal::Error::Unavailable { doing: "looking up jobs", source: None }),
-            };
-            prior::fill(items, &asked, found);
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let found = self.prior(&asked).await?;
+        prior::fill(items, &asked, found);
+        // Which key a job gave up is known only now.
+        let keys = Asked::by_found(items, &leader.state);
+        if !keys.is_empty() {
+            let holders = self.prior(&keys).await?;
+            prior::fill_taken(items, &holders);
         }
         Ok(())
+    }
+
+    async fn prior(&mut self, asked: &Asked) -> Result<Vec<Job>, journal::Error> {
+        // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
+        match timeout(PATIENCE, self.journal.prior(&asked.ids, &asked.keys)).await {
+            Ok(found) => found,
+            Err(_) => Err(journal::Error::Unavailable { doing: "looking up jobs", source: None }),
+        }
     }
 
     /// Commits a turn, and collects the next meanwhile.

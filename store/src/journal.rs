@@ -24,7 +24,8 @@ pub trait Journal: Send + 'static {
     fn takeover(&mut self, at_least: Epoch) -> impl Future<Output = Result<Taken, Error>> + Send;
 
     /// Every stored job with one of these ids, and every one that holds one of these dedupe keys; each once, in no
-    /// particular order. Asked at most once a turn, before `apply`, for what memory does not hold.
+    /// particular order. Asked before `apply`, for what memory does not hold: once a turn, and once more for keys of jobs
+    /// that were found.
     ///
     /// # Errors
     /// As [`Journal::commit`].

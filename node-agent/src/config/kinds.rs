@@ -131,6 +131,9 @@ impl KindFile {
         if self.command.iter().any(|argument| argument.contains('\0')) {
             found.add(&["kinds", kind, "command"], "must not contain NUL");
         }
+        if self.workdir.as_ref().is_some_and(|dir| dir.as_os_str().as_encoded_bytes().contains(&0)) {
+            found.add(&["kinds", kind, "workdir"], "must not contain NUL");
+        }
         for (name, value) in &self.env {
             check_variable(kind, "env", name, found);
             if value.contains('\0') {

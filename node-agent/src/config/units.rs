@@ -8,7 +8,7 @@ use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer};
 
 use crate::holdings::StartRate;
-use crate::pressure::settings::parse_bytes;
+use crate::pressure::settings::{parse_bytes, parse_duration};
 
 /// `"1 per 2s"`.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Rate {
         let text = String::deserialize(deserializer)?;
         let parsed = text.split_once(" per ").and_then(|(count, per)| {
             let count = count.trim().parse().ok().filter(|&count| count > 0)?;
-            let per = humantime::parse_duration(per.trim()).ok().filter(|per| !per.is_zero())?;
+            let per = parse_duration(per.trim()).ok().filter(|per| !per.is_zero())?;
             Some(StartRate { count, per })
         });
         parsed
@@ -41,8 +41,7 @@ pub(super) fn optional_duration<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let wrong = |_| D::Error::invalid_value(Unexpected::Str(&text), &"a length of time such as \"10s\"");
-    humantime::parse_duration(&text).map(Some).map_err(wrong)
+    parse_duration(&text).map(Some).map_err(D::Error::custom)
 }
 
 /// A size in bytes.

@@ -13,9 +13,10 @@ use serde::Deserialize;
 
 use super::rules::{Condition, Group, Headroom, KindFacts, OnUnknown, Rule, Side, Test};
 use super::signals::{Key, Signal};
+use crate::config::{MOST_UNITS, is_name};
 use crate::own_rule::OwnRule;
-pub(crate) use amount::approximate;
 pub use amount::parse_bytes;
+pub(crate) use amount::{approximate, parse_duration};
 
 /// The rules that every node has unless its file says otherwise, in the words of the node file.
 const DEFAULTS: &str = include_str!("defaults.toml");
@@ -207,6 +208,14 @@ impl RuleSettings {
         }
         if effect.refuse.is_empty() && effect.cap.is_empty() && effect.weight.is_none() {
             reasons.push("its effect must refuse, cap or weigh something".to_owned());
+        }
+        for (slot, most) in &effect.cap {
+            if !is_name(slot) {
+                reasons.push(format!("it caps {slot:?}, which is no name of a slot"));
+            }
+            if *most > MOST_UNITS {
+                reasons.push(format!("it caps {slot:?} at {most}: at most {MOST_UNITS} are possible"));
+            }
         }
         if effect.weight.is_some_and(|weight| !(1..=3).contains(&weight)) {
             reasons.push("its weight must be 1, 2 or 3".to_owned());

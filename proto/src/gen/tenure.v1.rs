@@ -492,7 +492,7 @@ pub struct ListJobsRequest {
     /// Only jobs of this kind.
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
-    /// Only jobs in one of these states.
+    /// Only jobs in one of these states, at most 64.
     #[prost(enumeration = "JobState", repeated, tag = "2")]
     pub states: ::prost::alloc::vec::Vec<i32>,
     /// Only jobs of this tenant.

@@ -66,6 +66,7 @@ impl State {
                     entry.masks.keys().for_each(|class| self.unmask_class(*class));
                 }
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
+                self.warm_if_all_are_back();
             }
             Event::SessionOpened { node, session, seq, credits, pressure } => {
                 self.session_opened(node, *session, *seq, *credits, pressure, now);
@@ -110,10 +111,7 @@ impl State {
                 }
             }
             Event::SetAside(id) => self.set_aside(*id, now),
-            Event::WarmedUp => {
-                self.warm = true;
-                self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
-            }
+            Event::WarmedUp => self.warmed_up(),
             Event::TimelinesSaved(classes) => {
                 for id in classes {
                     if let Some(class) = self.classes.get_mut(*id) {

@@ -50,7 +50,12 @@ impl Step<'_> {
         self.send(&node, Message::Revoke { leases: vec![(token, reason)] });
     }
 
-    pub(super) fn requeue(&mut self, id: JobId, force: bool, prior: Option<&Job>) -> Result<(), Refusal> {
+    pub(super) fn requeue(
+        &mut self,
+        id: JobId,
+        (force, key_taken): (bool, bool),
+        prior: Option<&Job>,
+    ) -> Result<(), Refusal> {
         let job = self.find(id, prior)?;
         match job.state {
             JobState::Dead { .. } | JobState::Cancelled { .. } => {}
@@ -68,18 +73,18 @@ impl Step<'_> {
         if force {
             self.free_lease(id);
         }
-        let next = self.next_round(job);
+        let next = self.next_round(job, key_taken);
         self.emit(Event::Requeued(Box::new(next)));
         self.notify(id);
         self.reply_job(id, None, true)
     }
 
     /// The job as it begins its next round. A key that it gave up comes back if nobody took it meanwhile.
-    fn next_round(&self, mut job: Job) -> Job {
+    fn next_round(&self, mut job: Job, key_taken: bool) -> Job {
         if let Some(key) = job.dedupe_key.clone().filter(|_| !job.dedupe_held) {
             let live =
                 self.state.kind(&job.kind).is_some_and(|kind| kind.policy.dedupe == DedupePolicy::Live);
-            job.dedupe_held = live && !self.state.knows_key(&job.tenant, &job.kind, &key);
+            job.dedupe_held = live && !key_taken && !self.state.knows_key(&job.tenant, &job.kind, &key);
         }
         job.state = JobState::Queued { since: self.now.wall };
         job.version += 1;

@@ -22,6 +22,10 @@ use crate::{
 /// A node that returned a class is not offered it for this long, unless it says otherwise.
 const MASK_FOR: Duration = Duration::from_secs(30);
 
+/// Rules of returns that say nothing of the node's room: it goes away or was cut off, the grant came too late, or the
+/// server itself wanted it back.
+const GOES_AWAY: [&str; 6] = ["draining", "cut_off", "stale", "revoked", "superseded", "terminated"];
+
 /// No node may ask for a longer mask.
 const MOST_MASK: Duration = Duration::from_secs(3600);
 
@@ -240,7 +244,7 @@ impl Step<'_> {
 
     /// The node said no: it is not offered this class again for a while. Not so when it only goes away itself.
     fn mask(&mut self, report: &Report, returned: &Return) {
-        if returned.started || matches!(&*returned.rule, "draining" | "cut_off" | "stale" | "revoked") {
+        if returned.started || GOES_AWAY.contains(&&*returned.rule) {
             return;
         }
         // The job may wait elsewhere (for a back-off); the others of its class are not offered there either.

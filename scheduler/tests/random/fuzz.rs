@@ -357,7 +357,7 @@ impl Fuzz {
         let small = u32::try_from(number).unwrap();
         let command = match self.rng.below(18) {
             0..3 => Command::Cancel { job, reason: None, prior: None },
-            3..6 => Command::Requeue { job, force: self.rng.percent(40), prior: None },
+            3..6 => Command::Requeue { job, force: self.rng.percent(40), prior: None, key_taken: false },
             6 => Command::Reprioritize { job, priority: i8::try_from(number).unwrap() - 2, prior: None },
             7 => Command::Delete { job, validate_only: self.rng.percent(20), prior: None },
             8 => Command::PauseKind {

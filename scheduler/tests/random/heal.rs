@@ -57,7 +57,7 @@ impl Fuzz {
     fn free_the_set_aside(&mut self) {
         let ids: Vec<_> = self.world.state.durable().jobs.into_keys().collect();
         for job in ids {
-            self.run(Command::Requeue { job, force: true, prior: None });
+            self.run(Command::Requeue { job, force: true, prior: None, key_taken: false });
         }
     }
 

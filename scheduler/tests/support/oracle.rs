@@ -85,6 +85,11 @@ impl Oracle {
         } else if let Event::Phased { token, phase, .. } = event {
             if *phase >= Phase::Accepted {
                 self.answered(*token);
+            } else if let Some(lease) = rows.leases.get(token) {
+                // One that an earlier session read takes a credit of this one, too.
+                self.with(&lease.node, |session| {
+                    session.unanswered.insert(*token);
+                });
             }
         } else if let Event::AttemptEnded(end) = event {
             self.answered(end.token);

@@ -403,7 +403,7 @@ impl Script {
         let job = self.id(line.name(0));
         let command = match line.verb.as_str() {
             "cancel" => Command::Cancel { job, reason: None, prior: None },
-            "requeue" => Command::Requeue { job, force: line.has("force"), prior: None },
+            "requeue" => Command::Requeue { job, force: line.has("force"), prior: None, key_taken: false },
             "priority" => Command::Reprioritize { job, priority: line.name(1).parse().unwrap(), prior: None },
             "delete" => Command::Delete { job, validate_only: line.has("check"), prior: None },
             "aside" => Command::SetAside { job },

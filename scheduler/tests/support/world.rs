@@ -150,7 +150,16 @@ impl World {
                 Command::Enqueue(Box::new(Enqueue { prior, ..*enqueue }))
             }
             Command::Cancel { job, reason, .. } => Command::Cancel { job, reason, prior: prior(job) },
-            Command::Requeue { job, force, .. } => Command::Requeue { job, force, prior: prior(job) },
+            Command::Requeue { job, force, .. } => {
+                let prior = prior(job);
+                let key = prior
+                    .as_ref()
+                    .filter(|job| !job.dedupe_held)
+                    .and_then(|job| Some((job.tenant.clone(), job.kind.clone(), job.dedupe_key.clone()?)));
+                let key = key.filter(|(tenant, kind, key)| !self.state.knows_key(tenant, kind, key));
+                let key_taken = key.is_some_and(|key| self.store.prior(job, Some(key)).by_key.is_some());
+                Command::Requeue { job, force, prior, key_taken }
+            }
             Command::Reprioritize { job, priority, .. } => {
                 Command::Reprioritize { job, priority, prior: prior(job) }
             }

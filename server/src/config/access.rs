@@ -60,9 +60,15 @@ impl Tls {
     }
 }
 
-pub(super) fn tls(mut table: Table<'_>, at: usize, problems: &mut Problems<'_>) -> Option<Tls> {
-    let mut path = |key: &'static str, problems: &mut Problems<'_>| match table.take(key) {
-        Some(value) => value.text(problems).map(PathBuf::from),
+pub(super) fn tls(mut table: Table<'_>, at: usize, problems: &mut Problems) -> Option<Tls> {
+    let mut path = |key: &'static str, problems: &mut Problems| match table.take(key) {
+        Some(value) => {
+            let path = value.path_text(problems)?;
+            if path.as_os_str().is_empty() {
+                value.refuse(problems, "must name a file");
+            }
+            Some(path)
+        }
         None => {
             problems.add(
                 at,
@@ -83,7 +89,7 @@ pub(super) fn tls(mut table: Table<'_>, at: usize, problems: &mut Problems<'_>) 
     Some(Tls { own: Own { cert: cert?, key: key? }, client_ca: client_ca?, trust_domain })
 }
 
-pub(super) fn deny(mut table: Table<'_>, problems: &mut Problems<'_>) -> Deny {
+pub(super) fn deny(mut table: Table<'_>, problems: &mut Problems) -> Deny {
     let mut deny = Deny::default();
     for value in items(&mut table, "names", problems) {
         let Some(text) = value.text(problems) else { continue };
@@ -109,7 +115,7 @@ pub(super) fn deny(mut table: Table<'_>, problems: &mut Problems<'_>) -> Deny {
     deny
 }
 
-pub(super) fn producers(table: Table<'_>, problems: &mut Problems<'_>) -> Producers {
+pub(super) fn producers(table: Table<'_>, problems: &mut Problems) -> Producers {
     let mut all = Producers::new();
     for (name, value) in table.into_entries() {
         if !is_name(&name) {
@@ -133,7 +139,7 @@ pub(super) fn producers(table: Table<'_>, problems: &mut Problems<'_>) -> Produc
 fn names<T: Ord, E>(
     table: &mut Table<'_>,
     key: &'static str,
-    problems: &mut Problems<'_>,
+    problems: &mut Problems,
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> Option<BTreeSet<T>> {
     let values = table.take(key)?.array(problems)?;
@@ -148,11 +154,11 @@ fn names<T: Ord, E>(
     Some(found)
 }
 
-fn items<'t>(table: &mut Table<'t>, key: &'static str, problems: &mut Problems<'_>) -> Vec<Value<'t>> {
+fn items<'t>(table: &mut Table<'t>, key: &'static str, problems: &mut Problems) -> Vec<Value<'t>> {
     table.take(key).and_then(|value| value.array(problems)).unwrap_or_default()
 }
 
-fn name(value: &Value<'_>, problems: &mut Problems<'_>) -> Option<String> {
+fn name(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
     let text = value.text(problems)?;
     if is_name(text) {
         return Some(text.to_owned());

@@ -3,7 +3,7 @@
 //! Not responsible for what the keys mean: `server_file.rs` and `fleet.rs` are.
 //! Invariant: whatever the text is, reading it ends in values or in problems, never in a panic.
 
-use std::{collections::BTreeMap, fmt, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use toml::de::{DeTable, DeValue};
 
@@ -35,15 +35,20 @@ impl fmt::Display for Problem {
 
 /// Mistakes found so far in one text.
 #[derive(Debug)]
-pub(super) struct Problems<'t> {
-    text: &'t str,
+pub(super) struct Problems {
+    /// Where lines end, in bytes from the start of the text.
+    ends: Vec<usize>,
     found: Vec<Problem>,
 }
 
-impl<'t> Problems<'t> {
+/// Above this many bytes a name is like no other: comparing costs their product.
+const MOST_COMPARED: usize = 256;
+
+impl Problems {
     /// Parses a text. None: it is no TOML, and the problems say where.
-    pub(super) fn parse(text: &'t str) -> (Option<Table<'t>>, Self) {
-        let mut problems = Self { text, found: Vec::new() };
+    pub(super) fn parse(text: &str) -> (Option<Table<'_>>, Self) {
+        let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at).collect();
+        let mut problems = Self { ends, found: Vec::new() };
         let (root, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             let at = error.span().map_or(0, |span| span.start);
@@ -55,8 +60,7 @@ impl<'t> Problems<'t> {
     }
 
     pub(super) fn add(&mut self, at: usize, key: &str, text: impl Into<String>) {
-        let before = self.text.as_bytes().get(..at.min(self.text.len())).unwrap_or_default();
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let line = 1 + self.ends.partition_point(|&end| end < at);
         self.found.push(Problem { line: Some(line), key: key.to_owned(), text: text.into() });
     }
 
@@ -97,12 +101,12 @@ impl<'t> Table<'t> {
     }
 
     /// A table under a key, if it is there and is one.
-    pub(super) fn take_table(&mut self, key: &'static str, problems: &mut Problems<'_>) -> Option<Table<'t>> {
+    pub(super) fn take_table(&mut self, key: &'static str, problems: &mut Problems) -> Option<Table<'t>> {
         self.take(key)?.table(problems)
     }
 
     /// Everything else is unknown. `later` names keys of later versions.
-    pub(super) fn finish(self, later: &[&str], problems: &mut Problems<'_>) {
+    pub(super) fn finish(self, later: &[&str], problems: &mut Problems) {
         for (key, (at, _)) in &self.entries {
             let path = join(&self.path, key);
             if later.contains(&key.as_str()) {
@@ -146,16 +150,16 @@ impl<'t> Value<'t> {
     }
 
     /// Says what is wrong with it.
-    pub(super) fn refuse(&self, problems: &mut Problems<'_>, text: impl Into<String>) {
+    pub(super) fn refuse(&self, problems: &mut Problems, text: impl Into<String>) {
         problems.add(self.at, &self.path, text);
     }
 
-    fn expected<T>(&self, problems: &mut Problems<'_>, what: &str) -> Option<T> {
+    fn expected<T>(&self, problems: &mut Problems, what: &str) -> Option<T> {
         self.refuse(problems, format!("must be {what}, not {}", with_article(self.value.type_str())));
         None
     }
 
-    pub(super) fn table(self, problems: &mut Problems<'_>) -> Option<Table<'t>> {
+    pub(super) fn table(self, problems: &mut Problems) -> Option<Table<'t>> {
         let Self { path, at, value } = self;
         if let DeValue::Table(table) = value {
             return Some(Table::new(path, table));
@@ -163,7 +167,7 @@ impl<'t> Value<'t> {
         Self { path, at, value }.expected(problems, "a table")
     }
 
-    pub(super) fn array(self, problems: &mut Problems<'_>) -> Option<Vec<Value<'t>>> {
+    pub(super) fn array(self, problems: &mut Problems) -> Option<Vec<Value<'t>>> {
         let Self { path, at, value } = self;
         let DeValue::Array(array) = value else {
             return Self { path, at, value }.expected(problems, "an array");
@@ -180,11 +184,21 @@ impl<'t> Value<'t> {
         )
     }
 
-    pub(super) fn text(&self, problems: &mut Problems<'_>) -> Option<&str> {
+    pub(super) fn text(&self, problems: &mut Problems) -> Option<&str> {
         if let DeValue::String(text) = &self.value {
             return Some(text);
         }
         self.expected(problems, "a text")
+    }
+
+    /// A path: any text that can be one; an empty one is the caller's to judge.
+    pub(super) fn path_text(&self, problems: &mut Problems) -> Option<PathBuf> {
+        let text = self.text(problems)?;
+        if text.contains('\0') {
+            self.refuse(problems, "holds a NUL character");
+            return None;
+        }
+        Some(text.into())
     }
 
     /// The text, if it is one: for keys that take a text or something else.
@@ -193,7 +207,7 @@ impl<'t> Value<'t> {
     }
 
     /// A text that names one of a few things.
-    pub(super) fn choice<T: Copy>(&self, problems: &mut Problems<'_>, choices: &[(&str, T)]) -> Option<T> {
+    pub(super) fn choice<T: Copy>(&self, problems: &mut Problems, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(problems)?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|&(_, choice)| choice);
         if found.is_none() {
@@ -204,7 +218,7 @@ impl<'t> Value<'t> {
     }
 
     /// A whole number within bounds.
-    pub(super) fn integer<T>(&self, problems: &mut Problems<'_>, within: RangeInclusive<T>) -> Option<T>
+    pub(super) fn integer<T>(&self, problems: &mut Problems, within: RangeInclusive<T>) -> Option<T>
     where
         T: TryFrom<i64> + PartialOrd + fmt::Display,
     {
@@ -219,7 +233,7 @@ impl<'t> Value<'t> {
     }
 
     /// A number within bounds, in thousandths.
-    pub(super) fn permille(&self, problems: &mut Problems<'_>, within: RangeInclusive<u32>) -> Option<u32> {
+    pub(super) fn permille(&self, problems: &mut Problems, within: RangeInclusive<u32>) -> Option<u32> {
         let number: Option<f64> = if let DeValue::Integer(integer) = &self.value {
             integer.as_str().parse().ok()
         } else if let DeValue::Float(float) = &self.value {
@@ -242,13 +256,17 @@ impl<'t> Value<'t> {
     /// A duration within bounds, written like "90s" or "1h 30m".
     pub(super) fn duration(
         &self,
-        problems: &mut Problems<'_>,
+        problems: &mut Problems,
         within: RangeInclusive<Duration>,
     ) -> Option<Duration> {
         let DeValue::String(text) = &self.value else {
             return self.expected(problems, "a duration in quotes, such as \"90s\"");
         };
         match humantime::parse_duration(text) {
+            Ok(duration) if within.contains(&duration) && !duration.subsec_nanos().is_multiple_of(1000) => {
+                self.refuse(problems, "must be whole microseconds");
+                None
+            }
             Ok(duration) if within.contains(&duration) => Some(duration),
             Ok(duration) if duration < *within.start() => {
                 self.refuse(
@@ -272,6 +290,7 @@ impl<'t> Value<'t> {
 /// The known name that is closest to another, if any is close.
 pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     known
+        .take_while(|_| name.len() <= MOST_COMPARED)
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .filter(|&(distance, _)| distance <= 1 + name.len() / 4)
         .min()

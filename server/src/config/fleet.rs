@@ -45,7 +45,7 @@ pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
     if found.is_empty() { Ok(Fleet { slots, kinds }) } else { Err(found) }
 }
 
-fn slots(table: Table<'_>, problems: &mut Problems<'_>) -> BTreeMap<SlotName, Scope> {
+fn slots(table: Table<'_>, problems: &mut Problems) -> BTreeMap<SlotName, Scope> {
     let mut slots = BTreeMap::new();
     for (name, value) in table.into_entries() {
         if slots.len() >= MOST_NAMES {
@@ -76,7 +76,7 @@ fn kinds_of(
     table: Table<'_>,
     slots: &Slots,
     defaults: &Retention,
-    problems: &mut Problems<'_>,
+    problems: &mut Problems,
 ) -> BTreeMap<KindName, KindPolicy> {
     let mut kinds = BTreeMap::new();
     for (name, value) in table.into_entries() {
@@ -92,12 +92,7 @@ fn kinds_of(
     kinds
 }
 
-fn kind(
-    mut table: Table<'_>,
-    slots: &Slots,
-    defaults: &Retention,
-    problems: &mut Problems<'_>,
-) -> KindPolicy {
+fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mut Problems) -> KindPolicy {
     let mut policy =
         KindPolicy { retention: defaults.final_jobs, result_ttl: defaults.results, ..KindPolicy::default() };
     if let Some(needs_table) = table.take_table("needs", problems) {
@@ -150,7 +145,7 @@ fn kind(
     policy
 }
 
-fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems<'_>) -> Needs {
+fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {
     let mut amounts = Vec::new();
     for (name, value) in table.into_entries() {
         if amounts.len() >= MOST_ENTRIES {
@@ -172,7 +167,7 @@ fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems<'_>) -> Needs 
     Needs::new(amounts)
 }
 
-fn selector(table: Table<'_>, problems: &mut Problems<'_>) -> Selector {
+fn selector(table: Table<'_>, problems: &mut Problems) -> Selector {
     let mut selector = Selector::new();
     for (label, value) in table.into_entries() {
         if selector.len() >= MOST_ENTRIES {
@@ -192,7 +187,7 @@ fn selector(table: Table<'_>, problems: &mut Problems<'_>) -> Selector {
     selector
 }
 
-fn retry(mut table: Table<'_>, problems: &mut Problems<'_>) -> RetryPolicy {
+fn retry(mut table: Table<'_>, problems: &mut Problems) -> RetryPolicy {
     let intervals = table.take("intervals");
     let [initial, factor, max, jitter] = ["initial", "factor", "max", "jitter"].map(|key| table.take(key));
     table.finish(&[], problems);
@@ -236,7 +231,7 @@ fn retry(mut table: Table<'_>, problems: &mut Problems<'_>) -> RetryPolicy {
     RetryPolicy::Exponential { initial: first, factor_permille, max: longest, jitter_permille }
 }
 
-fn interval_list(value: Value<'_>, problems: &mut Problems<'_>) -> Vec<Duration> {
+fn interval_list(value: Value<'_>, problems: &mut Problems) -> Vec<Duration> {
     const MOST: usize = 100;
     let place = value.at();
     let path = value.path().to_owned();
@@ -249,7 +244,7 @@ fn interval_list(value: Value<'_>, problems: &mut Problems<'_>) -> Vec<Duration>
     if waits.is_empty() { vec![Duration::ZERO] } else { waits }
 }
 
-fn exit_codes(value: Value<'_>, problems: &mut Problems<'_>) -> Option<Vec<i32>> {
+fn exit_codes(value: Value<'_>, problems: &mut Problems) -> Option<Vec<i32>> {
     let mut codes = Vec::new();
     for item in value.array(problems)? {
         let Some(code) = item.integer(problems, 1..=255) else { continue };
@@ -262,7 +257,7 @@ fn exit_codes(value: Value<'_>, problems: &mut Problems<'_>) -> Option<Vec<i32>>
     Some(codes)
 }
 
-fn check_name(name: &str, value: &Value<'_>, problems: &mut Problems<'_>) {
+fn check_name(name: &str, value: &Value<'_>, problems: &mut Problems) {
     if !is_name(name) {
         value.refuse(problems, "is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen");
     }

@@ -1,6 +1,6 @@
 //! The server file: `[server]`, `[limits]`, `[retention]`, and what `access.rs` reads.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use super::{
     Config, Database, LONGEST, Problem, access,
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str, insecure: bool) -> Result<Config, Vec<Problem>> 
 /// Where a key stands, for checks that look at several of them.
 type Places = Vec<(&'static str, usize)>;
 
-fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, problems: &mut Problems<'_>) {
+fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, problems: &mut Problems) {
     if let Some(value) = table.take("listen") {
         places.push(("server.listen", value.at()));
         config.listen = address(&value, problems).unwrap_or(config.listen);
@@ -66,9 +66,7 @@ fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, proble
     }
     if let Some(value) = table.take("data") {
         places.push(("server.data", value.at()));
-        if let Some(text) = value.text(problems) {
-            config.data = PathBuf::from(text);
-        }
+        config.data = value.path_text(problems).unwrap_or_else(|| config.data.clone());
     }
     let mut places_of_data = usize::from(places.iter().any(|(key, _)| *key == "server.data"));
     for key in ["database_url", "database_url_file"] {
@@ -83,7 +81,7 @@ fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, proble
             let database = if key == "database_url" {
                 Database::Url(text.to_owned())
             } else {
-                Database::File(PathBuf::from(text))
+                Database::File(value.path_text(problems).unwrap_or_default())
             };
             let unusable = matches!(database, Database::Url(_)) && database.address().is_err();
             if text.is_empty() || unusable {
@@ -98,7 +96,7 @@ fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, proble
     table.finish(LATER_SERVER, problems);
 }
 
-fn address(value: &Value<'_>, problems: &mut Problems<'_>) -> Option<SocketAddr> {
+fn address(value: &Value<'_>, problems: &mut Problems) -> Option<SocketAddr> {
     let text = value.text(problems)?;
     let parsed = text.parse().ok();
     if parsed.is_none() {
@@ -110,7 +108,7 @@ fn address(value: &Value<'_>, problems: &mut Problems<'_>) -> Option<SocketAddr>
     parsed
 }
 
-fn limits(mut table: Table<'_>, config: &mut Config, problems: &mut Problems<'_>) {
+fn limits(mut table: Table<'_>, config: &mut Config, problems: &mut Problems) {
     let limits = &mut config.limits;
     if let Some(value) = table.take("max_live_jobs") {
         limits.max_live_jobs = value.integer(problems, 1..=20_000_000).unwrap_or(limits.max_live_jobs);
@@ -129,7 +127,7 @@ fn limits(mut table: Table<'_>, config: &mut Config, problems: &mut Problems<'_>
     table.finish(LATER_LIMITS, problems);
 }
 
-fn retention(mut table: Table<'_>, config: &mut Config, problems: &mut Problems<'_>) {
+fn retention(mut table: Table<'_>, config: &mut Config, problems: &mut Problems) {
     let retention = &mut config.retention;
     if let Some(value) = table.take("final_jobs") {
         retention.final_jobs =

@@ -63,6 +63,13 @@ impl Asked {
         Self { ids: ids.into_iter().collect(), keys: keys.into_iter().collect() }
     }
 
+    /// The keys that jobs about to be requeued gave up, and that a job beyond the state may hold.
+    pub(super) fn by_found(items: &[Item], state: &State) -> Self {
+        let keys: BTreeSet<HeldKey> = items.iter().filter_map(|item| given_up(item.command())).collect();
+        let unknown = keys.into_iter().filter(|key| !state.knows_key(&key.tenant, &key.kind, &key.key));
+        Self { ids: Vec::new(), keys: unknown.collect() }
+    }
+
     /// Whether memory holds everything.
     pub(super) fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.keys.is_empty()
@@ -116,6 +123,25 @@ pub(super) fn fill(items: &mut [Item], asked: &Asked, found: Vec<Job>) {
             | Command::Tick => {}
         }
     }
+}
+
+/// Tells the requeues whose key is held by one of these.
+pub(super) fn fill_taken(items: &mut [Item], holders: &[Job]) {
+    let held: BTreeSet<HeldKey> = holders.iter().filter_map(key_of).collect();
+    for item in items {
+        let taken = given_up(item.command()).is_some_and(|key| held.contains(&key));
+        if let Command::Requeue { key_taken, .. } = item.command_mut() {
+            *key_taken = taken;
+        }
+    }
+}
+
+/// The key that a job about to be requeued gave up. One that memory holds was not final before this turn: it is not
+/// requeued, or its key is known.
+fn given_up(command: &Command) -> Option<HeldKey> {
+    let Command::Requeue { prior: Some(job), .. } = command else { return None };
+    let key = job.dedupe_key.clone().filter(|_| !job.dedupe_held)?;
+    Some(HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key })
 }
 
 fn held_key(enqueue: &tenure_scheduler::Enqueue) -> Option<HeldKey> {

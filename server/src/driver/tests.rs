@@ -155,7 +155,7 @@ async fn until_aside(rig: &Rig) {
 }
 
 fn requeue_job_two() -> Submission {
-    rig::bare(Command::Requeue { job: job_id(2), force: false, prior: None })
+    rig::bare(Command::Requeue { job: job_id(2), force: false, prior: None, key_taken: false })
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ async fn a_duplicate_brings_no_bytes_and_a_final_job_is_found_in_the_store() {
     assert!(matches!(job.state, JobState::Cancelled { .. }) && !changed);
     let Reply::Enqueued { job, .. } = rig.handle.submit(enqueue(1, "a")).await.unwrap() else { panic!() };
     assert!(job.state.is_final(), "a replay gives the job as it is");
-    let requeue = Command::Requeue { job: job_id(1), force: false, prior: None };
+    let requeue = Command::Requeue { job: job_id(1), force: false, prior: None, key_taken: false };
     let Reply::Job { job, .. } = rig.handle.submit(rig::bare(requeue)).await.unwrap() else { panic!() };
     assert_eq!(job.round, 2);
     assert_eq!(rig.handle.info().reloads, 0);

@@ -121,7 +121,7 @@ impl Checks {
         None
     }
 
-    /// A length of time within bounds, if it is there.
+    /// A length of time within bounds, if it is there; in whole microseconds, as it is stored: bounds are whole ones.
     pub(crate) fn duration(
         &mut self,
         field: &str,
@@ -143,7 +143,7 @@ impl Checks {
         }
         let length = Duration::new(duration.seconds.unsigned_abs(), duration.nanos.unsigned_abs());
         if within.contains(&length) {
-            return Some(length);
+            return Some(whole_micros(length));
         }
         let [low, high] = [within.start(), within.end()].map(|&bound| humantime::format_duration(bound));
         if length < *within.start() {
@@ -203,7 +203,8 @@ impl Checks {
     pub(crate) fn needs(&mut self, field: &str, needs: Option<&v1::Needs>) -> Option<Needs> {
         let slots = &needs?.slots;
         if slots.len() > MOST_ENTRIES {
-            self.refuse(field, format!("names {} slots, at most {MOST_ENTRIES} are allowed", slots.len()));
+            let problem = format!("names {} slots, at most {MOST_ENTRIES} are allowed", slots.len());
+            self.refuse(format!("{field}.slots"), problem);
             return None;
         }
         let mut amounts = BTreeMap::new();
@@ -237,6 +238,11 @@ impl Checks {
         }
         fits
     }
+}
+
+/// The whole microseconds of a length of time. What is finer would be lost with the next reload.
+fn whole_micros(length: Duration) -> Duration {
+    Duration::new(length.as_secs(), length.subsec_micros() * 1000)
 }
 
 /// Lengths of time from zero to the longest.

@@ -50,7 +50,7 @@ pub(crate) fn meaning(status: &Status) -> Option<No> {
     let too_large = (status.code() == Code::OutOfRange && message.contains(TOO_LARGE))
         || (status.code() == Code::ResourceExhausted && message.starts_with(TOO_LARGE_INFLATED));
     // Nothing was decoded, so that no field can be named.
-    too_large.then(|| No::too_large("message", None, MOST_MESSAGE, "send less at once, at most 1 MiB"))
+    too_large.then(|| No::too_large(None, MOST_MESSAGE, "send less at once, at most 1 MiB"))
 }
 
 /// prost names the innermost field first, with its message and without list indexes:

@@ -198,22 +198,26 @@ async fn enqueue_batch(
     }
     let mut submissions = Vec::with_capacity(specs.len());
     let mut mistakes = Vec::with_capacity(specs.len());
-    for spec in specs {
+    for (index, spec) in specs.into_iter().enumerate() {
         match submission(api, caller, trace.clone(), Some(spec)) {
             Ok(submission) => {
                 submissions.push(submission);
                 mistakes.push(None);
             }
-            Err(no) => mistakes.push(Some(no)),
+            Err(no) => mistakes.push(Some(no.of_job(index))),
         }
     }
     // What is wrong in itself was not submitted; the replies fill the other places, in order.
     let mut replies = api.handle.submit_batch(submissions).await?.into_iter();
     let answers: Vec<Result<(Box<Job>, bool), No>> = mistakes
         .into_iter()
-        .map(|mistake| match mistake {
+        .enumerate()
+        .map(|(index, mistake)| match mistake {
             Some(no) => Err(no),
-            None => replies.next().ok_or_else(No::internal).and_then(|reply| enqueued(reply?)),
+            None => replies
+                .next()
+                .ok_or_else(No::internal)
+                .and_then(|reply| enqueued(reply.map_err(|error| No::from(error).of_job(index))?)),
         })
         .collect();
     let kinds = kinds(api, answers.iter().flatten().map(|(job, _)| &job.kind)).await;
@@ -287,7 +291,8 @@ async fn requeue(api: &Api, caller: &Caller, request: &v1::RequeueJobRequest) ->
     if force {
         caller.check_force()?;
     }
-    changed(api, caller, checks, job, |job| Command::Requeue { job, force, prior: None }).await
+    changed(api, caller, checks, job, |job| Command::Requeue { job, force, prior: None, key_taken: false })
+        .await
 }
 
 async fn reprioritize(

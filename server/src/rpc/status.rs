@@ -23,6 +23,9 @@ const WATCHES_RETRY: Duration = Duration::from_secs(5);
 /// Clients that read no details take the delay from this trailer, in milliseconds.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
+/// Text of violations that one status carries, in bytes: it travels in trailers, and clients take 8 KiB of those in all.
+const MOST_TOLD: usize = 2560;
+
 /// A field that is wrong: its path and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
@@ -55,8 +58,9 @@ impl No {
         }
     }
 
-    /// Fields that are wrong, all at once.
+    /// Fields that are wrong, all at once: of very many the first, and how many more there are.
     pub(crate) fn invalid(violations: Vec<Violation>) -> Self {
+        let violations = bounded(violations);
         let message = match &violations[..] {
             [only] => format!("{}: {}", only.field, only.problem),
             [first, rest @ ..] => format!("{}: {} (and {} more)", first.field, first.problem, rest.len()),
@@ -71,20 +75,48 @@ impl No {
         no
     }
 
+    /// The same about one job of a batch: its fields begin with its place there.
+    #[must_use]
+    pub(crate) fn of_job(mut self, index: usize) -> Self {
+        let Some(bad) = self.details.bad_request() else { return self };
+        let place = format!("jobs[{index}]");
+        let moved = |field: &str| match field.strip_prefix("job") {
+            Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("{place}{rest}"),
+            Some(_) | None => field.to_owned(),
+        };
+        let moved_bad: Vec<FieldViolation> = bad
+            .field_violations
+            .iter()
+            .map(|bad| FieldViolation::new(moved(&bad.field), bad.description.clone()))
+            .collect();
+        self.details.set_bad_request(moved_bad);
+        // The first that a message names is a field.
+        self.message = self.message.replacen("job", &place, 1);
+        for (name, value) in &mut self.metadata {
+            if matches!(*name, "field" | "fields") {
+                *value = value.split(',').map(moved).collect::<Vec<_>>().join(",");
+            }
+        }
+        self
+    }
+
     /// One field that is wrong.
     pub(crate) fn invalid_field(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::invalid(vec![Violation { field: field.into(), problem: problem.into() }])
     }
 
-    /// Bytes beyond a limit. `size` is unknown if nothing was decoded.
-    pub(crate) fn too_large(what: &str, size: Option<usize>, limit: usize, hint: &'static str) -> Self {
+    /// Bytes beyond a limit, of that field. Both it and its size are unknown if nothing was decoded.
+    pub(crate) fn too_large(field: Option<(&str, usize)>, limit: usize, hint: &'static str) -> Self {
+        let (what, size) = field.map_or(("message", None), |(field, size)| (field, Some(size)));
         let size_text = size.map(|size| format!("of {size} bytes ")).unwrap_or_default();
         let message = format!("the {what} {size_text}is over the limit of {limit} bytes: {hint}");
         let mut no = Self::new(Code::InvalidArgument, "PAYLOAD_TOO_LARGE", message)
             .with("limit_bytes", limit.to_string())
             .with("hint", hint);
-        if let Some(size) = size {
-            no = no.with("size_bytes", size.to_string());
+        if let Some((field, size)) = field {
+            no = no.with("field", field).with("size_bytes", size.to_string());
+            no.details
+                .add_bad_request_violation(field, format!("is over the limit of {limit} bytes: {hint}"));
         }
         no
     }
@@ -314,6 +346,36 @@ impl From<Refusal> for No {
     }
 }
 
+/// The first violations, as many as may be told, and one about the others.
+fn bounded(mut violations: Vec<Violation>) -> Vec<Violation> {
+    for Violation { field, problem } in &mut violations {
+        clip(field, 256);
+        clip(problem, 512);
+    }
+    let mut bytes = 0;
+    // The field is told twice: with its problem, and among the fields.
+    let fit = violations.iter().take_while(|violation| {
+        bytes += 2 * violation.field.len() + violation.problem.len();
+        bytes <= MOST_TOLD
+    });
+    let kept = fit.count().max(1);
+    let more = violations.len().saturating_sub(kept);
+    violations.truncate(kept);
+    if let (Some(last), true) = (violations.last(), more > 0) {
+        let problem = format!("and {more} more");
+        violations.push(Violation { field: last.field.clone(), problem });
+    }
+    violations
+}
+
+/// Cuts a text that is longer than so many bytes.
+fn clip(text: &mut String, most: usize) {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
+    }
+}
+
 fn impossible(mut no: No, short: &[ImpossibleNeed]) -> No {
     let mut texts = Vec::with_capacity(short.len());
     let mut violations = Vec::with_capacity(short.len());
@@ -337,7 +399,9 @@ fn conflict(mut no: No, conflicts: Vec<String>) -> No {
         no.message = format!("{}: {first}{more}", no.message);
     }
     let reason = no.reason;
-    let violations = conflicts.into_iter().map(|text| PreconditionViolation::new(reason, "fleet", text));
+    let told =
+        bounded(conflicts.into_iter().map(|problem| Violation { field: String::new(), problem }).collect());
+    let violations = told.into_iter().map(|told| PreconditionViolation::new(reason, "fleet", told.problem));
     no.details.set_precondition_failure(violations.collect::<Vec<_>>());
     no.with("conflicts", count.to_string())
 }

@@ -21,6 +21,16 @@ const UNITS: [(&str, u64); 10] = [
     ("", 1),
 ];
 
+/// The longest length of time that the file may name: ten years, as in the other files and on the wire.
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
+
+/// Parses a length of time.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let parsed = humantime::parse_duration(text).ok();
+    let length = parsed.ok_or_else(|| format!("{text:?} is no length of time such as \"10s\""))?;
+    if length > LONGEST { Err(format!("{text:?} is longer than ten years")) } else { Ok(length) }
+}
+
 /// Parses a size: a whole number of bytes, or of `KiB`, `MiB`, `GiB`, `TiB`, `kB`, `MB`, `GB`, `TB`.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("\"{text}\" is no size such as \"512MiB\"");
@@ -43,9 +53,7 @@ enum Amount {
 
 /// `"10s"`.
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text)
-        .map_err(|_| D::Error::custom(format!("\"{text}\" is no length of time such as \"10s\"")))
+    parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// A number that is not negative, or a size.

@@ -233,6 +233,9 @@ impl State {
         let node = entry.lease.node.clone();
         if entry.watch.phase >= Phase::Accepted {
             self.answered(&node, token);
+        } else if let Some(live) = self.nodes.get_mut(&node).and_then(|entry| entry.live.as_mut()) {
+            // Read in an earlier session, and still to be accepted: it takes one of this session's credits.
+            live.unanswered.insert(token);
         }
     }
 

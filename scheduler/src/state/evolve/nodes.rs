@@ -47,6 +47,19 @@ impl State {
         }
     }
 
+    /// Every node that comes back may be back.
+    pub(super) fn warmed_up(&mut self) {
+        self.warm = true;
+        self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
+    }
+
+    /// A node came back or will not: the leader is warm once no other that it loaded is still to come.
+    pub(super) fn warm_if_all_are_back(&mut self) {
+        if !self.warm && self.nodes.values().all(|entry| !entry.presumed_open) {
+            self.warmed_up();
+        }
+    }
+
     pub(super) fn session_opened(
         &mut self,
         node: &NodeName,
@@ -86,6 +99,7 @@ impl State {
         masks.keys().for_each(|class| self.unmask_class(*class));
         self.timers.at(now.mono.after(silence(interval)), Due::Silence(node.clone()));
         self.gained.insert(node.clone());
+        self.warm_if_all_are_back();
     }
 
     pub(super) fn pressed(&mut self, node: &NodeName, pressure: &Pressure, now: Now) {

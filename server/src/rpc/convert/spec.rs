@@ -65,7 +65,7 @@ pub(crate) fn submission(
     if size > MOST_PAYLOAD {
         let hint = "store it yourself and send a reference";
         if checks.is_clean() {
-            return Err(No::too_large("payload", Some(size), MOST_PAYLOAD, hint));
+            return Err(No::too_large(Some(("job.payload.data", size)), MOST_PAYLOAD, hint));
         }
         checks.refuse("job.payload.data", format!("is over the limit of {MOST_PAYLOAD} bytes: {hint}"));
     }

@@ -250,7 +250,7 @@ fn every_wrong_field_is_told() {
         "#]],
     );
     check(
-        No::too_large("payload", Some(300_000), 262_144, "send a reference"),
+        No::too_large(Some(("job.payload.data", 300_000)), 262_144, "send a reference"),
         expect![[r#"
             InvalidArgument PAYLOAD_TOO_LARGE: the payload of 300000 bytes is over the limit of 262144 bytes: send a reference
               info hint=send a reference limit_bytes=262144 size_bytes=300000

@@ -172,7 +172,7 @@ impl World {
             0 | 1 => {
                 Command::Cancel { job, reason: random.chance(50).then(|| "no need".into()), prior: None }
             }
-            2 | 3 => Command::Requeue { job, force: random.chance(30), prior: None },
+            2 | 3 => Command::Requeue { job, force: random.chance(30), prior: None, key_taken: false },
             4 => Command::Reprioritize { job, priority: 7, prior: None },
             _ => Command::Delete { job, validate_only: false, prior: None },
         }
@@ -238,6 +238,12 @@ impl World {
         | Command::Delete { job, prior, .. } = command
         {
             *prior = journal.prior(&self.unknown(*job), &[]).await.unwrap().pop().map(Box::new);
+            if let Command::Requeue { prior: Some(job), key_taken, .. } = command
+                && let Some(key) = job.dedupe_key.clone().filter(|_| !job.dedupe_held)
+            {
+                let key = HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key };
+                *key_taken = !journal.prior(&[], &[key]).await.unwrap().is_empty();
+            }
         } else if let Command::Report(report) = command {
             report.prior = journal.prior(&self.unknown(report.job), &[]).await.unwrap().pop().map(Box::new);
         }
