@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::{ConnectOptions, Connection, PgConnection, Row};
 use tokio::time::timeout;
 
-use super::Address;
+use super::{Address, fault};
 
 /// How long it may take to have a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -58,13 +58,26 @@ const OPERATOR: &str = concat!(
 pub(super) enum Error {
     /// What the database, or the network, said.
     #[error("no connection")]
-    Database(#[from] sqlx::Error),
+    Database(#[source] sqlx::Error),
+    /// Statements that were prepared on it are not there, or others are: it is not ours alone.
+    #[error("a pooler in transaction mode stands before it: connect directly, or by one in session mode")]
+    Pooled(#[source] sqlx::Error),
     /// A standby, or a primary that was demoted.
     #[error("the database is a standby: it cannot be written to")]
     Standby,
     /// It took too long.
     #[error("no connection within {} s", CONNECT_LIMIT.as_secs())]
     Slow,
+}
+
+/// 42P05: there is a prepared statement of this name already; 26000: there is none.
+const PREPARED_BY_OTHERS: [&str; 2] = ["42P05", "26000"];
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error.as_database_error().map(fault::code).unwrap_or_default();
+        if PREPARED_BY_OTHERS.contains(&&*code) { Self::Pooled(error) } else { Self::Database(error) }
+    }
 }
 
 /// A connection of its own.

@@ -196,3 +196,12 @@ async fn a_role_with_rights_on_rows_only_can_serve() {
     journal.takeover(tenure_scheduler::Epoch(0)).await.unwrap();
     hand.execute(sql(format!("drop owned by serves_{name}; drop role serves_{name}"))).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_connection_that_others_prepared_on_is_a_poolers() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    sqlx::raw_sql("prepare sqlx_s_1 as select 1").execute(&mut hand).await.unwrap();
+    let error = super::connect::prepare(&mut hand, super::connect::READ).await.expect_err("it is not ours");
+    assert!(error.to_string().contains("session mode"), "{error:?}");
+}
