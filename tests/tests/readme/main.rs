@@ -5,8 +5,8 @@
 //! reader's hands and eyes is said in a comment above a block, which no reader sees:
 //! - `<!-- background: until "TEXT" -->`: it goes on running; the next block comes once its log holds the text.
 //! - `<!-- stopped -->`: what goes on running was stopped before, as by Ctrl-C.
-//! - `<!-- elsewhere -->`: it needs more than one machine has, and is not run; that its commands and flags exist is looked
-//!   at all the same. Not in README.md.
+//! - `<!-- elsewhere -->`: it needs what a test has not, such as other hosts or many minutes, and is not run; that its
+//!   commands and flags exist is looked at all the same. Not in README.md.
 //! - `<!-- output -->`, above a text block: these lines are in the output of the block before, in this order; `…` stands
 //!   for anything, and blanks count as one.
 //! - `<!-- file: fleet PATH -->`, above a TOML block: `tenure config check` accepts it as such a file, and if a path stands
