@@ -252,8 +252,9 @@ fn every_wrong_field_is_told() {
     check(
         No::too_large(Some(("job.payload.data", 300_000)), 262_144, "send a reference"),
         expect![[r#"
-            InvalidArgument PAYLOAD_TOO_LARGE: the payload of 300000 bytes is over the limit of 262144 bytes: send a reference
-              info hint=send a reference limit_bytes=262144 size_bytes=300000
+            InvalidArgument PAYLOAD_TOO_LARGE: the job.payload.data of 300000 bytes is over the limit of 262144 bytes: send a reference
+              info field=job.payload.data hint=send a reference limit_bytes=262144 size_bytes=300000
+              field job.payload.data: is over the limit of 262144 bytes: send a reference
         "#]],
     );
 }

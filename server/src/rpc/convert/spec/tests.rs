@@ -128,7 +128,7 @@ fn each_wrong_field_is_named() {
         (v1::JobSpec { labels: one("a", "x\ny"), ..spec() }, "job.labels[\"a\"]"),
         (v1::JobSpec { labels: one("a", &text(256)), ..spec() }, "job.labels[\"a\"]"),
         (v1::JobSpec { selector: pairs(17), ..spec() }, "job.selector"),
-        (v1::JobSpec { needs: slots(&many), ..spec() }, "job.needs"),
+        (v1::JobSpec { needs: slots(&many), ..spec() }, "job.needs.slots"),
         (v1::JobSpec { needs: slots(&[("a", 0)]), ..spec() }, "job.needs.slots[0].amount"),
         (v1::JobSpec { needs: slots(&[("a", 1_000_001)]), ..spec() }, "job.needs.slots[0].amount"),
         (v1::JobSpec { needs: slots(&[("a", 1), ("a", 1)]), ..spec() }, "job.needs.slots[1].slot"),
