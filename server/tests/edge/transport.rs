@@ -137,7 +137,7 @@ async fn compressed_requests_are_understood() {
 async fn only_paths_that_exist_are_let_through() {
     let served = Served::start().await;
     for path in [
-        "/tenure.v1.JobService/WatchJob",
+        "/tenure.v1.JobService/WatchJob2",
         "/tenure.v1.JobService/enqueue",
         "/tenure.v1.JobService/Enqueue/",
         "/tenure.v1.JobService",
