@@ -35,6 +35,7 @@ fn requests(row: &str) -> Option<Rule> {
             Rule::Name { required: false, unknown: None }
         }
         "ListJobsRequest.states" => Rule::Choice { unspecified: false },
+        "ListJobsRequest.id_part" => Rule::Texts(id_parts()),
         "ListJobsRequest.dedupe_key" => Rule::Text { most: 255, required: false },
         "ListJobsRequest.parent_id" => Rule::Id { required: false, unknown: None },
         "ListJobsRequest.page_size" | "ListAttemptsRequest.page_size" | "ListNodesRequest.page_size" => {
@@ -94,6 +95,14 @@ fn job(row: &str) -> Option<Rule> {
         }
         _ => return None,
     })
+}
+
+/// Beginnings and ends of ids.
+fn id_parts() -> Vec<(String, Want)> {
+    let fine = ["", "0000", "01a2-", "-dead-beef", &"f".repeat(35)].map(|text| (text.to_owned(), Want::Fine));
+    let wrong = ["abc", "ABCD", "wxyz", "0000 ", "00\000", "ａｂｃｄ", "%%%%", "____", &"f".repeat(36)];
+    let wrong = wrong.map(|text| (text.to_owned(), Want::Field(String::new())));
+    fine.into_iter().chain(wrong).collect()
 }
 
 fn traceparents() -> Vec<(String, Want)> {
