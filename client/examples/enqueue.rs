@@ -3,32 +3,33 @@
 //! `cargo run -p tenure-client --example enqueue -- KIND [PAYLOAD]`, beside a running `tenure up`. `TENURE_SERVER` names
 //! another server than the one on the default port.
 
+use std::error::Error;
 use std::io::Write;
 use std::time::Duration;
 
-use tenure_client::{Client, Error, NewJob};
+use tenure_client::{Client, NewJob};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let kind = arguments.next().ok_or("usage: enqueue KIND [PAYLOAD]")?;
     let payload = arguments.next().unwrap_or_default();
-    let mut out = std::io::stdout();
-
     let server = std::env::var("TENURE_SERVER");
     let client = Client::connect(server.as_deref().unwrap_or(tenure_client::DEFAULT_ENDPOINT))?;
+    run(&client, &kind, &payload, &mut std::io::stdout()).await
+}
 
+/// All of the example but its command line.
+pub(crate) async fn run(
+    client: &Client,
+    kind: &str,
+    payload: &str,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
     // The id is made here, so a call that has to be sent again is still one job.
-    let job = NewJob::new(kind).payload(payload).content_type("text/plain");
-    match client.enqueue(&job).await {
-        Ok(enqueued) => writeln!(out, "enqueued {}", enqueued.job.id)?,
-        Err(Error::Refused(refusal)) => {
-            // A refusal stored nothing. It says why, and when to come back if waiting helps.
-            writeln!(out, "refused: {refusal}; retry after {:?}", refusal.retry_after)?;
-            return Ok(());
-        }
-        Err(error) => return Err(error.into()),
-    }
+    let job = NewJob::new(kind).payload(payload.to_owned()).content_type("text/plain");
+    let enqueued = client.enqueue(&job).await?;
+    writeln!(out, "enqueued {}", enqueued.job.id)?;
 
     let waited = client.wait(job.id(), Some(Duration::from_secs(60))).await?;
     if !waited.done {

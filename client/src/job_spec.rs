@@ -12,12 +12,32 @@ use uuid::Uuid;
 use crate::wire;
 
 /// A job to be enqueued. Its id is made here, once: the same value enqueued again is the same job.
+///
+/// ```
+/// use std::time::Duration;
+/// use tenure_client::NewJob;
+///
+/// let job = NewJob::new("site.qa")
+///     .payload("https://example.org")
+///     .content_type("text/plain")
+///     .dedupe_key("site.qa:example.org")
+///     .need("browser", 1)
+///     .delay(Duration::from_secs(60));
+/// let again = job.clone();
+/// assert_eq!(job.id(), again.id());
+/// assert_ne!(job.id(), NewJob::new("site.qa").id());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
     spec: JobSpec,
 }
 
 /// A fresh job id: a UUID v7, which sorts by its time of birth.
+///
+/// ```
+/// let (earlier, later) = (tenure_client::new_job_id(), tenure_client::new_job_id());
+/// assert!(earlier < later);
+/// ```
 pub fn new_job_id() -> String {
     Uuid::now_v7().to_string()
 }

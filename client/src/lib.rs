@@ -20,6 +20,24 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A refusal is a value, with everything that the server said; UNAVAILABLE was tried again before it is an error:
+//!
+//! ```no_run
+//! # use tenure_client::{Client, Error, NewJob};
+//! # async fn example(client: &Client, job: &NewJob) -> Result<(), Error> {
+//! match client.enqueue(job).await {
+//!     Ok(enqueued) => println!("stored {}", enqueued.job.id),
+//!     Err(Error::Refused(refusal)) => println!("{}: come back in {:?}", refusal.reason, refusal.retry_after),
+//!     Err(Error::Unavailable { .. }) => println!("what became of it is not known: send the same job again"),
+//!     Err(other) => return Err(other),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/` has whole programs: `enqueue`, `batch`, `result` (waiting for one), `watch`, `come_back` (after a refusal)
+//! and `over_tls`.
 
 mod admin;
 mod clock;

@@ -12,6 +12,14 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, RpcStatusExt, StatusExt, pb};
 
 /// The server's no: nothing was stored.
+///
+/// ```
+/// use tenure_client::Refusal;
+///
+/// let refusal = Refusal::from_status(&tonic::Status::not_found("no such job"));
+/// assert_eq!(refusal.to_string(), "no such job");
+/// assert!(refusal.retry_after.is_none() && !refusal.is_unavailable());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The gRPC code; UNAVAILABLE for every call that ended with its connection.

@@ -12,6 +12,16 @@ use crate::retry::{random, rpc};
 use crate::{Client, Error, Refusal, clock};
 
 /// The changes of one job. Made by [`Client::watch`].
+///
+/// ```no_run
+/// # async fn example(client: &tenure_client::Client) -> Result<(), tenure_client::Error> {
+/// let mut watch = client.watch("0199a5b2-7c00-7000-8000-000000000000");
+/// while let Some(job) = watch.next().await? {
+///     println!("{} {:?}", job.version, job.state());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Watch {
     client: Client,

@@ -1,5 +1,8 @@
 //! The client against a server that answers by script, over a real socket.
 
+#[expect(dead_code, reason = "its main reads a command line")]
+#[path = "../examples/come_back.rs"]
+mod come_back;
 #[path = "support/cutter.rs"]
 mod cutter;
 #[path = "support/fake.rs"]
@@ -93,6 +96,29 @@ async fn a_refusal_is_not_retried_however_soon_it_may_succeed() {
         (refusal.reason.as_str(), refusal.retry_after),
         ("QUEUE_FULL", Some(Duration::from_secs(600)))
     );
+    assert_eq!(fake.sent::<EnqueueRequest>("JobService/Enqueue").len(), 1);
+}
+
+#[tokio::test]
+async fn the_example_comes_back_until_there_is_room_and_no_more_often_than_it_is_told() {
+    let full = |retry_after| {
+        let mut details = ErrorDetails::new();
+        details.set_error_info("QUEUE_FULL", "tenure", []).set_retry_info(retry_after);
+        Answer::No(Status::with_error_details(Code::ResourceExhausted, "full", details))
+    };
+    let soon = Some(Duration::from_millis(20));
+    let answers = vec![full(soon), full(soon), Answer::ok(&stored("x", false))];
+    let fake = Fake::start([("JobService/Enqueue", answers)]).await;
+    let client = client(&fake, Duration::ZERO);
+    let mut out = Vec::new();
+    come_back::run(&client, "k", 5, &mut out).await.unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), "QUEUE_FULL: back in 20.0ms\n".repeat(2) + "enqueued x\n");
+    let sent = fake.sent::<EnqueueRequest>("JobService/Enqueue");
+    assert!(sent.len() == 3 && sent.iter().all(|request| *request == sent[0]), "one job, three times");
+
+    // Waiting does not cure it: the refusal is the answer.
+    let fake = Fake::start([("JobService/Enqueue", vec![full(None)])]).await;
+    come_back::run(&self::client(&fake, Duration::ZERO), "k", 5, &mut Vec::new()).await.unwrap_err();
     assert_eq!(fake.sent::<EnqueueRequest>("JobService/Enqueue").len(), 1);
 }
 

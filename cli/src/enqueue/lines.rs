@@ -131,14 +131,18 @@ pub(super) fn run_id(text: &str) -> Result<Uuid, String> {
 }
 
 /// The id of the job on a line of a run: a UUID v7 with the time of the run, then the number of the line, then what the
-/// run has of randomness. So ids of a run rise with the lines, and those of two runs differ.
+/// run has of randomness, spread by the number. So ids of a run rise with the lines, those of two runs differ, and the
+/// last 8 digits of any two of a run differ: people name jobs by these.
 pub(super) fn job_id(run: Uuid, line: u32) -> Uuid {
     const TIME: u128 = !0 << 80;
     const RANDOM_BITS: u32 = 42;
     const RANDOM: u128 = (1 << RANDOM_BITS) - 1;
+    // Odd, so that no two numbers of 32 bits meet in the last 32 bits.
+    const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15;
     let (high, low) = (u128::from(line >> 20), u128::from(line & 0xf_ffff));
     let run = run.as_u128();
-    Uuid::from_u128(run & TIME | 7 << 76 | high << 64 | 0b10 << 62 | low << RANDOM_BITS | run & RANDOM)
+    let end = run.wrapping_add(u128::from(line) * SPREAD) & RANDOM;
+    Uuid::from_u128(run & TIME | 7 << 76 | high << 64 | 0b10 << 62 | low << RANDOM_BITS | end)
 }
 
 #[cfg(test)]
@@ -200,6 +204,10 @@ mod tests {
             assert!(last < id);
             last = id;
         }
+        let ends: std::collections::BTreeSet<u32> = (0..100_000)
+            .map(|line| job_id(run, line).as_fields().3[4..].try_into().map(u32::from_be_bytes).unwrap())
+            .collect();
+        assert_eq!(ends.len(), 100_000, "the last 8 digits tell them apart");
         assert_eq!(run_id(&run.to_string()), Ok(run));
         run_id("x").unwrap_err();
         run_id("00000000-0000-4000-8000-000000000000").unwrap_err();

@@ -4,6 +4,7 @@
 mod cap;
 mod commands;
 mod dedupe;
+mod examples;
 mod health;
 mod hosts;
 mod identities;
