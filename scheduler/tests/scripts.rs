@@ -8,6 +8,8 @@ mod enqueue;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod instance;
+#[cfg(test)]
 mod lease;
 #[cfg(test)]
 mod operate;
