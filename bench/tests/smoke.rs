@@ -7,14 +7,16 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tenure_tests::binary::tenure;
 
 /// Jobs of a repetition: one batch, and a bit.
 const JOBS: u64 = 40;
 
-fn bench(arguments: &[&str]) -> Command {
+/// The bench, to be run with these. What it measures is built before: no patience of a test is spent on a compiler.
+fn bench(arguments: &[&str]) -> anyhow::Result<Command> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure-bench"));
-    command.args(arguments).stdin(Stdio::null());
-    command
+    command.args(arguments).env("TENURE_BIN", tenure()?).stdin(Stdio::null());
+    Ok(command)
 }
 
 /// Runs it, and reads what it wrote.
@@ -23,7 +25,7 @@ fn run(scenario: &str, store: &str) -> anyhow::Result<Value> {
     let file = directory.path().join("report.json");
     let jobs = JOBS.to_string();
     let file_name = file.to_str().context("a path in UTF-8")?;
-    let output = bench(&[scenario, "--store", store, "--jobs", &jobs, "--repetitions", "1"])
+    let output = bench(&[scenario, "--store", store, "--jobs", &jobs, "--repetitions", "1"])?
         .args(["--agents", "2", "--rate", "200", "--json", file_name])
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -121,7 +123,7 @@ fn everything_is_measured_and_counted_on_postgres() -> anyhow::Result<()> {
 fn an_interrupted_bench_leaves_nothing_running() -> anyhow::Result<()> {
     let files = tempfile::tempdir()?;
     // Everything that it starts inherits where temporary files go, so that can be found by it.
-    let mut command = bench(&["lifecycle", "--store", "postgres", "--seconds", "60"]);
+    let mut command = bench(&["lifecycle", "--store", "postgres", "--seconds", "60"])?;
     std::fs::set_permissions(files.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let mut child =
         command.env("TMPDIR", files.path()).stderr(Stdio::null()).stdout(Stdio::null()).spawn()?;
