@@ -100,7 +100,7 @@ fn job(row: &str) -> Option<Rule> {
 /// Beginnings and ends of ids.
 fn id_parts() -> Vec<(String, Want)> {
     let fine = ["", "0000", "01a2-", "-dead-beef", &"f".repeat(35)].map(|text| (text.to_owned(), Want::Fine));
-    let wrong = ["abc", "ABCD", "wxyz", "0000 ", "00\000", "ａｂｃｄ", "%%%%", "____", &"f".repeat(36)];
+    let wrong = ["abc", "ABCD", "wxyz", "0000 ", "00\u{0}00", "ａｂｃｄ", "%%%%", "____", &"f".repeat(36)];
     let wrong = wrong.map(|text| (text.to_owned(), here()));
     fine.into_iter().chain(wrong).collect()
 }
