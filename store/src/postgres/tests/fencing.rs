@@ -44,12 +44,16 @@ async fn a_takeover_from_oneself_waits_for_a_commit_that_was_given_up() {
     let mut store = Store::new().await;
     let taken = store.journal.takeover(Epoch(0)).await.unwrap();
     let (nothing, beside) = (Changes::default(), Beside::default());
+    // It cannot get past its first statement, however fast the database is.
+    let mut lock = store.hand().await;
+    lock.execute("begin; select 1 from leader_fence for update").await.unwrap();
     {
         let mut commit = Box::pin(store.journal.commit(taken.epoch, &nothing, &beside));
-        // Polled once: its first statement is on its way, and no clock decides how far it gets.
+        // Polled once: that statement is on its way, and no clock decides how far it gets.
         let given_up = std::future::poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
         assert!(given_up.is_pending(), "a commit takes a round trip");
     }
+    lock.execute("rollback").await.unwrap();
     let after = store.journal.commit(taken.epoch, &nothing, &beside).await;
     assert!(matches!(after, Err(Error::Unavailable { .. })), "only a takeover helps: {after:?}");
     let again = store.journal.takeover(Epoch(0)).await.unwrap();
