@@ -248,6 +248,38 @@ pub struct JobFilter {
     pub id_part: Option<String>,
 }
 
+impl JobFilter {
+    /// The part for which both databases have an index, if it has several the one that leaves the fewest jobs.
+    pub(crate) fn narrowest(&self) -> Narrowest {
+        if self.dedupe_key.is_some() {
+            Narrowest::Key
+        } else if self.parent.is_some() {
+            Narrowest::Parent
+        } else if self.states == ["dead"] {
+            Narrowest::Dead
+        } else if self.kind.is_some() {
+            Narrowest::Kind
+        } else {
+            Narrowest::Nothing
+        }
+    }
+}
+
+/// What a statement looks jobs up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Narrowest {
+    /// Their dedupe key.
+    Key,
+    /// Their parent.
+    Parent,
+    /// That they are dead.
+    Dead,
+    /// Their kind.
+    Kind,
+    /// Nothing but the order of the list.
+    Nothing,
+}
+
 /// Where a page of jobs ended: lists go from the newest to the oldest, by both parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobCursor {

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::{Options, columns::read_all, connect, fault, schema::SCHEMA_VERSION};
 use crate::{
     JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation,
-    reader::{Durability, Error},
+    reader::{Durability, Error, Narrowest},
     rows::{self, At, int, job_columns},
 };
 
@@ -117,16 +117,12 @@ pub(super) const JOB_LIST_OF_KEY: &str = job_list!("dedupe_key = $4");
 
 /// The statement whose index narrows a list most.
 fn list_of(filter: &JobFilter) -> &'static str {
-    if filter.dedupe_key.is_some() {
-        JOB_LIST_OF_KEY
-    } else if filter.parent.is_some() {
-        JOB_LIST_OF_PARENT
-    } else if filter.states == ["dead"] {
-        JOB_LIST_DEAD
-    } else if filter.kind.is_some() {
-        JOB_LIST_OF_KIND
-    } else {
-        JOB_LIST
+    match filter.narrowest() {
+        Narrowest::Key => JOB_LIST_OF_KEY,
+        Narrowest::Parent => JOB_LIST_OF_PARENT,
+        Narrowest::Dead => JOB_LIST_DEAD,
+        Narrowest::Kind => JOB_LIST_OF_KIND,
+        Narrowest::Nothing => JOB_LIST,
     }
 }
 

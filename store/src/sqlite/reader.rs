@@ -25,7 +25,7 @@ use tenure_scheduler::{
 use super::{Options, columns::read_all, schema::SCHEMA_VERSION};
 use crate::{
     JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation,
-    reader::Error,
+    reader::{Error, Narrowest},
     rows::{self, CutoffRow, batch, int, job_columns},
 };
 
@@ -106,16 +106,12 @@ pub(super) const JOB_LIST_OF_KEY: &str = job_list!("dedupe_key = $4");
 
 /// The statement whose index narrows a list most.
 fn list_of(filter: &JobFilter) -> &'static str {
-    if filter.dedupe_key.is_some() {
-        JOB_LIST_OF_KEY
-    } else if filter.parent.is_some() {
-        JOB_LIST_OF_PARENT
-    } else if filter.states == ["dead"] {
-        JOB_LIST_DEAD
-    } else if filter.kind.is_some() {
-        JOB_LIST_OF_KIND
-    } else {
-        JOB_LIST
+    match filter.narrowest() {
+        Narrowest::Key => JOB_LIST_OF_KEY,
+        Narrowest::Parent => JOB_LIST_OF_PARENT,
+        Narrowest::Dead => JOB_LIST_DEAD,
+        Narrowest::Kind => JOB_LIST_OF_KIND,
+        Narrowest::Nothing => JOB_LIST,
     }
 }
 
