@@ -157,7 +157,10 @@ impl KindPolicy {
     /// What a job of this kind takes that needs `own`: that, and the slot of the kind if it has one.
     #[must_use]
     pub fn with_limit(&self, kind: &KindName, own: &Needs) -> Needs {
-        let limit = self.max_running.map(|_| (SlotName::of_kind(kind), 1));
-        Needs::new(own.iter().map(|(slot, amount)| (slot.clone(), amount)).chain(limit))
+        if self.max_running.is_none() {
+            return own.clone();
+        }
+        let limit = (SlotName::of_kind(kind), 1);
+        Needs::new(own.iter().map(|(slot, amount)| (slot.clone(), amount)).chain([limit]))
     }
 }
