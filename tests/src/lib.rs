@@ -6,7 +6,7 @@
 //! Invariant: nothing is ever ended that the scenario did not start, and everything that it started is ended.
 //!
 //! Reading order: [`plan`], [`script`], [`fleet`], [`wait`], [`intervals`], [`idle`]; below them [`process`], [`tag`],
-//! [`proxy`], [`hosts`], [`binary`], [`clock`].
+//! [`proxy`], [`raw`], [`hosts`], [`binary`], [`clock`].
 
 pub mod binary;
 pub mod clock;
@@ -19,6 +19,7 @@ pub mod plan;
 pub mod process;
 pub mod proxy;
 pub mod random;
+pub mod raw;
 pub mod script;
 pub mod tag;
 pub mod wait;

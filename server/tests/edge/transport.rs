@@ -3,18 +3,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bytes::Bytes;
 use prost::Message as _;
 use prost_types::FileDescriptorProto;
 use tenure_proto::v1::{EnqueueRequest, JobSpec};
+use tenure_tests::raw::Raw;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_stream::iter;
-use tonic::{
-    Code, Request, Status,
-    client::Grpc,
-    codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    transport::Channel,
-};
+use tonic::{Code, Request, Status, client::Grpc, codec::CompressionEncoding, transport::Channel};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
@@ -22,45 +18,6 @@ use tonic_reflection::pb::{v1, v1alpha};
 use tonic_types::StatusExt as _;
 
 use crate::served::{SOON, Served, local, reason, spec};
-
-/// Sends bytes as they are.
-#[derive(Debug, Default, Clone, Copy)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        let length = buffer.remaining();
-        Ok(Some(buffer.copy_to_bytes(length)))
-    }
-}
 
 async fn call(client: Grpc<Channel>, path: &'static str, message: Bytes) -> Result<Bytes, Status> {
     let mut client = client;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use prost::Message as _;
 use tempfile::TempDir;
@@ -16,12 +16,9 @@ use tenure_proto::v1::{
     job_service_client::JobServiceClient,
 };
 use tenure_server::{Config, Running, Server, config::Database};
+use tenure_tests::raw::Raw;
 use tokio_util::sync::CancellationToken;
-use tonic::{
-    Code, Request, Status,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    transport::Channel,
-};
+use tonic::{Code, Request, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -263,43 +260,5 @@ impl MakeWriter<'_> for Log {
 
     fn make_writer(&self) -> Self {
         self.clone()
-    }
-}
-
-/// Bytes as they are, whatever they mean.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
     }
 }

@@ -15,13 +15,14 @@ use tenure_proto::{
     },
     v1,
 };
+use tenure_tests::raw::Raw;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Status, Streaming};
 
 use crate::{
     bases::{hello, second},
-    desk::{Desk, Raw, SOON, Store, fields, reason},
+    desk::{Desk, SOON, Store, fields, reason},
     places::{Place, places, pool},
     rules::{Case, Want},
     table::rule,

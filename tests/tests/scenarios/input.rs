@@ -1,12 +1,12 @@
 //! What peers may send: refused with a reason, and never the end of anything but their own call.
 
 use anyhow::{Context as _, ensure};
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use tenure_client::{NewJob, Refusal};
 use tenure_tests::random::Random;
+use tenure_tests::raw::Raw;
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, scenario};
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
@@ -14,44 +14,6 @@ const ENQUEUE: &str = "/tenure.v1.JobService/Enqueue";
 
 fn plan() -> Plan {
     Plan::new().kind(KindPlan::new("digest")).node(NodePlan::new("n1"))
-}
-
-/// Bytes as they are, whatever they mean.
-#[derive(Clone, Copy, Debug, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
-    }
 }
 
 async fn call(
