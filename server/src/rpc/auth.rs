@@ -108,9 +108,8 @@ pub struct RowError {
 /// A method without its one row, or a row without its method.
 fn check_table<'p>(paths: impl Iterator<Item = &'p str>) -> Result<(), RowError> {
     let paths: BTreeSet<&str> = paths.collect();
-    for (path, needed) in paths.iter().map(|path| (*path, 1)).chain(TABLE.iter().map(|&(path, _)| (path, 0)))
-    {
-        let needed = if paths.contains(path) { 1 } else { needed };
+    for path in paths.iter().copied().chain(TABLE.iter().map(|&(path, _)| path)) {
+        let needed = usize::from(paths.contains(path));
         let rows = TABLE.iter().filter(|(row, _)| *row == path).count();
         if rows != needed {
             return Err(RowError { path: path.to_owned(), rows, needed });
