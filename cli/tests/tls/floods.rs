@@ -8,18 +8,7 @@ use tenure_tls::{Connector, Files, Role, client::Taken};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::home::{Home, Process, SERVER, SOON, Served, TLS, until};
-
-const NODE: &str = r#"
-name = "n1"
-data = "agent"
-allow_root = true
-
-[tls]
-ca = "certs/ca.pem"
-cert = "certs/node-n1.pem"
-key = "certs/node-n1-key.pem"
-"#;
+use crate::home::{Home, NODE, Process, SERVER, SOON, Served, TLS, until};
 
 /// A server with a session, and a caller.
 struct Besieged {

@@ -43,6 +43,18 @@ key = "certs/server-s-key.pem"
 client_ca = "certs/ca.pem"
 "#;
 
+/// A node without kinds.
+pub(crate) const NODE: &str = r#"
+name = "n1"
+data = "agent"
+allow_root = true
+
+[tls]
+ca = "certs/ca.pem"
+cert = "certs/node-n1.pem"
+key = "certs/node-n1-key.pem"
+"#;
+
 impl Home {
     /// With an authority, and a certificate of a server on loopback.
     pub(crate) fn new() -> Self {

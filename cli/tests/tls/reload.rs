@@ -3,18 +3,10 @@
 use rustix::process::Signal;
 use tenure_tls::{Connector, Role};
 
-use crate::home::{Home, SERVER, Served, TLS, until};
+use crate::home::{Home, NODE, SERVER, Served, TLS, until};
 
-const NODE: &str = r#"
-name = "n1"
-data = "agent"
-allow_root = true
-
-[tls]
-ca = "certs/ca.pem"
-cert = "certs/node-n1.pem"
-key = "certs/node-n1-key.pem"
-
+/// A kind whose jobs run until a file is there.
+const HOLD: &str = r#"
 [kinds."hold"]
 command = ["sh", "-c", "until [ -e \"$HELD\" ]; do sleep 0.05; done"]
 "#;
@@ -35,7 +27,7 @@ async fn a_hangup_takes_the_new_files_and_leaves_sessions_and_jobs_alone() {
     let admin = home.leaf(Role::Admin, "root");
     home.leaf(Role::Node, "n1");
     let held = home.path("held").display().to_string();
-    home.write("node.toml", &format!("{NODE}env = {{ HELD = \"{held}\" }}\n"));
+    home.write("node.toml", &format!("{NODE}{HOLD}env = {{ HELD = \"{held}\" }}\n"));
     home.write("fleet.toml", "[kinds.\"hold\"]\n");
     let (code, words) = home.call(&served.grpc, &admin, &["apply", "fleet.toml"]).await;
     assert_eq!(code, Some(0), "{words}");
