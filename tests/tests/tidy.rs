@@ -263,7 +263,7 @@ fn no_file_names_a_path_of_somebodys_machine() -> anyhow::Result<()> {
                 line.split(path).count() > 1
                     && (path != &paths[2] || !examples.iter().any(|example| line.contains(example)))
             });
-            // A path below another one (`target/work/x`) is none from the root.
+            // A path below another one is none from the root.
             let rooted = paths.iter().any(|path| {
                 line.match_indices(path).any(|(at, _)| {
                     line.get(..at)
