@@ -178,8 +178,7 @@ impl State {
         for (id, entry) in &self.jobs {
             let good = match (&entry.job.state, entry.stand) {
                 (JobState::Queued { .. }, Stand::Class(class)) => {
-                    let place = crate::place::classes::place_of(&entry.job);
-                    self.classes.get(class).is_some_and(|class| class.queue.contains(&place))
+                    self.classes.get(class).is_some_and(|class| class.queue.contains(&entry.job))
                 }
                 (JobState::Queued { .. }, Stand::NotReaped) => self.lease_of.contains_key(id),
                 (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
@@ -203,8 +202,8 @@ impl State {
 
     fn queues_hold_queued_jobs(&self, found: &mut Vec<Violation>) {
         for (id, class) in self.classes.iter() {
-            for (_, _, job) in &class.queue {
-                if self.jobs.get(job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
+            for job in class.queue.iter() {
+                if self.jobs.get(&job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
                     found.push(violation(
                         NAMES[6],
                         id.to_string(),

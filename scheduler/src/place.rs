@@ -10,6 +10,8 @@
 
 pub(crate) mod classes;
 pub(crate) mod fit;
+pub(crate) mod order;
+pub(crate) mod queue;
 pub(crate) mod timeline;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -24,7 +26,8 @@ use crate::{
     kind::KindPolicy,
     lease::{Lease, Stage, first_lease, start_window},
     place::{
-        classes::{Class, Failed, Place},
+        classes::{Class, Failed},
+        order::Line,
         timeline::merge,
     },
     slots::Reservation,
@@ -42,23 +45,21 @@ pub(crate) const SAVE_EVERY: Duration = Duration::from_secs(1);
 /// Places what can be placed. True: the budget of the tick was spent, and there may be more.
 pub(crate) fn place(step: &mut Step<'_>) -> bool {
     let gained = std::mem::take(&mut step.state.gained);
-    let mut candidates = candidates(step.state, &gained);
+    let mut line = candidates(step.state, step.now, &gained);
     let mut budget = step.state.limits.placements_per_tick;
-    while let Some(((_, _, job), class)) = candidates.pop_first() {
+    while let Some((class, job)) = line.next(step.state, step.now) {
         if budget == 0 {
             step.state.gained.extend(gained);
             return true;
         }
-        match choose(step.state, step.now, class, &gained) {
+        match choose(step.state, step.now, class, job, &gained) {
             Choice::Place(node) => {
                 // Whatever its timer did: what is stale does not start.
                 if !step.due_stale(job) {
                     grant(step, job, &node);
                 }
                 budget -= 1;
-                if let Some(head) = head(step.state, class) {
-                    candidates.insert((head, class));
-                }
+                line.join(step.state, step.now, class);
             }
             Choice::Defer(reason) => step.emit(Event::Deferred { class, job, reason }),
             Choice::Leave => {}
@@ -67,19 +68,17 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
     false
 }
 
-/// The heads of all classes that are worth a look, the first first: priority, then age.
-fn candidates(state: &State, gained: &BTreeSet<NodeName>) -> BTreeSet<(Place, ClassId)> {
+/// All classes that are worth a look.
+fn candidates(state: &State, now: Now, gained: &BTreeSet<NodeName>) -> Line {
     let worth = |class: &Class| match &class.failed {
         None => true,
         Some(failed) if failed.reason.is_of_fleet() => failed.gains != gains(state, class),
         Some(_) => !gained.is_empty(),
     };
+    let mut line = Line::default();
     let all = state.classes.iter().filter(|(_, class)| worth(class));
-    all.filter_map(|(id, class)| class.queue.first().map(|head| (*head, id))).collect()
-}
-
-fn head(state: &State, class: ClassId) -> Option<Place> {
-    state.classes.get(class).and_then(|class| class.queue.first().copied())
+    all.for_each(|(id, _)| line.join(state, now, id));
+    line
 }
 
 /// The sum of the gain epochs of the fleet slots of a class.
@@ -96,11 +95,9 @@ enum Choice {
     Leave,
 }
 
-fn choose(state: &State, now: Now, id: ClassId, gained: &BTreeSet<NodeName>) -> Choice {
+fn choose(state: &State, now: Now, id: ClassId, head: JobId, gained: &BTreeSet<NodeName>) -> Choice {
     let Some(class) = state.classes.get(id) else { return Choice::Leave };
-    let Some(entry) = class.queue.first().and_then(|(_, _, job)| state.jobs.get(job)) else {
-        return Choice::Leave;
-    };
+    let Some(entry) = state.jobs.get(&head) else { return Choice::Leave };
     if let Err(reason) = fit::of_fleet(state, class) {
         return Choice::Defer(reason);
     }

@@ -149,6 +149,8 @@ pub(crate) struct LeaseEntry {
 pub struct State {
     pub(crate) epoch: Epoch,
     pub(crate) limits: Limits,
+    /// When this leader began.
+    pub(crate) began: Now,
     /// Nodes had time to come back, or none is still to come: "impossible" may be said.
     pub(crate) warm: bool,
     /// Grants and enqueues of this epoch so far.
@@ -185,6 +187,7 @@ impl State {
         let mut state = Self {
             epoch,
             limits,
+            began: now,
             warm: false,
             grants: 0,
             enqueues: 0,

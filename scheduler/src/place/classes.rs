@@ -1,17 +1,16 @@
 //! Classes: jobs of equal kind, needs, selector and tenant. Placement looks at classes and their heads, never at jobs.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
 use crate::{
     deferral::Deferral,
-    ids::{JobId, KindName, Sequence, SlotName, Tenant},
+    ids::{KindName, SlotName, Tenant},
     job::Job,
     kind::{Kind, Selector},
-    place::timeline::Timeline,
+    place::{queue::Queue, timeline::Timeline},
     slots::{Needs, Scope, Slot},
 };
 
@@ -57,13 +56,6 @@ impl ClassKey {
     }
 }
 
-/// Higher priority first, then the older enqueue.
-pub(crate) type Place = (Reverse<i8>, Sequence, JobId);
-
-pub(crate) fn place_of(job: &Job) -> Place {
-    (Reverse(job.priority), job.sequence, job.id)
-}
-
 /// One class.
 #[derive(Debug, Clone)]
 pub(crate) struct Class {
@@ -72,8 +64,8 @@ pub(crate) struct Class {
     pub(crate) node: Needs,
     /// The part that the fleet must have.
     pub(crate) fleet: Needs,
-    /// Its queued jobs in order.
-    pub(crate) queue: BTreeSet<Place>,
+    /// Its queued jobs.
+    pub(crate) queue: Queue,
     /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
     pub(crate) failed: Option<Failed>,
     /// Why it waited, since when.
@@ -94,7 +86,7 @@ impl Class {
             key,
             node,
             fleet,
-            queue: BTreeSet::new(),
+            queue: Queue::default(),
             failed: None,
             timeline: Timeline::default(),
             masks: 0,

@@ -261,7 +261,7 @@ impl World {
         self.began = self.clock;
         self.state = State::load(epoch, self.limits.clone(), self.store.load(), self.now());
         assert_eq!(self.state.durable().jobs, self.store.load().jobs);
-        self.oracle = Oracle::default();
+        self.oracle = Oracle::found(self.now(), &self.store.load());
         for agent in self.agents.values_mut() {
             agent.session = None;
         }
