@@ -26,6 +26,10 @@ mod requeue;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]
+mod room;
+#[cfg(test)]
+mod scale;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod slots;
