@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     deferral::Deferral,
     ids::{JobId, NodeName, SlotName},
+    job::Job,
     place::{
         ClassId,
         classes::{Class, ClassKey, place_of},
@@ -85,7 +86,7 @@ impl State {
             }
         };
         let waiting = entry.job.state.is_waiting();
-        let nodes = if waiting { self.nodes_for(now, class_id, class) } else { Vec::new() };
+        let nodes = if waiting { self.nodes_for(now, class_id, class, &entry.job) } else { Vec::new() };
         let slots = if waiting { self.slots_for(now, class) } else { Vec::new() };
         let before = class.queue.range(..place_of(&entry.job));
         let ahead_jobs: Vec<JobId> = before.clone().take(MOST_AHEAD).map(|(_, _, job)| *job).collect();
@@ -94,10 +95,10 @@ impl State {
         Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, remedies })
     }
 
-    fn nodes_for(&self, now: Now, id: ClassId, class: &Class) -> Vec<NodeExplanation> {
+    fn nodes_for(&self, now: Now, id: ClassId, class: &Class, job: &Job) -> Vec<NodeExplanation> {
         let explain = |(name, node): (&NodeName, &crate::state::NodeEntry)| NodeExplanation {
             node: name.clone(),
-            why_not: fit::of_node(self, now, id, class, node).err(),
+            why_not: fit::of_node(self, now, id, class, job, node).err(),
         };
         self.nodes.iter().map(explain).collect()
     }
@@ -160,6 +161,12 @@ fn remedies(reason: &Deferral, slots: &[SlotExplanation]) -> Vec<String> {
         }
         Deferral::SlotBusy { slot, node: Some(_), .. } => {
             format!("a holder of slot {slot} ends, or a node with more of it joins")
+        }
+        Deferral::Earmarked { job, slot, .. } => {
+            format!(
+                "job {job}, for which slot {slot} is kept, starts or is cancelled, or a hard time limit of this one \
+                 gives the slot back in time"
+            )
         }
         Deferral::NodePressure { node, rule, threshold, .. } => {
             format!(

@@ -9,6 +9,7 @@
 //! slot, then for a dry fleet slot, would stand on the wrong one, and its wake-up would be lost.
 
 pub(crate) mod classes;
+pub(crate) mod earmarks;
 pub(crate) mod fit;
 pub(crate) mod timeline;
 
@@ -25,6 +26,7 @@ use crate::{
     lease::{Lease, Stage, first_lease, start_window},
     place::{
         classes::{Class, Failed, Place},
+        earmarks::Holder,
         timeline::merge,
     },
     slots::Reservation,
@@ -44,7 +46,7 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
     let gained = std::mem::take(&mut step.state.gained);
     let mut candidates = candidates(step.state, &gained);
     let mut budget = step.state.limits.placements_per_tick;
-    while let Some(((_, _, job), class)) = candidates.pop_first() {
+    while let Some(((_, (_, _, job)), class)) = candidates.pop_first() {
         if budget == 0 {
             step.state.gained.extend(gained);
             return true;
@@ -56,8 +58,13 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
                     grant(step, job, &node);
                 }
                 budget -= 1;
+                if step.state.earmarks.has_news() {
+                    // What was kept for it elsewhere is free, perhaps for one that was looked at already.
+                    step.state.gained.extend(gained);
+                    return true;
+                }
                 if let Some(head) = head(step.state, class) {
-                    candidates.insert((head, class));
+                    candidates.insert(((lane(step.state, class), head), class));
                 }
             }
             Choice::Defer(reason) => step.emit(Event::Deferred { class, job, reason }),
@@ -67,15 +74,22 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
     false
 }
 
-/// The heads of all classes that are worth a look, the first first: priority, then age.
-fn candidates(state: &State, gained: &BTreeSet<NodeName>) -> BTreeSet<(Place, ClassId)> {
+/// The heads of all classes that are worth a look, the first first: those with an earmark, priority, then age.
+fn candidates(state: &State, gained: &BTreeSet<NodeName>) -> BTreeSet<((Lane, Place), ClassId)> {
     let worth = |class: &Class| match &class.failed {
         None => true,
         Some(failed) if failed.reason.is_of_fleet() => failed.gains != gains(state, class),
         Some(_) => !gained.is_empty(),
     };
     let all = state.classes.iter().filter(|(_, class)| worth(class));
-    all.filter_map(|(id, class)| class.queue.first().map(|head| (*head, id))).collect()
+    all.filter_map(|(id, class)| class.queue.first().map(|head| ((lane(state, id), *head), id))).collect()
+}
+
+/// 1: the class has an earmark; 2: it has none.
+type Lane = u8;
+
+fn lane(state: &State, class: ClassId) -> Lane {
+    if state.earmarks.of(Holder::Class(class)).is_some() { 1 } else { 2 }
 }
 
 fn head(state: &State, class: ClassId) -> Option<Place> {
@@ -101,20 +115,20 @@ fn choose(state: &State, now: Now, id: ClassId, gained: &BTreeSet<NodeName>) -> 
     let Some(entry) = class.queue.first().and_then(|(_, _, job)| state.jobs.get(job)) else {
         return Choice::Leave;
     };
-    if let Err(reason) = fit::of_fleet(state, class) {
+    if let Err(reason) = fit::of_fleet(state, now, id, class, &entry.job) {
         return Choice::Defer(reason);
     }
     let known = class.failed.as_ref().map(|failed| &failed.reason).filter(|reason| !reason.is_of_fleet());
     let Some(known) = known else {
         return match fit::best(state, now, id, class, &entry.job, state.nodes.keys()) {
             Some(node) => Choice::Place(node),
-            None => Choice::Defer(fit::why_not(state, now, id, class)),
+            None => Choice::Defer(fit::why_not(state, now, id, class, &entry.job)),
         };
     };
     match fit::best(state, now, id, class, &entry.job, gained.iter()) {
         Some(node) => Choice::Place(node),
-        None if fit::tells_more(state, now, id, class, gained, known) => {
-            Choice::Defer(fit::why_not(state, now, id, class))
+        None if fit::tells_more(state, now, id, class, &entry.job, gained, known) => {
+            Choice::Defer(fit::why_not(state, now, id, class, &entry.job))
         }
         None => Choice::Leave,
     }
@@ -123,8 +137,8 @@ fn choose(state: &State, now: Now, id: ClassId, gained: &BTreeSet<NodeName>) -> 
 fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
     let Some(entry) = step.state.jobs.get(&id) else { return };
     let Some(kind) = step.state.kinds.get(&entry.job.kind) else { return };
-    let Stand::Class(class) = entry.stand else { return };
-    let Some(class) = step.state.classes.get(class) else { return };
+    let Stand::Class(class_id) = entry.stand else { return };
+    let Some(class) = step.state.classes.get(class_id) else { return };
     let (job, policy) = (&entry.job, &kind.kind.policy);
     let lease = Lease {
         token: step.state.next_token(),
@@ -142,6 +156,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
     let waits = step.state.waits(id, step.now).unwrap_or_default();
     let grant = grant_message(job, policy, &lease, step.now);
     step.emit(Event::Granted { lease: Box::new(lease), waits });
+    earmarks::granted(step, class_id, id, node);
     step.send(node, Message::Grant(Box::new(grant)));
     step.notify(id);
 }
@@ -178,6 +193,7 @@ pub(crate) fn note_failure(state: &mut State, id: ClassId, reason: &Deferral, no
         class.failed = Some(Failed { reason: reason.clone(), gains });
         class.timeline.deferred(now, reason);
     }
+    state.blocked(id, now);
 }
 
 impl State {

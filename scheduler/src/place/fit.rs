@@ -11,26 +11,48 @@ use crate::{
     refusal::ImpossibleNeed,
     retry::hash,
     slots::{Needs, Scope},
-    state::{NodeEntry, State, nodes::PRESSURE_FRESH},
+    state::{Live, NodeEntry, State, nodes::PRESSURE_FRESH},
     time::Now,
 };
 
-/// What the fleet says: pauses, and its slots.
-pub(crate) fn of_fleet(state: &State, class: &Class) -> Result<(), Deferral> {
-    if state.kinds.get(&class.key.kind).is_some_and(|entry| entry.kind.paused.is_some()) {
-        return Err(Deferral::KindPaused);
-    }
-    for (name, _) in class.key.needs.iter() {
-        if let Some(pause) = state.slots.get(name).and_then(|slot| slot.paused) {
-            return Err(Deferral::SlotPaused { slot: name.clone(), until: pause.until });
-        }
+/// What the fleet says: pauses, and its slots with what is kept of them for others.
+pub(crate) fn of_fleet(
+    state: &State,
+    now: Now,
+    id: ClassId,
+    class: &Class,
+    job: &Job,
+) -> Result<(), Deferral> {
+    if let Some(reason) = paused(state, class) {
+        return Err(reason);
     }
     state.fleet.check(&class.fleet, |_| None).map_err(|short| Deferral::SlotBusy {
         slot: short.slot,
         node: None,
         used: short.used,
         capacity: short.capacity,
+    })?;
+    let free = |slot: &SlotName| state.fleet.count(slot).free();
+    match state.earmarks.short(|| state.asks(now, id, job), None, &class.fleet, free) {
+        Some((slot, job)) => Err(Deferral::Earmarked { slot, node: None, job }),
+        None => Ok(()),
+    }
+}
+
+/// Whether an operator paused its kind, or a slot that it needs.
+pub(crate) fn paused(state: &State, class: &Class) -> Option<Deferral> {
+    if state.kinds.get(&class.key.kind).is_some_and(|entry| entry.kind.paused.is_some()) {
+        return Some(Deferral::KindPaused);
+    }
+    class.key.needs.iter().find_map(|(name, _)| {
+        let pause = state.slots.get(name).and_then(|slot| slot.paused)?;
+        Some(Deferral::SlotPaused { slot: name.clone(), until: pause.until })
     })
+}
+
+/// Whether it needs more of a fleet slot than there is.
+pub(crate) fn beyond_fleet(state: &State, class: &Class) -> bool {
+    class.fleet.iter().any(|(slot, amount)| state.fleet.count(slot).capacity < amount)
 }
 
 /// Whether a node runs this kind, with these labels.
@@ -44,14 +66,42 @@ pub(crate) fn could_hold(class: &Class, node: &NodeEntry) -> bool {
     class.node.iter().all(|(slot, amount)| node.ledger.count(slot).capacity >= amount)
 }
 
-/// What a node says. The checks stand in this order, and a later failure is nearer to a fit: see [`nearness`].
+/// What a node says. The checks stand in this order, those of [`open`] first, and a later failure is nearer to a fit: see
+/// [`nearness`].
 pub(crate) fn of_node(
     state: &State,
     now: Now,
     id: ClassId,
     class: &Class,
+    job: &Job,
     node: &NodeEntry,
 ) -> Result<(), Deferral> {
+    let live = open(state, now, id, class, node)?;
+    let name = || node.node.name.clone();
+    if let Err(short) = node.ledger.check(&class.node, |slot| node.cap(slot)) {
+        let (used, capacity) = (short.used, short.capacity);
+        return Err(Deferral::SlotBusy { slot: short.slot, node: Some(name()), used, capacity });
+    }
+    let asks = || state.asks(now, id, job);
+    let short = state.earmarks.short(asks, Some(&node.node.name), &class.node, |slot| node.free(slot));
+    if let Some((slot, job)) = short {
+        return Err(Deferral::Earmarked { slot, node: Some(name()), job });
+    }
+    if live.blocked || live.hold_until_seen.is_some() || live.is_full() {
+        let grants = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);
+        return Err(Deferral::Unanswered { node: name(), grants });
+    }
+    Ok(())
+}
+
+/// Whether a node would take a class if all of its units were free.
+pub(crate) fn open<'a>(
+    state: &State,
+    now: Now,
+    id: ClassId,
+    class: &Class,
+    node: &'a NodeEntry,
+) -> Result<&'a Live, Deferral> {
     let name = || node.node.name.clone();
     if !matches(class, node) {
         return Err(Deferral::NoMatchingNode { selector: class.key.selector_map() });
@@ -95,15 +145,7 @@ pub(crate) fn of_node(
     if let Some(mask) = node.masks.get(&id) {
         return Err(Deferral::Masked { node: name(), rule: mask.rule.clone() });
     }
-    if let Err(short) = node.ledger.check(&class.node, |slot| node.cap(slot)) {
-        let (used, capacity) = (short.used, short.capacity);
-        return Err(Deferral::SlotBusy { slot: short.slot, node: Some(name()), used, capacity });
-    }
-    if live.blocked || live.hold_until_seen.is_some() || live.is_full() {
-        let grants = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);
-        return Err(Deferral::Unanswered { node: name(), grants });
-    }
-    Ok(())
+    Ok(live)
 }
 
 /// The most that any node ever registered has of a slot.
@@ -135,7 +177,7 @@ pub(crate) fn best<'a>(
 ) -> Option<NodeName> {
     let fits = |name: &&NodeName| {
         let node = state.nodes.get(*name)?;
-        of_node(state, now, id, class, node).ok()?;
+        of_node(state, now, id, class, job, node).ok()?;
         Some((score(class, job, node), (*name).clone()))
     };
     nodes.filter_map(|name| fits(&name)).min().map(|(_, name)| name)
@@ -164,11 +206,11 @@ fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u32, u8, u32, u64
 }
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says.
-pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> Deferral {
-    if let Err(reason) = of_fleet(state, class) {
+pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class, job: &Job) -> Deferral {
+    if let Err(reason) = of_fleet(state, now, id, class, job) {
         return reason;
     }
-    let reasons = state.nodes.values().filter_map(|node| of_node(state, now, id, class, node).err());
+    let reasons = state.nodes.values().filter_map(|node| of_node(state, now, id, class, job, node).err());
     let nearest = reasons.max_by_key(nearness);
     match nearest {
         Some(Deferral::NoMatchingNode { .. }) | None if !state.warm => Deferral::WarmingUp,
@@ -184,10 +226,12 @@ pub(crate) fn tells_more(
     now: Now,
     id: ClassId,
     class: &Class,
+    job: &Job,
     nodes: &BTreeSet<NodeName>,
     known: &Deferral,
 ) -> bool {
-    let said = nodes.iter().filter_map(|name| of_node(state, now, id, class, state.nodes.get(name)?).err());
+    let said =
+        nodes.iter().filter_map(|name| of_node(state, now, id, class, job, state.nodes.get(name)?).err());
     known.node().is_some_and(|node| nodes.contains(node))
         || said.map(|reason| nearness(&reason)).max().is_some_and(|nearest| nearest > nearness(known))
 }
@@ -205,7 +249,8 @@ fn nearness(reason: &Deferral) -> (u8, u32) {
         Deferral::NodePressure { .. } => 6,
         Deferral::Masked { .. } => 7,
         Deferral::SlotBusy { .. } => 8,
-        Deferral::Unanswered { .. } => 9,
+        Deferral::Earmarked { .. } => 9,
+        Deferral::Unanswered { .. } => 10,
         Deferral::Behind { .. }
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }

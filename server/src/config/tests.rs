@@ -35,6 +35,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         hard_time_limit = "30m"
         queue_cap = 20
         max_running = 3
+        reserve_after = "45s"
         stale_after = "4h"
         dedupe = "live"
         priority = -7
@@ -53,7 +54,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
-    assert_eq!(qa.max_running, Some(3));
+    assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
 }
@@ -121,6 +122,7 @@ soft_time_limit = "1m"
 retry = { initial = "2h", max = "1h", factor = 0.5, jitter = 2 }
 selector = { "o s" = "linux", os = 5 }
 stale_after = "soon"
+reserve_after = "25h"
 retention = "4000d"
 needs = { gpu = 1 }
 
