@@ -157,10 +157,11 @@ kind = "b"
             line 23: kinds.b.selector."o s": is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash
             line 23: kinds.b.selector.os: must be a text, not an integer
             line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
-            line 25: kinds.b.retention: must be at most 3660 days
-            line 26: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
-            line 28: cron: is not supported by this version
-            line 31: limits: is unknown; known here: slots, kinds
+            line 25: kinds.b.reserve_after: must be at most 1day
+            line 26: kinds.b.retention: must be at most 3660 days
+            line 27: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
+            line 29: cron: is not supported by this version
+            line 32: limits: is unknown; known here: slots, kinds
         "#]],
     );
 }
