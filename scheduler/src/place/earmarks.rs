@@ -12,7 +12,6 @@ mod elect;
 mod review;
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
@@ -25,7 +24,7 @@ use crate::{
     ids::{FencingToken, JobId, NodeName, Sequence, SlotName},
     job::Job,
     lease::{returns_by, start_window},
-    place::{ClassId, hard_time_limit},
+    place::{ClassId, classes::Class, hard_time_limit, order},
     slots::{Needs, Reservation},
     state::State,
     time::{Mono, Now},
@@ -45,8 +44,8 @@ pub enum Holder {
 pub struct Rank {
     /// 0: a lease that wants units back; 1: the head of a class.
     pub lane: u8,
-    /// The more the earlier: the band of a head.
-    pub band: Reverse<u8>,
+    /// The less the earlier: the band of a head when it was elected, 0 (critical) to 3 (low).
+    pub band: u8,
     /// Then the earlier enqueue of the job. No two jobs have the same.
     pub sequence: Sequence,
 }
@@ -197,7 +196,7 @@ impl Earmarks {
     /// `node`: they are that node's, else the fleet's; `free`: the units that nobody holds.
     pub(crate) fn short(
         &self,
-        asks: impl FnOnce() -> Asks,
+        asks: &Asks,
         node: Option<&NodeName>,
         needs: &Needs,
         free: impl Fn(&SlotName) -> u32,
@@ -205,9 +204,8 @@ impl Earmarks {
         if self.is_empty() || node.is_some_and(|node| !self.on.contains_key(node)) {
             return None;
         }
-        let asks = asks();
         needs.iter().find_map(|(slot, amount)| {
-            let (kept, job) = self.kept(&asks, node, slot)?;
+            let (kept, job) = self.kept(asks, node, slot)?;
             (free(slot).saturating_sub(kept) < amount).then(|| (slot.clone(), job))
         })
     }
@@ -269,9 +267,16 @@ fn forget<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Rank>>, key: &K, rank: Rank) 
 }
 
 impl State {
-    /// What a job of a class asks, if it is granted now.
-    pub(crate) fn asks(&self, now: Now, id: ClassId, job: &Job) -> Asks {
-        Asks { holder: Holder::Class(id), returns_by: self.would_return_by(now.mono, job) }
+    /// What a job of a class asks, if it is granted now; none: one that gives nothing back.
+    pub(crate) fn asks(&self, now: Now, id: ClassId, job: Option<&Job>) -> Asks {
+        let returns_by = job.map_or(Mono(u64::MAX), |job| self.would_return_by(now.mono, job));
+        Asks { holder: Holder::Class(id), returns_by }
+    }
+
+    /// What the head of a class asks.
+    pub(crate) fn head_asks(&self, now: Now, id: ClassId, class: &Class) -> Asks {
+        let head = order::rank(self, now, id, class).and_then(|rank| self.jobs.get(&rank.job));
+        self.asks(now, id, head.map(|entry| &entry.job))
     }
 
     /// By when a job that is granted at `at` has given back what it takes.
@@ -296,7 +301,7 @@ mod tests {
         Earmark {
             holder,
             job: JobId(Uuid::from_u128(u128::from(sequence))),
-            rank: Rank { lane, band: Reverse(1), sequence: Sequence(sequence) },
+            rank: Rank { lane, band: 2, sequence: Sequence(sequence) },
             node: NodeName::new("n1"),
             units: Reservation { node: Needs::new([(slot(), units)]), ..Reservation::default() },
             by: Mono(100),

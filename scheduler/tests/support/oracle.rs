@@ -4,6 +4,7 @@
 //! It lives on what a bystander sees: the stored rows, and the events.
 
 mod earmarks;
+mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,9 +39,15 @@ pub(crate) struct Oracle {
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
     earmarks: Earmarks,
+    queued: order::Queued,
 }
 
 impl Oracle {
+    /// What another leader finds when it begins.
+    pub(crate) fn found(now: Now, rows: &Durable) -> Self {
+        Self { queued: order::Queued::found(now, rows), ..Self::default() }
+    }
+
     /// Takes over what one command did; `rows` are those after it.
     pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
         self.earmarks.begin();
@@ -49,6 +56,7 @@ impl Oracle {
             self.earmarks.observe(now, event, rows);
         }
         self.earmarks.end(now, rows);
+        self.queued.observe(now, rows);
     }
 
     fn observe_one(&mut self, now: Now, event: &Event, rows: &Durable) {
@@ -168,9 +176,11 @@ impl Oracle {
                 session.unanswered.remove(&lease.token);
             }
             let used = Used::of(&rows, rows.leases.values());
-            let rank = |job: &Job| (earmarks.of(job, &rows).is_none(), rank(job));
-            for job in self.candidates(&rows).filter(|job| rank(job) < rank(&granted)) {
-                if let Some(node) = self.fits(now, &rows, &used, &sessions, &earmarks, job) {
+            let rank = |job: &Job| (earmarks.of(job, &rows).is_none(), order::rank(now, &self.queued, job));
+            for job in order::heads(&rows, self.candidates(&rows)) {
+                if rank(job) < rank(&granted)
+                    && let Some(node) = self.fits(now, &rows, &used, &sessions, &earmarks, job)
+                {
                     panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
                 }
             }
@@ -189,12 +199,12 @@ impl Oracle {
     }
 
     /// The first of the class of a job.
-    fn head<'a>(&'a self, rows: &'a Durable, job: &'a Job) -> &'a Job {
+    fn head<'a>(&'a self, now: Now, rows: &'a Durable, job: &'a Job) -> &'a Job {
         let key = key_of(job, rows);
         let alike = self.candidates(rows).filter(|other| {
             (&other.kind, &other.tenant) == (&job.kind, &job.tenant) && key_of(other, rows) == key
         });
-        alike.min_by_key(|job| rank(job)).unwrap_or(job)
+        alike.min_by_key(|job| order::rank(now, &self.queued, job)).unwrap_or(job)
     }
 
     fn fits(
@@ -212,7 +222,7 @@ impl Oracle {
             return None;
         }
         // The first of its class must fit before it.
-        let head = if earmarks.is_empty() { job } else { self.head(rows, job) };
+        let head = if earmarks.is_empty() { job } else { self.head(now, rows, job) };
         for (slot, amount) in needs.iter() {
             let declared = rows.slots.get(slot)?;
             if declared.paused.is_some() {
@@ -267,11 +277,6 @@ impl Oracle {
         let masked = self.masks.contains(&(node.name.clone(), key_of(job, rows)));
         labels && kinds && heard && fresh && credit && open && free && !masked
     }
-}
-
-/// Higher priority first, then the older enqueue.
-fn rank(job: &Job) -> (i32, u64) {
-    (-i32::from(job.priority), job.sequence.0)
 }
 
 /// With the slot by which a kind limits how many of its jobs run.

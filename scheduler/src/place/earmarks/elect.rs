@@ -2,7 +2,6 @@
 //! runs to its hard limit.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -17,7 +16,7 @@ use crate::{
     ids::{JobId, NodeName, SlotName},
     lease::Phase,
     node::Node,
-    place::{ClassId, classes::Class, fit, head},
+    place::{ClassId, classes::Class, fit, order},
     slots::{Needs, Reservation},
     state::{Due, LeaseEntry, NodeEntry, State},
     step::Step,
@@ -72,28 +71,15 @@ enum Head {
 
 fn head_of(state: &State, now: Now, id: ClassId) -> Head {
     let Some(class) = state.classes.get(id) else { return Head::None };
-    let Some((_, _, job)) = head(state, id) else { return Head::None };
+    let Some(first) = order::rank(state, now, id, class) else { return Head::None };
     if state.earmarks.of(Holder::Class(id)).is_some() {
         return Head::None;
     }
-    let (Some(at), Some(entry)) = (due_at(state, class, job), state.jobs.get(&job)) else {
-        return Head::None;
-    };
+    let Some(at) = due_at(state, class, first.job) else { return Head::None };
     if at > now.mono {
         return Head::At(at);
     }
-    let band = Reverse(band(entry.job.priority));
-    Head::Due(Rank { lane: 1, band, sequence: entry.job.sequence }, job)
-}
-
-/// The band of a priority: critical, high, normal, low.
-fn band(priority: i8) -> u8 {
-    match priority {
-        50.. => 3,
-        20..50 => 2,
-        -19..20 => 1,
-        _ => 0,
-    }
+    Head::Due(Rank { lane: 1, band: first.band as u8, sequence: first.sequence }, first.job)
 }
 
 /// When the head of a class has been blocked for `reserve_after`: since the class was first deferred after its last
@@ -112,10 +98,12 @@ fn may_be_large(needs: &Needs) -> bool {
 impl State {
     /// A class could not be placed: its head gets an earmark if that goes on.
     pub(crate) fn blocked(&mut self, id: ClassId, now: Now) {
-        let Some((_, _, job)) = head(self, id) else { return };
         let Some(class) = self.classes.get_mut(id) else { return };
         class.blocked.get_or_insert(now.mono);
-        let due = self.classes.get(id).and_then(|class| due_at(self, class, job));
+        let due = self.classes.get(id).and_then(|class| {
+            let first = order::rank(self, now, id, class)?;
+            due_at(self, class, first.job)
+        });
         if let Some(at) = due.filter(|_| self.earmarks.of(Holder::Class(id)).is_none()) {
             self.timers.at(at.max(now.mono), Due::Reserve(id));
         }
@@ -157,7 +145,7 @@ fn choose(state: &State, now: Now, id: ClassId, job: JobId, rank: Rank) -> Optio
     let fleet = fleet_by(state, now, class, rank, &mut contended)?;
     let rivals: Vec<&Earmark> = heads(state).filter(|other| other.shares(&class.key.needs)).collect();
     let mut best: Option<(Mono, usize, &NodeName)> = None;
-    for (name, node) in &state.nodes {
+    for (name, node) in state.nodes.iter() {
         if fit::open(state, now, id, class, node).is_err() {
             continue;
         }
