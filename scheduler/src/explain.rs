@@ -58,7 +58,7 @@ impl State {
                 Some((failed.reason.clone(), since.max(entry.since.wall)))
             }
             None => {
-                let jobs = class.queue.range(..place_of(&entry.job)).count() as u64;
+                let jobs = class.queue.position(&place_of(&entry.job)) as u64;
                 let reason = if jobs == 0 { Deferral::Ready } else { Deferral::Behind { jobs } };
                 Some((reason, entry.since.wall))
             }
@@ -87,9 +87,10 @@ impl State {
         let waiting = entry.job.state.is_waiting();
         let nodes = if waiting { self.nodes_for(now, class_id, class) } else { Vec::new() };
         let slots = if waiting { self.slots_for(now, class) } else { Vec::new() };
-        let before = class.queue.range(..place_of(&entry.job));
-        let ahead_jobs: Vec<JobId> = before.clone().take(MOST_AHEAD).map(|(_, _, job)| *job).collect();
-        let ahead = before.count() as u64;
+        let before = class.queue.position(&place_of(&entry.job));
+        let ahead_jobs: Vec<JobId> =
+            class.queue.iter().take(before.min(MOST_AHEAD)).map(|(_, _, job)| job).collect();
+        let ahead = before as u64;
         let remedies = deferral.as_ref().map(|view| remedies(&view.reason, &slots)).unwrap_or_default();
         Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, remedies })
     }

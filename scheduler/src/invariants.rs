@@ -203,8 +203,8 @@ impl State {
 
     fn queues_hold_queued_jobs(&self, found: &mut Vec<Violation>) {
         for (id, class) in self.classes.iter() {
-            for (_, _, job) in &class.queue {
-                if self.jobs.get(job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
+            for (_, _, job) in class.queue.iter() {
+                if self.jobs.get(&job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
                     found.push(violation(
                         NAMES[6],
                         id.to_string(),

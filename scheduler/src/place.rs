@@ -10,6 +10,7 @@
 
 pub(crate) mod classes;
 pub(crate) mod fit;
+pub(crate) mod queue;
 pub(crate) mod timeline;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -75,11 +76,11 @@ fn candidates(state: &State, gained: &BTreeSet<NodeName>) -> BTreeSet<(Place, Cl
         Some(_) => !gained.is_empty(),
     };
     let all = state.classes.iter().filter(|(_, class)| worth(class));
-    all.filter_map(|(id, class)| class.queue.first().map(|head| (*head, id))).collect()
+    all.filter_map(|(id, class)| class.queue.first().map(|head| (head, id))).collect()
 }
 
 fn head(state: &State, class: ClassId) -> Option<Place> {
-    state.classes.get(class).and_then(|class| class.queue.first().copied())
+    state.classes.get(class).and_then(|class| class.queue.first())
 }
 
 /// The sum of the gain epochs of the fleet slots of a class.
@@ -98,7 +99,7 @@ enum Choice {
 
 fn choose(state: &State, now: Now, id: ClassId, gained: &BTreeSet<NodeName>) -> Choice {
     let Some(class) = state.classes.get(id) else { return Choice::Leave };
-    let Some(entry) = class.queue.first().and_then(|(_, _, job)| state.jobs.get(job)) else {
+    let Some(entry) = class.queue.first().and_then(|(_, _, job)| state.jobs.get(&job)) else {
         return Choice::Leave;
     };
     if let Err(reason) = fit::of_fleet(state, class) {

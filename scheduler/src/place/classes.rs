@@ -11,7 +11,7 @@ use crate::{
     ids::{JobId, KindName, Sequence, SlotName, Tenant},
     job::Job,
     kind::{Kind, Selector},
-    place::timeline::Timeline,
+    place::{queue::Queue, timeline::Timeline},
     slots::{Needs, Scope, Slot},
 };
 
@@ -73,7 +73,7 @@ pub(crate) struct Class {
     /// The part that the fleet must have.
     pub(crate) fleet: Needs,
     /// Its queued jobs in order.
-    pub(crate) queue: BTreeSet<Place>,
+    pub(crate) queue: Queue,
     /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
     pub(crate) failed: Option<Failed>,
     /// Why it waited, since when.
@@ -94,7 +94,7 @@ impl Class {
             key,
             node,
             fleet,
-            queue: BTreeSet::new(),
+            queue: Queue::default(),
             failed: None,
             timeline: Timeline::default(),
             masks: 0,
