@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::{
     deferral::Deferral,
-    ids::{JobId, NodeName, SlotName},
+    ids::{FencingToken, JobId, NodeName, SlotName},
     place::{
         ClassId,
         classes::{Class, ClassKey, place_of},
         fit,
     },
     slots::Count,
-    state::{JobEntry, LeaseEntry, Stand, State},
+    state::{JobEntry, Stand, State},
     time::Now,
     view::{DeferralView, Explanation, Holder, LiveView, NodeExplanation, SlotExplanation},
 };
@@ -130,11 +130,10 @@ impl State {
         count: Count,
     ) -> SlotExplanation {
         let paused = self.slots.get(slot).is_some_and(|slot| slot.paused.is_some());
-        let holder = |entry: &LeaseEntry| {
-            let lease = &entry.lease;
+        let holder = |token: FencingToken| {
+            let lease = &self.leases.get(&token)?.lease;
             let amount = match node {
-                Some(node) if *node == lease.node => lease.reservation.node.amount(slot),
-                Some(_) => 0,
+                Some(_) => lease.reservation.node.amount(slot),
                 None => lease.reservation.fleet.amount(slot),
             };
             (amount > 0).then(|| Holder {
@@ -148,7 +147,15 @@ impl State {
             })
         };
         // Tokens only grow, so the oldest come first.
-        let holders = self.leases.values().filter_map(holder).take(MOST_HOLDERS).collect();
+        let holders = match node {
+            Some(node) => {
+                let listed = self.nodes.get(node).into_iter().flat_map(|node| &node.leases);
+                listed.copied().filter_map(holder).take(MOST_HOLDERS).collect()
+            }
+            None => {
+                self.holders.after(slot, FencingToken::NONE).filter_map(holder).take(MOST_HOLDERS).collect()
+            }
+        };
         SlotExplanation { slot: slot.clone(), node: node.cloned(), needed, count, paused, holders }
     }
 }
