@@ -194,7 +194,7 @@ pub(crate) fn tells_more(
 
 /// How near to a fit a node was that gave this reason: in how many steps of [`of_node`] it passed.
 /// Of nodes that are too small the largest is nearest.
-fn nearness(reason: &Deferral) -> (u8, u32) {
+pub(crate) fn nearness(reason: &Deferral) -> (u8, u32) {
     let steps = match reason {
         Deferral::Impossible { most, .. } => return (2, *most),
         Deferral::NoMatchingNode { .. } => 0,
