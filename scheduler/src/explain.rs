@@ -14,7 +14,8 @@ use crate::{
     ids::{Epoch, FencingToken, JobId, NodeName, SlotName},
     place::{
         ClassId,
-        classes::{Class, ClassKey, place_of},
+        classes::{Class, ClassKey},
+        fit,
     },
     slots::Count,
     state::{JobEntry, Stand, State},
@@ -78,13 +79,13 @@ impl State {
             Stand::Class(class) => self.classes.get(class)?.timeline.waits(&entry.joined, now),
             Stand::NotReaped | Stand::Broken | Stand::Nowhere => Vec::new(),
         };
-        let (reason, since) = self.reason(entry)?;
+        let (reason, since) = self.reason(now, entry)?;
         let count = lately.iter().map(|wait| wait.count).sum::<u64>();
         Some(DeferralView { reason, since, count, history })
     }
 
     /// What holds a waiting job now, and since when.
-    fn reason(&self, entry: &JobEntry) -> Option<(Deferral, crate::time::Wall)> {
+    fn reason(&self, now: Now, entry: &JobEntry) -> Option<(Deferral, crate::time::Wall)> {
         if let Some(reason) = self.hold_reason(entry).or_else(|| entry.waiting_for_time()) {
             return Some((reason, entry.since.wall));
         }
@@ -93,14 +94,21 @@ impl State {
         match &class.failed {
             Some(failed) => {
                 let since = class.timeline.present_since().map_or(entry.since.wall, |since| since.wall);
-                Some((failed.reason.clone(), since.max(entry.since.wall)))
+                Some((self.told_now(now, id, class, &failed.reason), since.max(entry.since.wall)))
             }
             None => {
-                let jobs = class.queue.position(&place_of(&entry.job)) as u64;
+                let jobs = class.queue.position(&entry.job) as u64;
                 let reason = if jobs == 0 { Deferral::Ready } else { Deferral::Behind { jobs } };
                 Some((reason, entry.since.wall))
             }
         }
+    }
+
+    /// The reason why a class was not placed, with the figures of now: placement does not look again while they cannot
+    /// matter.
+    fn told_now(&self, now: Now, id: ClassId, class: &Class, known: &Deferral) -> Deferral {
+        let told = fit::why_not(self, now, id, class).found;
+        if told.is_same_reason(known) { told } else { known.clone() }
     }
 
     /// Why a job does not run yet; none if memory does not hold it. It takes as long as there are nodes: a driver asks
@@ -161,11 +169,9 @@ impl State {
         (id, class): (ClassId, &Class),
         most: usize,
     ) -> bool {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let from = explaining.after.as_ref().map_or(Unbounded, Excluded);
         let mut last = None;
         let mut seen = 0;
-        for (name, node) in self.nodes.range::<NodeName, _>((from, Unbounded)).take(most) {
+        for (name, node) in self.nodes.after(explaining.after.as_ref()).take(most) {
             explaining.nodes.add(self, now, id, class, node);
             (last, seen) = (Some(name), seen + 1);
         }
@@ -179,9 +185,8 @@ impl State {
     fn explanation(&self, now: Now, entry: &JobEntry, class: &Class, nodes: &Tally) -> Explanation {
         let deferral = self.deferral(now, entry);
         let slots = if entry.job.state.is_waiting() { self.slots_for(now, class, nodes) } else { Vec::new() };
-        let before = class.queue.position(&place_of(&entry.job));
-        let ahead_jobs: Vec<JobId> =
-            class.queue.iter().take(before.min(MOST_AHEAD)).map(|(_, _, job)| job).collect();
+        let before = class.queue.position(&entry.job);
+        let ahead_jobs: Vec<JobId> = class.queue.iter().take(before.min(MOST_AHEAD)).collect();
         let (groups, nodes_omitted) = nodes.groups();
         let reason = deferral.as_ref().map(|view| &view.reason);
         let remedies =

@@ -35,8 +35,15 @@ pub(super) struct Tally {
     each: Vec<NodeExplanation>,
     /// How many nodes were looked at.
     seen: usize,
-    nearest: BTreeSet<(Reverse<(u8, u32)>, NodeName)>,
+    nearest: BTreeSet<(Reverse<Near>, NodeName)>,
     totals: Vec<SlotTotal>,
+}
+
+/// Whether it fits; if not, how near to a fit that is.
+type Near = (bool, (fit::Nearness, u32));
+
+fn near(why_not: Option<&Deferral>) -> Near {
+    why_not.map_or((true, (fit::Nearness::MOST, 0)), |why_not| (false, fit::nearness(why_not)))
 }
 
 /// What makes nodes equal.
@@ -60,8 +67,7 @@ impl Tally {
         let why_not = fit::of_node(state, now, id, class, node).err();
         if fit::matches(class, node) && fit::could_hold(class, node) {
             self.sum(class, node);
-            let near = why_not.as_ref().map_or((u8::MAX, 0), fit::nearness);
-            self.nearest.insert((Reverse(near), name.clone()));
+            self.nearest.insert((Reverse(near(why_not.as_ref())), name.clone()));
             if self.nearest.len() > MOST_DETAILED {
                 self.nearest.pop_last();
             }
@@ -121,10 +127,9 @@ impl Tally {
 
     /// The groups, and how many nodes are in none of them.
     pub(super) fn groups(&self) -> (Vec<NodeGroup>, u64) {
-        let near = |group: &Group| group.why_not.as_ref().map_or((u8::MAX, 0), fit::nearness);
         let mut all: Vec<(usize, &Group)> = self.groups.iter().map(|((at, _), group)| (*at, group)).collect();
         // Stable: of equally near and equally large ones the type that was met first comes first.
-        all.sort_by_key(|(_, group)| (Reverse(near(group)), Reverse(group.nodes)));
+        all.sort_by_key(|(_, group)| (Reverse(near(group.why_not.as_ref())), Reverse(group.nodes)));
         let omitted = all.iter().skip(MOST_GROUPS).map(|(_, group)| group.nodes).sum();
         let told = all.into_iter().take(MOST_GROUPS).filter_map(|(at, group)| {
             let of_type = self.types.get(at)?;

@@ -10,8 +10,16 @@ use std::{cmp::Reverse, collections::VecDeque};
 
 use crate::{
     ids::{JobId, Sequence},
-    place::classes::Place,
+    job::Job,
 };
+
+/// Where a job stands in its queue: higher priority first, then the older enqueue.
+pub(crate) type Place = (Reverse<i8>, Sequence, JobId);
+
+/// The place of a job in the queue of its class.
+pub(crate) fn place_of(job: &Job) -> Place {
+    (Reverse(job.priority), job.sequence, job.id)
+}
 
 /// A chunk is split when it is longer than this and longer than the root of the length of its line.
 const SHORTEST_SPLIT: usize = 64;
@@ -44,30 +52,46 @@ impl Queue {
         self.lines.is_empty()
     }
 
-    /// The one that is next.
-    pub(crate) fn first(&self) -> Option<Place> {
-        self.heads().next()
+    pub(crate) fn insert(&mut self, job: &Job) {
+        self.put(place_of(job));
     }
 
-    /// The oldest of each priority in use, the highest priority first.
+    pub(crate) fn remove(&mut self, job: &Job) {
+        self.take(&place_of(job));
+    }
+
+    pub(crate) fn contains(&self, job: &Job) -> bool {
+        self.holds(&place_of(job))
+    }
+
+    /// The first of each priority in use, the highest priority first.
     pub(crate) fn heads(&self) -> impl Iterator<Item = Place> {
         self.lines.iter().filter_map(|line| Some(place(line.priority, *line.chunks.front()?.front()?)))
     }
 
-    /// All of them in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Place> {
+    /// All of them, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = JobId> {
+        self.places().map(|(_, _, job)| job)
+    }
+
+    /// How many stand before this job, whether or not it stands there itself.
+    pub(crate) fn position(&self, job: &Job) -> usize {
+        self.before(&place_of(job))
+    }
+
+    fn places(&self) -> impl Iterator<Item = Place> {
         self.lines
             .iter()
             .flat_map(|line| line.chunks.iter().flatten().map(|spot| place(line.priority, *spot)))
     }
 
-    pub(crate) fn contains(&self, place: &Place) -> bool {
+    fn holds(&self, place: &Place) -> bool {
         self.line(place.0)
             .is_ok_and(|at| self.lines.get(at).is_some_and(|line| line.find(spot(place)).is_ok()))
     }
 
-    /// How many stand before this place, whether or not it is taken.
-    pub(crate) fn position(&self, place: &Place) -> usize {
+    /// How many stand before this place.
+    pub(crate) fn before(&self, place: &Place) -> usize {
         let (at, own) = match self.line(place.0) {
             Ok(at) => (at, self.lines.get(at).map_or(0, |line| line.position(spot(place)))),
             Err(at) => (at, 0),
@@ -76,7 +100,7 @@ impl Queue {
     }
 
     /// False: it stood there already.
-    pub(crate) fn insert(&mut self, place: Place) -> bool {
+    fn put(&mut self, place: Place) -> bool {
         let at = match self.line(place.0) {
             Ok(at) => at,
             Err(at) => {
@@ -88,7 +112,7 @@ impl Queue {
     }
 
     /// False: it did not stand there.
-    pub(crate) fn remove(&mut self, place: &Place) -> bool {
+    fn take(&mut self, place: &Place) -> bool {
         let Ok(at) = self.line(place.0) else { return false };
         let Some(line) = self.lines.get_mut(at) else { return false };
         let removed = line.remove(spot(place));
@@ -206,20 +230,20 @@ mod tests {
 
     impl Both {
         fn insert(&mut self, place: Place) {
-            assert_eq!(self.queue.insert(place), self.set.insert(place));
+            assert_eq!(self.queue.put(place), self.set.insert(place));
         }
 
         fn remove(&mut self, place: &Place) {
-            assert_eq!(self.queue.remove(place), self.set.remove(place));
+            assert_eq!(self.queue.take(place), self.set.remove(place));
         }
 
         fn compare(&self, places: impl Iterator<Item = Place>) {
-            assert_eq!(self.queue.iter().collect::<Vec<_>>(), self.set.iter().copied().collect::<Vec<_>>());
+            assert_eq!(self.queue.places().collect::<Vec<_>>(), self.set.iter().copied().collect::<Vec<_>>());
             assert_eq!((self.queue.len(), self.queue.is_empty()), (self.set.len(), self.set.is_empty()));
-            assert_eq!(self.queue.first(), self.set.first().copied());
+            assert_eq!(self.queue.heads().next(), self.set.first().copied());
             for place in places {
-                assert_eq!(self.queue.position(&place), self.set.range(..place).count());
-                assert_eq!(self.queue.contains(&place), self.set.contains(&place));
+                assert_eq!(self.queue.before(&place), self.set.range(..place).count());
+                assert_eq!(self.queue.holds(&place), self.set.contains(&place));
             }
         }
     }
@@ -249,12 +273,12 @@ mod tests {
     #[test]
     fn a_queue_filled_in_order_has_full_chunks_and_few_of_them() {
         let mut queue = Queue::default();
-        (0..250_000).for_each(|sequence| assert!(queue.insert(at(0, sequence))));
+        (0..250_000).for_each(|sequence| assert!(queue.put(at(0, sequence))));
         let line = &queue.lines[0];
         assert!(line.chunks.len() <= 2 * 250_000_usize.isqrt(), "{} chunks", line.chunks.len());
         let room: usize = line.chunks.iter().map(VecDeque::capacity).sum();
         assert!(room < 250_000 * 5 / 4, "room for {room}");
-        assert_eq!(queue.position(&at(0, 200_000)), 200_000);
+        assert_eq!(queue.before(&at(0, 200_000)), 200_000);
     }
 
     #[test]
@@ -286,11 +310,11 @@ mod tests {
     fn heads_are_the_oldest_of_each_priority() {
         let mut queue = Queue::default();
         for place in [at(0, 7), at(50, 9), at(0, 3), at(-20, 1), at(50, 8)] {
-            queue.insert(place);
+            queue.put(place);
         }
         assert_eq!(queue.heads().collect::<Vec<_>>(), [at(50, 8), at(0, 3), at(-20, 1)]);
-        queue.remove(&at(0, 3));
-        queue.remove(&at(0, 7));
+        queue.take(&at(0, 3));
+        queue.take(&at(0, 7));
         assert_eq!(queue.heads().collect::<Vec<_>>(), [at(50, 8), at(-20, 1)]);
     }
 }
