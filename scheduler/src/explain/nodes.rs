@@ -9,7 +9,7 @@ use std::{
 use crate::{
     deferral::Deferral,
     ids::{KindName, NodeName, SlotName},
-    place::{ClassId, classes::Class, fit},
+    place::{ClassId, classes::Class, earmarks::Asks, fit},
     slots::Count,
     state::{NodeEntry, State},
     time::Now,
@@ -62,9 +62,16 @@ struct Group {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, state: &State, now: Now, id: ClassId, class: &Class, node: &NodeEntry) {
+    /// Asks one node, for a job of this class.
+    pub(super) fn add(
+        &mut self,
+        state: &State,
+        now: Now,
+        (id, class, asks): (ClassId, &Class, Asks),
+        node: &NodeEntry,
+    ) {
         let name = &node.node.name;
-        let why_not = fit::of_node(state, now, id, class, node).err();
+        let why_not = fit::of_node(state, now, id, class, asks, node).err();
         if fit::matches(class, node) && fit::could_hold(class, node) {
             self.sum(class, node);
             self.nearest.insert((Reverse(near(why_not.as_ref())), name.clone()));

@@ -37,6 +37,10 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
                 node_wanted(class)
             )
         }
+        Deferral::Earmarked { job, slot, .. } => format!(
+            "job {job}, for which slot {slot} is kept, starts or is cancelled, or a hard time limit of this one gives \
+             the slot back in time"
+        ),
         Deferral::NodePressure { node, rule, threshold, .. } => {
             format!(
                 "rule {rule} on node {node} opens again (it closes at {threshold}), or another node can take it"

@@ -36,7 +36,8 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         Deferral::Ready => "The next turn looks at it".into(),
         Deferral::Backoff { .. } => "It waits between two attempts".into(),
         Deferral::RunAt { .. } => "It waits for its start time".into(),
-        Deferral::NodePressure { .. }
+        Deferral::Earmarked { .. }
+        | Deferral::NodePressure { .. }
         | Deferral::Masked { .. }
         | Deferral::NoMatchingNode { .. }
         | Deferral::NodesCordoned { .. }
