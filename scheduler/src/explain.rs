@@ -218,7 +218,7 @@ impl State {
             .collect();
         let nearest = nodes.nearest();
         for (slot, needed) in class.node.iter() {
-            for (name, node) in nearest.iter().filter_map(|name| Some((*name, self.nodes.get(*name)?))) {
+            for (name, node) in nearest.iter().filter_map(|name| Some((*name, self.nodes.get(name)?))) {
                 all.push(self.slot_for(now, slot, Some(name), needed, node.ledger.count(slot)));
             }
         }
