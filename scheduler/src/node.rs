@@ -38,6 +38,31 @@ pub struct Node {
     pub last_seen: Wall,
 }
 
+/// Labels that a host has by what it is. A node file cannot name them anew.
+const OF_HOST: [&str; 3] = ["os", "arch", "containment"];
+
+impl Node {
+    /// The value of a label: what its host is for `os`, `arch` and `containment`, as far as its agent says, else what its
+    /// node file says.
+    #[must_use]
+    pub fn label(&self, label: &str) -> Option<&str> {
+        self.host.label(label).or_else(|| self.labels.get(label).map(String::as_str))
+    }
+
+    /// Labels of its node file that count for nothing, since its host is something else.
+    pub(crate) fn overruled(&self) -> impl Iterator<Item = (&str, &str)> {
+        let overruled =
+            |label: &&str| self.labels.get(*label).is_some_and(|own| self.label(label) != Some(own));
+        OF_HOST.into_iter().filter(overruled).filter_map(|label| Some((label, self.host.label(label)?)))
+    }
+
+    /// Whether a selector may tell it from the other.
+    pub(crate) fn is_labelled_as(&self, other: &Self) -> bool {
+        self.labels == other.labels
+            && OF_HOST.iter().all(|label| self.host.label(label) == other.host.label(label))
+    }
+}
+
 /// What a node offers of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capacity {
@@ -62,6 +87,18 @@ pub struct Host {
     pub arch: Arc<str>,
     /// full, partial or weak.
     pub containment: Arc<str>,
+}
+
+impl Host {
+    fn label(&self, label: &str) -> Option<&str> {
+        let fact = match label {
+            "os" => &self.os,
+            "arch" => &self.arch,
+            "containment" => &self.containment,
+            _ => return None,
+        };
+        Some(&**fact).filter(|fact| !fact.is_empty())
+    }
 }
 
 /// What the pressure rules of a node say. Never stored.

@@ -4,6 +4,7 @@
 mod faults;
 mod fuzz;
 mod heal;
+mod routing;
 
 use self::fuzz::Fuzz;
 

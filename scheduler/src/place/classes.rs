@@ -10,8 +10,9 @@ use crate::{
     deferral::Deferral,
     ids::{JobId, KindName, Sequence, SlotName, Tenant},
     job::Job,
-    kind::{Kind, Selector},
+    kind::Kind,
     place::timeline::Timeline,
+    selector::Selector,
     slots::{Needs, Scope, Slot},
 };
 
@@ -30,30 +31,24 @@ impl fmt::Display for ClassId {
 pub(crate) struct ClassKey {
     pub(crate) kind: KindName,
     pub(crate) needs: Needs,
-    /// The kind's and the job's, both of which must hold; two values for one label match no node.
-    pub(crate) selector: BTreeSet<(String, String)>,
+    /// The kind's and the job's, both of which must hold.
+    pub(crate) selector: Selector,
     pub(crate) tenant: Tenant,
 }
 
 impl ClassKey {
     pub(crate) fn of(job: &Job, kind: &Kind) -> Self {
-        let both = kind.policy.selector.iter().chain(&job.selector);
         Self {
             kind: job.kind.clone(),
             needs: kind.policy.with_limit(&job.kind, job.needs.as_ref().unwrap_or(&kind.policy.needs)),
-            selector: both.map(|(label, value)| (label.clone(), value.clone())).collect(),
+            selector: kind.policy.selector.and(&job.selector),
             tenant: job.tenant.clone(),
         }
     }
 
     /// The key of its row.
     pub(crate) fn text(&self) -> String {
-        let selector: Vec<String> = self.selector.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        format!("{}|{}|{}|{}", self.kind, self.needs, selector.join(","), self.tenant)
-    }
-
-    pub(crate) fn selector_map(&self) -> Selector {
-        self.selector.iter().cloned().collect()
+        format!("{}|{}|{}|{}", self.kind, self.needs, self.selector, self.tenant)
     }
 }
 
@@ -202,7 +197,7 @@ mod tests {
         let key = |tenant: &str| ClassKey {
             kind: KindName::new("k"),
             needs: Needs::default(),
-            selector: BTreeSet::new(),
+            selector: Selector::default(),
             tenant: Tenant::new(tenant),
         };
         let mut classes = Classes::default();

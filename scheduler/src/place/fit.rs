@@ -33,10 +33,9 @@ pub(crate) fn of_fleet(state: &State, class: &Class) -> Result<(), Deferral> {
     })
 }
 
-/// Whether a node runs this kind, with these labels.
+/// Whether a node runs this kind, and its labels are what is asked for.
 pub(crate) fn matches(class: &Class, node: &NodeEntry) -> bool {
-    node.node.kinds.contains(&class.key.kind)
-        && class.key.selector.iter().all(|(label, value)| node.node.labels.get(label) == Some(value))
+    node.node.kinds.contains(&class.key.kind) && class.key.selector.matches(&node.node)
 }
 
 /// Whether an empty node could ever hold it.
@@ -54,7 +53,7 @@ pub(crate) fn of_node(
 ) -> Result<(), Deferral> {
     let name = || node.node.name.clone();
     if !matches(class, node) {
-        return Err(Deferral::NoMatchingNode { selector: class.key.selector_map() });
+        return Err(Deferral::NoMatchingNode { selector: class.key.selector.clone() });
     }
     if let Some((slot, asked)) =
         class.node.iter().find(|(slot, amount)| node.ledger.count(slot).capacity < *amount)
@@ -173,7 +172,7 @@ pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> De
     match nearest {
         Some(Deferral::NoMatchingNode { .. }) | None if !state.warm => Deferral::WarmingUp,
         Some(reason) => reason,
-        None => Deferral::NoMatchingNode { selector: class.key.selector_map() },
+        None => Deferral::NoMatchingNode { selector: class.key.selector.clone() },
     }
 }
 
