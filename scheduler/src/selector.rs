@@ -137,7 +137,8 @@ struct Quoted<'a>(&'a str, bool);
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(value, in_list) = *self;
-        let plain = !value.contains([',', '(', ')', '"', '\\']) && value.trim() == value;
+        let plain =
+            !value.contains([',', '(', ')', '"', '\\']) && value.trim() == value && !value.starts_with('=');
         if plain && !(in_list && value.is_empty()) {
             return f.write_str(value);
         }

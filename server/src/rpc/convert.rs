@@ -12,6 +12,7 @@ use tenure_scheduler::{Needs, Wall};
 pub(crate) mod fleet;
 pub(crate) mod health;
 pub(crate) mod job;
+pub(crate) mod requirement;
 pub(crate) mod spec;
 pub(crate) mod trace;
 
