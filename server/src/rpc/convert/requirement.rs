@@ -16,6 +16,7 @@ pub(crate) fn selector(
     equalities: &BTreeMap<String, String>,
     requirements: &[v1::Requirement],
 ) -> Selector {
+    let equalities = checks.labels("job.selector", equalities, MOST_REQUIREMENTS);
     let count = requirements.len();
     if count > MOST_REQUIREMENTS {
         let problem = format!("holds {count} entries, at most {MOST_REQUIREMENTS} are allowed");
@@ -29,7 +30,6 @@ pub(crate) fn selector(
         checks.refuse("job.requirements", problem);
         return Selector::default();
     }
-    let equalities = checks.labels("job.selector", equalities, MOST_REQUIREMENTS);
     let mut named: Vec<&str> = equalities.keys().map(String::as_str).collect();
     let mut taken = Vec::new();
     for (i, one) in requirements.iter().enumerate() {
@@ -49,22 +49,18 @@ fn requirement(checks: &mut Checks, field: &str, one: &v1::Requirement) -> Optio
         checks.refuse(format!("{field}.label"), if one.label.is_empty() { "is required" } else { problem });
     }
     let operator: v1::RequirementOperator = checks.choice(&format!("{field}.operator"), one.operator);
-    let takes_values = match operator {
-        v1::RequirementOperator::In | v1::RequirementOperator::NotIn => true,
-        v1::RequirementOperator::Exists | v1::RequirementOperator::NotExists => false,
-        v1::RequirementOperator::Unspecified => {
-            if one.operator == 0 {
-                checks.refuse(format!("{field}.operator"), "is required");
-            }
-            return None;
-        }
+    let (takes_values, is_known) = match operator {
+        v1::RequirementOperator::In | v1::RequirementOperator::NotIn => (true, true),
+        v1::RequirementOperator::Exists | v1::RequirementOperator::NotExists => (false, true),
+        v1::RequirementOperator::Unspecified => (true, false),
     };
+    if one.operator == 0 {
+        checks.refuse(format!("{field}.operator"), "is required");
+    }
     let count = one.values.len();
-    if takes_values && !(1..=MOST_VALUES).contains(&count) {
-        checks.refuse(
-            format!("{field}.values"),
-            format!("holds {count} values, 1 to {MOST_VALUES} are allowed"),
-        );
+    if count > MOST_VALUES || (is_known && takes_values && count == 0) {
+        let problem = format!("holds {count} values, 1 to {MOST_VALUES} are allowed");
+        checks.refuse(format!("{field}.values"), problem);
         return None;
     }
     if !takes_values && count > 0 {
