@@ -38,9 +38,6 @@ pub struct Node {
     pub last_seen: Wall,
 }
 
-/// Labels that a host has by what it is. A node file cannot name them anew.
-const OF_HOST: [&str; 3] = ["os", "arch", "containment"];
-
 impl Node {
     /// The value of a label: what its host is for `os`, `arch` and `containment`, as far as its agent says, else what its
     /// node file says.
@@ -53,13 +50,12 @@ impl Node {
     pub(crate) fn overruled(&self) -> impl Iterator<Item = (&str, &str)> {
         let overruled =
             |label: &&str| self.labels.get(*label).is_some_and(|own| self.label(label) != Some(own));
-        OF_HOST.into_iter().filter(overruled).filter_map(|label| Some((label, self.host.label(label)?)))
+        Host::LABELS.into_iter().filter(overruled).filter_map(|label| Some((label, self.host.label(label)?)))
     }
 
     /// Whether a selector may tell it from the other.
     pub(crate) fn is_labelled_as(&self, other: &Self) -> bool {
-        self.labels == other.labels
-            && OF_HOST.iter().all(|label| self.host.label(label) == other.host.label(label))
+        self.labels == other.labels && self.host.facts() == other.host.facts()
     }
 }
 
@@ -90,14 +86,18 @@ pub struct Host {
 }
 
 impl Host {
+    /// Labels that a node has by what its host is. A node file cannot name them anew.
+    pub const LABELS: [&str; 3] = ["os", "arch", "containment"];
+
+    /// Those labels with what is known of them; empty: nothing.
+    pub(crate) fn facts(&self) -> [(&'static str, &Arc<str>); 3] {
+        let [os, arch, containment] = Self::LABELS;
+        [(os, &self.os), (arch, &self.arch), (containment, &self.containment)]
+    }
+
     fn label(&self, label: &str) -> Option<&str> {
-        let fact = match label {
-            "os" => &self.os,
-            "arch" => &self.arch,
-            "containment" => &self.containment,
-            _ => return None,
-        };
-        Some(&**fact).filter(|fact| !fact.is_empty())
+        let fact = self.facts().into_iter().find(|(name, fact)| *name == label && !fact.is_empty());
+        fact.map(|(_, fact)| &**fact)
     }
 }
 
