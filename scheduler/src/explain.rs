@@ -9,16 +9,19 @@ use crate::{
     place::{
         ClassId,
         classes::{Class, ClassKey},
+        earmarks::Earmark,
         fit,
     },
-    slots::Count,
+    slots::{Count, Needs},
     state::{JobEntry, LeaseEntry, Stand, State},
     time::Now,
-    view::{DeferralView, Explanation, Holder, LiveView, NodeExplanation, SlotExplanation},
+    view::{DeferralView, EarmarkView, Explanation, Holder, LiveView, NodeExplanation, SlotExplanation},
 };
 
 /// Holders listed of one slot.
 const MOST_HOLDERS: usize = 20;
+/// Earmarks listed.
+const MOST_EARMARKS: usize = 20;
 /// Jobs ahead that are named.
 const MOST_AHEAD: usize = 10;
 
@@ -98,7 +101,27 @@ impl State {
         let ahead_jobs: Vec<JobId> = class.queue.before(&entry.job).take(MOST_AHEAD).collect();
         let ahead = class.queue.before(&entry.job).count() as u64;
         let remedies = deferral.as_ref().map(|view| remedies(&view.reason, &slots)).unwrap_or_default();
-        Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, remedies })
+        let earmarks = if waiting { self.earmarks_for(now, id, class) } else { Vec::new() };
+        Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, earmarks, remedies })
+    }
+
+    /// The job's own, and those that keep units of which it needs some: of the fleet, or of a node that it may run on.
+    fn earmarks_for(&self, now: Now, id: JobId, class: &Class) -> Vec<EarmarkView> {
+        let concerns = |earmark: &&Earmark| {
+            let shares = |kept: &Needs, needs: &Needs| kept.iter().any(|(slot, _)| needs.amount(slot) > 0);
+            let node = self.nodes.get(&earmark.node);
+            earmark.job == id
+                || shares(&earmark.units.fleet, &class.fleet)
+                || (shares(&earmark.units.node, &class.node)
+                    && node.is_some_and(|node| fit::matches(class, node) && fit::could_hold(class, node)))
+        };
+        let view = |earmark: &Earmark| EarmarkView {
+            job: earmark.job,
+            node: earmark.node.clone(),
+            slots: earmark.needs(),
+            by: now.wall.after(earmark.by.since(now.mono)),
+        };
+        self.earmarks.iter().filter(concerns).take(MOST_EARMARKS).map(view).collect()
     }
 
     fn nodes_for(&self, now: Now, id: ClassId, class: &Class, job: &Job) -> Vec<NodeExplanation> {

@@ -63,6 +63,6 @@ pub use state::{Limits, State};
 pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotView, Snapshot,
+    DeferralView, EarmarkView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState,
+    NodeView, QueueSignal, SlotExplanation, SlotView, Snapshot,
 };

@@ -24,6 +24,7 @@ pub(super) fn print(explanation: &ExplainJobResponse, output: &Output) -> Result
     }
     section("slots it needs", slots(&explanation.slots), output)?;
     section("nodes", nodes(&explanation.nodes), output)?;
+    section("units kept for large jobs", earmarks(explanation, output), output)?;
     section("time spent waiting", history(&job), output)?;
     if !explanation.attempts.is_empty() {
         section("executions so far", show::attempts(&explanation.attempts, output), output)?;
@@ -130,6 +131,20 @@ fn nodes(nodes: &[NodeExplanation]) -> Table {
             node.node.as_str().into(),
             if node.fits { Field::toned("yes", Tone::Good) } else { Field::toned("no", Tone::Notice) },
             if node.message.is_empty() { "-".into() } else { node.message.as_str().into() },
+        ]);
+    }
+    table
+}
+
+fn earmarks(explanation: &ExplainJobResponse, output: &Output) -> Table {
+    let own = explanation.job.as_ref().map_or("", |job| job.id.as_str());
+    let mut table = Table::new(["FOR", "NODE", "KEPT", "FILLED BY"]);
+    for earmark in &explanation.earmarks {
+        table.row([
+            if earmark.job_id == own { "this job".into() } else { earmark.job_id.as_str().into() },
+            earmark.node.as_str().into(),
+            human::needs(earmark.slots.as_ref()).into(),
+            output.when(earmark.by.as_ref()).into(),
         ]);
     }
     table

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Attempt, Deferral, DeferralView, Explanation, FencingToken, Holder, Job, JobState, Kind, LiveView,
-    NodeExplanation, Outcome, ScheduledCause, Selector, SlotExplanation, Wait,
+    Attempt, Deferral, DeferralView, EarmarkView, Explanation, FencingToken, Holder, Job, JobState, Kind,
+    LiveView, NodeExplanation, Outcome, ScheduledCause, Selector, SlotExplanation, Wait,
 };
 use tenure_store::StoredResult;
 
@@ -228,6 +228,16 @@ pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
         ahead_job_ids: explanation.ahead_jobs.iter().map(ToString::to_string).collect(),
         attempts: Vec::new(),
         remedies: explanation.remedies,
+        earmarks: explanation.earmarks.iter().map(earmark).collect(),
+    }
+}
+
+fn earmark(earmark: &EarmarkView) -> v1::Earmark {
+    v1::Earmark {
+        job_id: earmark.job.to_string(),
+        node: earmark.node.to_string(),
+        slots: Some(needs(&earmark.slots)),
+        by: Some(timestamp(earmark.by)),
     }
 }
 
