@@ -428,15 +428,16 @@ async fn an_explanation_names_for_whom_units_are_kept_and_for_how_long() {
     let large = served.job(spec("large")).await;
     let request = v1::ExplainJobRequest { job_id: id(&large) };
     let mut jobs = served.jobs.clone();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(15);
-    let earmark = loop {
-        let explained = jobs.explain_job(request.clone()).await.unwrap().into_inner();
-        if let Some(earmark) = explained.earmarks.into_iter().next() {
-            break earmark;
+    let looked = tokio::time::timeout(Duration::from_secs(15), async {
+        loop {
+            let explained = jobs.explain_job(request.clone()).await.unwrap().into_inner();
+            if let Some(earmark) = explained.earmarks.into_iter().next() {
+                return earmark;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        assert!(tokio::time::Instant::now() < deadline, "no earmark");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    };
+    });
+    let earmark = looked.await.expect("an earmark in time");
     assert_eq!((earmark.job_id.as_str(), earmark.node.as_str()), (large.id.as_str(), "n1"));
     let kept = earmark.slots.unwrap().slots;
     assert_eq!((kept.len(), kept[0].slot.as_str(), kept[0].amount), (1, "gpu", 2));
