@@ -81,6 +81,13 @@ pub enum Deferral {
         /// When that ends by itself.
         until: Option<Wall>,
     },
+    /// A slot that it needs has given as many units as its rate allows.
+    RateLimit {
+        /// The slot.
+        slot: SlotName,
+        /// When enough is refilled, if nobody who is first takes it; none: its burst is below what the job needs.
+        until: Option<Wall>,
+    },
     /// An earlier execution is not known to be gone.
     NotReaped {
         /// Where.
@@ -115,7 +122,7 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 19] = [
         "slot_busy",
         "node_pressure",
         "masked",
@@ -127,6 +134,7 @@ impl Deferral {
         "behind",
         "kind_paused",
         "slot_paused",
+        "rate_limit",
         "not_reaped",
         "impossible",
         "broken",
@@ -151,6 +159,7 @@ impl Deferral {
             Self::Behind { .. } => "behind",
             Self::KindPaused => "kind_paused",
             Self::SlotPaused { .. } => "slot_paused",
+            Self::RateLimit { .. } => "rate_limit",
             Self::NotReaped { .. } => "not_reaped",
             Self::Impossible { .. } => "impossible",
             Self::Broken => "broken",
@@ -163,7 +172,13 @@ impl Deferral {
 
     /// Whether it is the same on every node.
     pub(crate) fn is_of_fleet(&self) -> bool {
-        matches!(self, Self::SlotBusy { node: None, .. } | Self::KindPaused | Self::SlotPaused { .. })
+        matches!(
+            self,
+            Self::SlotBusy { node: None, .. }
+                | Self::KindPaused
+                | Self::SlotPaused { .. }
+                | Self::RateLimit { .. }
+        )
     }
 
     /// The node that gave it, if one did.
@@ -181,6 +196,7 @@ impl Deferral {
             | Self::Behind { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
+            | Self::RateLimit { .. }
             | Self::Impossible { .. }
             | Self::Broken
             | Self::WarmingUp
@@ -222,7 +238,7 @@ impl Deferral {
                 vec![("node", node.to_string()), ("grants", grants.to_string())]
             }
             Self::Behind { jobs } => vec![("jobs", jobs.to_string())],
-            Self::SlotPaused { slot, until } => {
+            Self::SlotPaused { slot, until } | Self::RateLimit { slot, until } => {
                 let mut all = vec![("slot", slot.to_string())];
                 all.extend(until.map(|until| ("until_us", until.0.to_string())));
                 all
@@ -257,6 +273,7 @@ impl Deferral {
             Self::Behind { .. } => "behind others".into(),
             Self::KindPaused => "kind paused".into(),
             Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
+            Self::RateLimit { slot, .. } => format!("rate of slot {slot}"),
             Self::NotReaped { node } => format!("earlier execution on {node} not gone"),
             Self::Impossible { slot, .. } => format!("slot {slot} impossible"),
             Self::Broken => "set aside".into(),
@@ -294,6 +311,7 @@ impl fmt::Display for Deferral {
             | Self::Suspect { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
+            | Self::RateLimit { .. }
             | Self::NotReaped { .. }
             | Self::Broken
             | Self::WarmingUp

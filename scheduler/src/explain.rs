@@ -177,6 +177,12 @@ fn remedies(reason: &Deferral, slots: &[SlotExplanation]) -> Vec<String> {
         Deferral::Behind { .. } => "those ahead of it start".into(),
         Deferral::KindPaused => "its kind is resumed".into(),
         Deferral::SlotPaused { slot, .. } => format!("slot {slot} is resumed"),
+        Deferral::RateLimit { slot, until: Some(_) } => {
+            format!("the rate of slot {slot} allows the next start, or is raised")
+        }
+        Deferral::RateLimit { slot, until: None } => {
+            format!("the burst of slot {slot} is raised, or the job asks for less")
+        }
         Deferral::NotReaped { node } => {
             format!("node {node} reports its earlier processes gone; or requeue it with force")
         }

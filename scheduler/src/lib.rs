@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `slots, kind, job, node, lease` → `command, event, effect, refusal, deferral, rows,
+//! Reading order: `ids, time` → `rate, slots, kind, job, node, lease` → `command, event, effect, refusal, deferral, rows,
 //! view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
 
 mod command;
@@ -25,6 +25,7 @@ mod kind;
 mod lease;
 mod node;
 mod place;
+mod rate;
 mod refusal;
 mod retry;
 mod rows;
@@ -53,6 +54,7 @@ pub use lease::{
 };
 pub use node::{Capacity, ClosedGroup, Group, Host, Node, Pressure};
 pub use place::ClassId;
+pub use rate::RateLimit;
 pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
 pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};

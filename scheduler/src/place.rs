@@ -101,7 +101,7 @@ fn choose(state: &State, now: Now, id: ClassId, gained: &BTreeSet<NodeName>) -> 
     let Some(entry) = class.queue.first().and_then(|(_, _, job)| state.jobs.get(job)) else {
         return Choice::Leave;
     };
-    if let Err(reason) = fit::of_fleet(state, class) {
+    if let Err(reason) = fit::of_fleet(state, now, class) {
         return Choice::Defer(reason);
     }
     let known = class.failed.as_ref().map(|failed| &failed.reason).filter(|reason| !reason.is_of_fleet());

@@ -4,6 +4,7 @@
 mod agent;
 mod commands;
 mod oracle;
+mod pace;
 mod rng;
 mod script;
 mod store;

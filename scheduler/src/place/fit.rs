@@ -1,6 +1,6 @@
 //! The one fit function: whether a class may start on a node now, and if not, why not. Every path uses it, explain too.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     deferral::Deferral,
@@ -15,8 +15,8 @@ use crate::{
     time::Now,
 };
 
-/// What the fleet says: pauses, and its slots.
-pub(crate) fn of_fleet(state: &State, class: &Class) -> Result<(), Deferral> {
+/// What the fleet says: pauses, its slots, their rates.
+pub(crate) fn of_fleet(state: &State, now: Now, class: &Class) -> Result<(), Deferral> {
     if state.kinds.get(&class.key.kind).is_some_and(|entry| entry.kind.paused.is_some()) {
         return Err(Deferral::KindPaused);
     }
@@ -30,7 +30,20 @@ pub(crate) fn of_fleet(state: &State, class: &Class) -> Result<(), Deferral> {
         node: None,
         used: short.used,
         capacity: short.capacity,
-    })
+    })?;
+    rates(state, now, class)
+}
+
+/// What is spent of the rates of its slots. They come last: who waits for a unit needs no token yet.
+fn rates(state: &State, now: Now, class: &Class) -> Result<(), Deferral> {
+    for (slot, amount) in class.fleet.iter() {
+        let wait = state.token_wait(slot, amount, now);
+        if wait != Some(Duration::ZERO) {
+            let until = wait.map(|wait| now.wall.after(wait));
+            return Err(Deferral::RateLimit { slot: slot.clone(), until });
+        }
+    }
+    Ok(())
 }
 
 /// Whether a node runs this kind, with these labels.
@@ -111,11 +124,16 @@ pub(crate) fn most_of(state: &State, slot: &SlotName) -> u32 {
     state.nodes.values().map(|node| node.ledger.count(slot).capacity).max().unwrap_or(0)
 }
 
+/// The most that the rate of a slot ever allows at once.
+fn burst_of(state: &State, slot: &SlotName) -> u32 {
+    state.slots.get(slot).and_then(|slot| slot.rate).map_or(u32::MAX, |rate| rate.burst)
+}
+
 /// Needs beyond the fleet, or beyond every node ever registered when there is one.
 pub(crate) fn impossible(state: &State, needs: &Needs) -> Vec<ImpossibleNeed> {
     let short = |(slot, asked): (&SlotName, u32)| {
         let most = match state.slots.get(slot).map(|slot| slot.scope) {
-            Some(Scope::Fleet { capacity }) => capacity,
+            Some(Scope::Fleet { capacity }) => capacity.min(burst_of(state, slot)),
             Some(Scope::Node) if !state.nodes.is_empty() => most_of(state, slot),
             Some(Scope::Node) | None => return None,
         };
@@ -165,7 +183,7 @@ fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u32, u8, u32, u64
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says.
 pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> Deferral {
-    if let Err(reason) = of_fleet(state, class) {
+    if let Err(reason) = of_fleet(state, now, class) {
         return reason;
     }
     let reasons = state.nodes.values().filter_map(|node| of_node(state, now, id, class, node).err());
@@ -209,6 +227,7 @@ fn nearness(reason: &Deferral) -> (u8, u32) {
         Deferral::Behind { .. }
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
+        | Deferral::RateLimit { .. }
         | Deferral::NotReaped { .. }
         | Deferral::Broken
         | Deferral::Backoff { .. }

@@ -3,11 +3,13 @@
 //!
 //! It lives on what a bystander sees: the stored rows, and the events.
 
+mod rates;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_scheduler::{
     ClassId, Durable, Event, FencingToken, Group, Job, JobId, JobState, Kind, KindName, Lease, Mono, Needs,
-    Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, SlotName, Tenant,
+    Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Slot, SlotName, Tenant,
 };
 
 /// What the jobs of a class have in common.
@@ -33,13 +35,20 @@ pub(crate) struct Oracle {
     masks: BTreeSet<(NodeName, Key)>,
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
+    rates: rates::Rates,
 }
 
 impl Oracle {
+    /// What a bystander knows of a leader that begins with these rows.
+    pub(crate) fn loading(slots: &BTreeMap<SlotName, Slot>, now: Now) -> Self {
+        Self { rates: rates::Rates::loading(slots, now), ..Self::default() }
+    }
+
     /// Takes over what one command did; `rows` are those after it.
     pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
         for event in events {
             self.observe_one(now, event, rows);
+            self.rates.observe(now, event);
         }
     }
 
@@ -138,14 +147,15 @@ impl Oracle {
     /// At rest nothing that is queued can be placed. What can, and where.
     pub(crate) fn lost_wake_up(&self, now: Now, rows: &Durable) -> Option<(JobId, NodeName)> {
         let used = Used::of(rows, rows.leases.values());
-        let fits = |job: &Job| Some((job.id, self.fits(now, rows, &used, &self.sessions, job)?));
+        let rates = &self.rates;
+        let fits = |job: &Job| Some((job.id, self.fits(now, rows, &used, rates, &self.sessions, job)?));
         self.candidates(rows).find_map(fits)
     }
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.
     pub(crate) fn in_order(&self, now: Now, events: &[Event], rows: &Durable) {
         let mut rows = rows.clone();
-        let mut sessions = self.sessions.clone();
+        let (mut sessions, mut rates) = (self.sessions.clone(), self.rates.clone());
         for event in events.iter().rev() {
             let Event::Granted { lease, .. } = event else { continue };
             rows.leases.remove(&lease.token);
@@ -155,9 +165,10 @@ impl Oracle {
             if let Some(session) = sessions.get_mut(&lease.node) {
                 session.unanswered.remove(&lease.token);
             }
+            rates.take_back(now, lease);
             let used = Used::of(&rows, rows.leases.values());
             for job in self.candidates(&rows).filter(|job| rank(job) < rank(&granted)) {
-                if let Some(node) = self.fits(now, &rows, &used, &sessions, job) {
+                if let Some(node) = self.fits(now, &rows, &used, &rates, &sessions, job) {
                     panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
                 }
             }
@@ -180,6 +191,7 @@ impl Oracle {
         now: Now,
         rows: &Durable,
         used: &Used,
+        rates: &rates::Rates,
         sessions: &BTreeMap<NodeName, Session>,
         job: &Job,
     ) -> Option<NodeName> {
@@ -196,6 +208,9 @@ impl Oracle {
             if let Scope::Fleet { capacity } = declared.scope
                 && used.fleet(slot) + u64::from(amount) > u64::from(capacity)
             {
+                return None;
+            }
+            if !rates.allows(now, slot, amount) {
                 return None;
             }
         }

@@ -39,6 +39,7 @@ impl State {
             }
         }
         self.fleet.take(&lease.reservation.fleet);
+        self.take_tokens(&lease.reservation.fleet, now);
         let watch = Watch {
             phase: Phase::Granted,
             expires: expiry(now.mono, first_lease(lease.length)),
