@@ -61,7 +61,8 @@ impl Fuzz {
             traced,
             transcript: 0,
         };
-        fuzz.run(Command::Apply { fleet: Box::new(fleet(2, 3)), validate_only: false });
+        let first = u32::try_from(1 + fuzz.rng.below(4)).unwrap();
+        fuzz.run(Command::Apply { fleet: Box::new(fleet(first, 3)), validate_only: false });
         for n in 0..NODES {
             fuzz.new_agent(n);
         }
@@ -408,12 +409,11 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let fleets =
         FLEET_SLOTS.into_iter().zip([f1, f2]).map(|(name, capacity)| (name, Scope::Fleet { capacity }));
     let nodes = NODE_SLOTS.into_iter().map(|name| (name, Scope::Node));
-    // Never so slow that a history could not end.
-    let rate = |tokens, burst| RateLimit { tokens, per: Duration::from_secs(1), burst };
+    let rate = |tokens, burst| RateLimit { tokens, per: Duration::from_secs(60), burst };
     let rates = match f1 {
-        0 => [("f2", rate(2, 1))].into(),
-        1 => [("f1", rate(7, 2)), ("f2", rate(2, 3))].into(),
-        2 => [("f2", rate(1, 4))].into(),
+        0 => [("f2", rate(12, 1))].into(),
+        1 => [("f1", rate(20, 2)), ("f2", rate(12, 1))].into(),
+        2 => [("f1", rate(3, 3)), ("f2", rate(2, 3))].into(),
         _ => BTreeMap::new(),
     };
     Fleet {
