@@ -155,7 +155,11 @@ mod tests {
         let loaded = Bucket::loaded(rate, full_at, at(hour));
         assert_eq!(loaded.wait(rate, 1, at(hour)), bucket.wait(rate, 1, at(hour)));
         let set_back = Bucket::loaded(rate, full_at, Now { mono: Mono(0), wall: Wall(i64::MIN) });
-        assert_eq!(set_back.wait(rate, 2, at(0)), Some(Duration::from_secs(2 * 86_400)), "no emptier than empty");
+        assert_eq!(
+            set_back.wait(rate, 2, at(0)),
+            Some(Duration::from_secs(2 * 86_400)),
+            "no emptier than empty"
+        );
     }
 
     #[test]

@@ -206,6 +206,11 @@ impl<'t> Value<'t> {
         self.value.as_str()
     }
 
+    /// Whether it is a table: for keys that take one or something else.
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self.value, DeValue::Table(_))
+    }
+
     /// A text that names one of a few things.
     pub(super) fn choice<T: Copy>(&self, problems: &mut Problems, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(problems)?;

@@ -221,6 +221,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Unmasked { .. }
         | Event::SetAside(_)
         | Event::WarmedUp
+        | Event::Refilled(_)
         | Event::TimelinesSaved(_) => None,
     }
 }

@@ -32,7 +32,9 @@ impl Bucket {
         let parts = u128::from(tokens.unsigned_abs()) * WHOLE;
         let level = self.level(now);
         self.level = if tokens < 0 {
-            level.checked_sub(parts).unwrap_or_else(|| panic!("granted more than was there: {self:?} {now:?}"))
+            level
+                .checked_sub(parts)
+                .unwrap_or_else(|| panic!("granted more than was there: {self:?} {now:?}"))
         } else {
             level + parts
         };
