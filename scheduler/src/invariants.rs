@@ -22,7 +22,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -33,6 +33,7 @@ pub const NAMES: [&str; 10] = [
     "kind_counts_match",
     "held_keys_are_found",
     "timers_have_live_jobs",
+    "earmarks_are_indexed",
 ];
 
 impl State {
@@ -49,6 +50,9 @@ impl State {
         self.kind_counts_match(&mut found);
         self.held_keys_are_found(&mut found);
         self.timers_have_live_jobs(&mut found);
+        if !self.earmarks.is_consistent() {
+            found.push(violation(NAMES[10], "earmarks".into(), "an index differs from them".into()));
+        }
         found
     }
 
@@ -72,7 +76,7 @@ impl State {
             }
         };
         compare("fleet", &self.fleet, Some(&fleet));
-        for (name, node) in &self.nodes {
+        for (name, node) in self.nodes.iter() {
             compare(name.as_str(), &node.ledger, nodes.get(name));
         }
     }
@@ -95,7 +99,7 @@ impl State {
                 judge(format!("fleet {name}"), true, newest, slot.capacity_since);
             }
         }
-        for (node_name, node) in &self.nodes {
+        for (node_name, node) in self.nodes.iter() {
             for (slot, count) in node.ledger.iter().filter(|(_, count)| count.used > count.capacity) {
                 let holds = |lease: &crate::lease::Lease| {
                     lease.node == *node_name && lease.reservation.node.amount(slot) > 0
@@ -166,7 +170,7 @@ impl State {
                 found.push(violation(NAMES[3], token.to_string(), "its node does not list it".into()));
             }
         }
-        for (name, node) in &self.nodes {
+        for (name, node) in self.nodes.iter() {
             for token in node.leases.iter().filter(|token| !self.leases.contains_key(*token)) {
                 found.push(violation(NAMES[3], token.to_string(), format!("gone, but listed by {name}")));
             }
@@ -178,8 +182,7 @@ impl State {
         for (id, entry) in &self.jobs {
             let good = match (&entry.job.state, entry.stand) {
                 (JobState::Queued { .. }, Stand::Class(class)) => {
-                    let place = crate::place::classes::place_of(&entry.job);
-                    self.classes.get(class).is_some_and(|class| class.queue.contains(&place))
+                    self.classes.get(class).is_some_and(|class| class.queue.contains(&entry.job))
                 }
                 (JobState::Queued { .. }, Stand::NotReaped) => self.lease_of.contains_key(id),
                 (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
@@ -203,8 +206,8 @@ impl State {
 
     fn queues_hold_queued_jobs(&self, found: &mut Vec<Violation>) {
         for (id, class) in self.classes.iter() {
-            for (_, _, job) in &class.queue {
-                if self.jobs.get(job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
+            for job in class.queue.iter() {
+                if self.jobs.get(&job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
                     found.push(violation(
                         NAMES[6],
                         id.to_string(),

@@ -5,6 +5,7 @@ mod dirty;
 mod evolve;
 pub(crate) mod nodes;
 mod rates;
+mod roster;
 mod timers;
 
 use std::{
@@ -17,10 +18,13 @@ use crate::{
     ids::{DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::Kind,
-    lease::{Lease, Phase, RevokeReason, Watch, expiry},
+    lease::{Lease, Phase, RevokeReason, Watch, expiry, returns_by, start_window},
     place::{
         ClassId,
         classes::{ClassKey, Classes},
+        earmarks::Earmarks,
+        hard_time_limit,
+        index::Index,
         timeline::{Joined, Timeline},
     },
     rate::Bucket,
@@ -33,6 +37,7 @@ pub(crate) use self::{
     dirty::Dirty,
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
+    roster::Nodes,
     timers::{Due, Timers},
 };
 
@@ -153,6 +158,8 @@ pub(crate) struct LeaseEntry {
 pub struct State {
     pub(crate) epoch: Epoch,
     pub(crate) limits: Limits,
+    /// When this leader began.
+    pub(crate) began: Now,
     /// Nodes had time to come back, or none is still to come: "impossible" may be said.
     pub(crate) warm: bool,
     /// Grants and enqueues of this epoch so far.
@@ -166,10 +173,12 @@ pub struct State {
     pub(crate) gains: BTreeMap<SlotName, u64>,
     /// Of the fleet slots with a rate.
     pub(crate) buckets: BTreeMap<SlotName, Bucket>,
-    pub(crate) nodes: BTreeMap<NodeName, NodeEntry>,
+    pub(crate) nodes: Nodes,
     /// Nodes of which something became available, or that went away, since placement last looked at all classes: what
     /// fits may fit now, and the reason of what does not may be another.
     pub(crate) gained: BTreeSet<NodeName>,
+    /// Fleet slots of which something became available since then.
+    pub(crate) gained_fleet: BTreeSet<SlotName>,
     pub(crate) jobs: BTreeMap<JobId, JobEntry>,
     /// How many of them stand aside.
     pub(crate) aside: u64,
@@ -180,6 +189,10 @@ pub struct State {
     /// Live jobs by the root of their tree, without the root.
     pub(crate) descendants: BTreeMap<JobId, u32>,
     pub(crate) classes: Classes,
+    /// Units that are kept for large jobs. None of it is stored: a new leader elects anew.
+    pub(crate) earmarks: Earmarks,
+    /// Over nodes and classes.
+    pub(crate) index: Index,
     pub(crate) timers: Timers,
     pub(crate) dirty: Dirty,
 }
@@ -191,6 +204,7 @@ impl State {
         let mut state = Self {
             epoch,
             limits,
+            began: now,
             warm: false,
             grants: 0,
             enqueues: 0,
@@ -199,8 +213,9 @@ impl State {
             fleet: Ledger::default(),
             gains: BTreeMap::new(),
             buckets: BTreeMap::new(),
-            nodes: BTreeMap::new(),
+            nodes: Nodes::default(),
             gained: BTreeSet::new(),
+            gained_fleet: BTreeSet::new(),
             jobs: BTreeMap::new(),
             aside: 0,
             leases: BTreeMap::new(),
@@ -208,6 +223,8 @@ impl State {
             keys: BTreeMap::new(),
             descendants: BTreeMap::new(),
             classes: Classes::default(),
+            earmarks: Earmarks::default(),
+            index: Index::default(),
             timers: Timers::default(),
             dirty: Dirty::default(),
         };
@@ -233,6 +250,7 @@ impl State {
             state.load_lease(lease, now);
         }
         state.load_jobs(rows.jobs, &rows.classes, now);
+        state.limit_loaded(now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);
         let saved: BTreeSet<String> = saved.map(|(_, class)| class.key.text()).collect();
         // A timeline that no queued job needs any more: its row goes with the first turn.
@@ -240,6 +258,8 @@ impl State {
         orphans.for_each(|text| state.dirty.delete_orphan_class(text));
         state.timers.at(now.mono.after(crate::place::WARM_UP), Due::WarmUp);
         state.timers.at(now.mono.after(crate::place::SAVE_EVERY), Due::SaveTimelines);
+        state.index_anew();
+        state.follow();
         state
     }
 
@@ -276,6 +296,8 @@ impl State {
             kept: false,
             revoked: None,
             started_at: None,
+            hard_limit: Duration::ZERO,
+            returns_by: now.mono,
         };
         if lease.stage.is_live() {
             self.timers.at(watch.expires, Due::Lease(lease.token));
@@ -287,6 +309,18 @@ impl State {
             node.leases.insert(lease.token);
         }
         self.leases.insert(lease.token, LeaseEntry { lease, watch });
+    }
+
+    /// When loaded leases give back what they take, as far as their jobs and kinds tell.
+    fn limit_loaded(&mut self, now: Now) {
+        for entry in self.leases.values_mut() {
+            let job = self.jobs.get(&entry.lease.job).map(|entry| &entry.job);
+            let policy = self.kinds.get(&entry.lease.kind).map(|kind| kind.kind.policy.clone());
+            let policy = policy.unwrap_or_default();
+            entry.watch.hard_limit = job.map_or(policy.hard_time_limit, |job| hard_time_limit(job, &policy));
+            let start = now.mono.after(start_window(entry.lease.length));
+            entry.watch.returns_by = returns_by(start, entry.watch.hard_limit);
+        }
     }
 
     fn load_jobs(

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod earmarks;
+#[cfg(test)]
 mod enqueue;
 #[cfg(test)]
 mod explain;
@@ -13,6 +15,8 @@ mod instance;
 mod lease;
 #[cfg(test)]
 mod operate;
+#[cfg(test)]
+mod order;
 #[cfg(test)]
 mod place;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::{
     kind::KindPolicy,
     node::{Node, Pressure},
     place::ClassId,
-    slots::{Ledger, Scope},
+    slots::{Count, Ledger, Scope},
     state::State,
     time::{Mono, Now},
 };
@@ -73,6 +73,11 @@ pub(crate) struct Live {
 }
 
 impl Live {
+    /// Whether it takes a grant more.
+    pub(crate) fn takes_a_grant(&self) -> bool {
+        !self.blocked && self.hold_until_seen.is_none() && !self.is_full()
+    }
+
     /// Whether it takes no grant more until it has answered one.
     pub(crate) fn is_full(&self) -> bool {
         u32::try_from(self.unanswered.len()).unwrap_or(u32::MAX) >= self.credits
@@ -100,6 +105,13 @@ impl NodeEntry {
     pub(crate) fn loaded(node: Node, now: Now) -> Self {
         let drain_by = node.draining.map(|deadline| now.mono.after(deadline));
         Self { presumed_open: true, drain_by, ..Self::new(node, now) }
+    }
+
+    /// Units of a slot that nobody holds, under the cap that its rules put on it.
+    pub(crate) fn free(&self, slot: &SlotName) -> u32 {
+        let count = self.ledger.count(slot);
+        let capacity = self.cap(slot).map_or(count.capacity, |cap| cap.min(count.capacity));
+        Count { capacity, ..count }.free()
     }
 
     /// The cap that its rules put on a slot.

@@ -61,8 +61,7 @@ impl Fuzz {
             traced,
             transcript: 0,
         };
-        let first = u32::try_from(1 + fuzz.rng.below(4)).unwrap();
-        fuzz.run(Command::Apply { fleet: Box::new(fleet(first, 3)), validate_only: false });
+        fuzz.run(Command::Apply { fleet: Box::new(fleet(2, 3)), validate_only: false });
         for n in 0..NODES {
             fuzz.new_agent(n);
         }
@@ -136,7 +135,11 @@ impl Fuzz {
             0..20 => self.enqueue(),
             20..30 => self.tick(),
             30..42 => {
-                let length = if self.rng.percent(15) { 40_000_000 } else { 3_000_000 };
+                let length = match self.rng.below(200) {
+                    0 => 1_900_000_000, // Who still waits then has risen.
+                    1..30 => 40_000_000,
+                    _ => 3_000_000,
+                };
                 let length = Duration::from_micros(self.rng.below(length));
                 self.advance(length);
             }
@@ -244,14 +247,14 @@ impl Fuzz {
             fingerprint: Fingerprint([u8::from(rng.percent(10)); 32]),
             payload_size: 0,
             dedupe_key: key,
-            priority: rng.percent(30).then(|| i8::try_from(rng.below(7)).unwrap() - 3),
+            priority: rng.percent(30).then(|| priority(rng)),
             run_at: None,
             delay: rng.percent(15).then(|| micros(rng)),
             stale_after: rng.percent(10).then(|| micros(rng)),
             labels: BTreeMap::new(),
             selector,
             needs,
-            hard_time_limit: None,
+            hard_time_limit: rng.percent(30).then(|| Duration::from_secs(1 + rng.below(30))),
             parent: if rng.percent(15) { rng.pick(&self.jobs) } else { None },
             trace: None,
             prior: Prior::default(),
@@ -359,7 +362,7 @@ impl Fuzz {
         let command = match self.rng.below(18) {
             0..3 => Command::Cancel { job, reason: None, prior: None },
             3..6 => Command::Requeue { job, force: self.rng.percent(40), prior: None, key_taken: false },
-            6 => Command::Reprioritize { job, priority: i8::try_from(number).unwrap() - 2, prior: None },
+            6 => Command::Reprioritize { job, priority: priority(&mut self.rng), prior: None },
             7 => Command::Delete { job, validate_only: self.rng.percent(20), prior: None },
             8 => Command::PauseKind {
                 kind,
@@ -391,12 +394,20 @@ impl Fuzz {
     }
 }
 
+/// Often one of a few, at times any.
+fn priority(rng: &mut Rng) -> i8 {
+    let (among, least) = if rng.percent(60) { (7, -3) } else { (201, -100) };
+    i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
+}
+
 /// A fleet file; the capacity of `f1`, the units that `k2` needs and the limit of `k3` differ from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
         needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
         lease: Duration::from_secs(lease),
         retry: RetryPolicy::Intervals(vec![Duration::from_secs(1), Duration::from_secs(5)]),
+        hard_time_limit: Duration::from_secs(60),
+        reserve_after: Duration::from_secs(2),
         ..KindPolicy::default()
     };
     let kinds = [
@@ -412,8 +423,8 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let rate = |tokens, burst| RateLimit { tokens, per: Duration::from_secs(60), burst };
     let rates = match f1 {
         0 => [("f2", rate(12, 1))].into(),
-        1 => [("f1", rate(20, 2)), ("f2", rate(12, 1))].into(),
-        2 => [("f1", rate(3, 3)), ("f2", rate(2, 3))].into(),
+        1 => [("f1", rate(20, 2)), ("f2", rate(2, 3))].into(),
+        3 => [("f1", rate(3, 3)), ("f2", rate(20, 1))].into(),
         _ => BTreeMap::new(),
     };
     Fleet {

@@ -38,6 +38,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         hard_time_limit = "30m"
         queue_cap = 20
         max_running = 3
+        reserve_after = "45s"
         stale_after = "4h"
         dedupe = "live"
         priority = -7
@@ -60,7 +61,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
-    assert_eq!(qa.max_running, Some(3));
+    assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
 }
@@ -110,10 +111,6 @@ anthropic = -1
 browser = "nodes"
 Shell = 2
 wide = 1.5
-fast = { capacity = 1, rate = "50", burst = 0 }
-faster = { capacity = 1, rate = "0/min" }
-fastest = { rate = "5/week", brust = 1 }
-none = { capacity = 1, burst = 2 }
 
 [kinds."site.qa"]
 needs = { brwser = 1, anthropic = 0 }
@@ -132,6 +129,7 @@ soft_time_limit = "1m"
 retry = { initial = "2h", max = "1h", factor = 0.5, jitter = 2 }
 selector = { "o s" = "linux", os = 5 }
 stale_after = "soon"
+reserve_after = "25h"
 retention = "4000d"
 needs = { gpu = 1 }
 
@@ -145,38 +143,54 @@ kind = "b"
             line 4: slots.browser: must be a whole number (units of the fleet), a table with its rate, or "node" (each node's own)
             line 5: slots.Shell: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
             line 6: slots.wide: must be a whole number, not a float
-            line 7: slots.fast.burst: must be 1 to 1000000
-            line 7: slots.fast.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
-            line 8: slots.faster.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
-            line 9: slots.fastest: must have a capacity
-            line 9: slots.fastest.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
-            line 9: slots.fastest.brust: is unknown; did you mean "burst"?
-            line 10: slots.none.burst: needs a rate beside it
-            line 13: kinds."site.qa".needs.anthropic: must be 1 to 1000000
-            line 13: kinds."site.qa".needs.brwser: names a slot that is not declared; did you mean "browser"?
-            line 14: kinds."site.qa".lease: must be at least 10s
-            line 15: kinds."site.qa".max_failures: must be 1 to 1000
-            line 16: kinds."site.qa".hard_time_limit: must be at least 1s
-            line 17: kinds."site.qa".dedupe: must be "retained" or "live", not "for ever"
-            line 18: kinds."site.qa".priority: must be -100 to 100
-            line 19: kinds."site.qa".queue_cap: must be a whole number, not a string
-            line 20: kinds."site.qa".retry.initial: cannot stand beside intervals
-            line 20: kinds."site.qa".retry.intervals: must hold 1 to 100 waits
-            line 21: kinds."site.qa".permanent_exit_codes[0]: must be 1 to 255
-            line 21: kinds."site.qa".permanent_exit_codes[1]: 75 always means "try again"
-            line 21: kinds."site.qa".permanent_exit_codes[2]: must be 1 to 255
-            line 22: kinds."site.qa".leese: is unknown; did you mean "lease"?
-            line 23: kinds."site.qa".soft_time_limit: is not supported by this version
-            line 26: kinds.b.retry.factor: must be 1 to 100
-            line 26: kinds.b.retry.max: is shorter than the first wait, 2h
-            line 26: kinds.b.retry.jitter: must be 0 to 1
-            line 27: kinds.b.selector."o s": is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash
-            line 27: kinds.b.selector.os: must be a text, not an integer
-            line 28: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
-            line 29: kinds.b.retention: must be at most 3660 days
-            line 30: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
-            line 32: cron: is not supported by this version
-            line 35: limits: is unknown; known here: slots, kinds
+            line 9: kinds."site.qa".needs.anthropic: must be 1 to 1000000
+            line 9: kinds."site.qa".needs.brwser: names a slot that is not declared; did you mean "browser"?
+            line 10: kinds."site.qa".lease: must be at least 10s
+            line 11: kinds."site.qa".max_failures: must be 1 to 1000
+            line 12: kinds."site.qa".hard_time_limit: must be at least 1s
+            line 13: kinds."site.qa".dedupe: must be "retained" or "live", not "for ever"
+            line 14: kinds."site.qa".priority: must be -100 to 100
+            line 15: kinds."site.qa".queue_cap: must be a whole number, not a string
+            line 16: kinds."site.qa".retry.initial: cannot stand beside intervals
+            line 16: kinds."site.qa".retry.intervals: must hold 1 to 100 waits
+            line 17: kinds."site.qa".permanent_exit_codes[0]: must be 1 to 255
+            line 17: kinds."site.qa".permanent_exit_codes[1]: 75 always means "try again"
+            line 17: kinds."site.qa".permanent_exit_codes[2]: must be 1 to 255
+            line 18: kinds."site.qa".leese: is unknown; did you mean "lease"?
+            line 19: kinds."site.qa".soft_time_limit: is not supported by this version
+            line 22: kinds.b.retry.factor: must be 1 to 100
+            line 22: kinds.b.retry.max: is shorter than the first wait, 2h
+            line 22: kinds.b.retry.jitter: must be 0 to 1
+            line 23: kinds.b.selector."o s": is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash
+            line 23: kinds.b.selector.os: must be a text, not an integer
+            line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
+            line 25: kinds.b.reserve_after: must be at most 1day
+            line 26: kinds.b.retention: must be at most 3660 days
+            line 27: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
+            line 29: cron: is not supported by this version
+            line 32: limits: is unknown; known here: slots, kinds
+        "#]],
+    );
+}
+
+#[test]
+fn every_mistake_of_a_rate_is_told() {
+    fleet_problems(
+        r#"
+[slots]
+fast = { capacity = 1, rate = "50", burst = 0 }
+faster = { capacity = 1, rate = "0/min" }
+fastest = { rate = "5/week", brust = 1 }
+none = { capacity = 1, burst = 2 }
+"#,
+        expect![[r#"
+            line 3: slots.fast.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
+            line 3: slots.fast.burst: must be 1 to 1000000
+            line 4: slots.faster.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
+            line 5: slots.fastest: must have a capacity
+            line 5: slots.fastest.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
+            line 5: slots.fastest.brust: is unknown; did you mean "burst"?
+            line 6: slots.none.burst: needs a rate beside it
         "#]],
     );
 }

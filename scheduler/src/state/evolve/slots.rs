@@ -30,6 +30,7 @@ impl State {
                 || known.paused != slot.paused
         }) {
             self.classes.split_again(&self.slots);
+            self.index_anew();
         }
         self.gain_slot(&slot.name);
     }
@@ -88,5 +89,6 @@ impl State {
     /// Units of this fleet slot became available.
     pub(super) fn gain_slot(&mut self, slot: &SlotName) {
         *self.gains.entry(slot.clone()).or_default() += 1;
+        self.gained_fleet.insert(slot.clone());
     }
 }

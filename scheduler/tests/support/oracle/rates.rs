@@ -48,7 +48,7 @@ pub(super) struct Rates(BTreeMap<SlotName, Bucket>);
 
 impl Rates {
     /// The buckets as the rows tell.
-    pub(super) fn loading(slots: &BTreeMap<SlotName, Slot>, now: Now) -> Self {
+    pub(super) fn found(now: Now, slots: &BTreeMap<SlotName, Slot>) -> Self {
         let bucket = |slot: &Slot| {
             let rate = slot.rate?;
             let mut bucket = Bucket { rate, level: 0, at: now.mono.0 };
