@@ -168,6 +168,7 @@ fn a_burst_lowered_below_a_queued_need_defers_it_until_it_is_raised() {
         expect![[r#"
             deferred a rate_limit: rate of slot f
             a: rate of slot f, 0 ahead
+              It does not start: rate of slot f.
               slot f: needs 3 of 0/6
               node n1: fits
               > the burst of slot f is raised, or the job asks for less
