@@ -6,6 +6,7 @@ mod faults;
 mod fuzz;
 mod heal;
 mod pace;
+mod routing;
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

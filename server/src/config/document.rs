@@ -206,6 +206,16 @@ impl<'t> Value<'t> {
         self.value.as_str()
     }
 
+    /// True or false, if it is one of them.
+    pub(super) fn as_bool(&self) -> Option<bool> {
+        self.value.as_bool()
+    }
+
+    /// Whether it is a list.
+    pub(super) fn is_array(&self) -> bool {
+        matches!(self.value, DeValue::Array(_))
+    }
+
     /// Whether it is a table: for keys that take one or something else.
     pub(super) fn is_table(&self) -> bool {
         matches!(self.value, DeValue::Table(_))
