@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     deferral::Deferral,
+    family::ChildWait,
     ids::{JobId, NodeName, SlotName},
     place::{
         ClassId,
@@ -31,6 +32,7 @@ impl State {
             deferral: self.deferral(now, entry),
             node: lease.map(|entry| entry.lease.node.clone()),
             started_at: lease.and_then(|entry| entry.watch.started_at),
+            waiting_for: self.child_wait(id).map(ChildWait::view),
         })
     }
 
@@ -188,6 +190,10 @@ fn remedies(reason: &Deferral, slots: &[SlotExplanation]) -> Vec<String> {
         Deferral::Broken => "an operator requeues or deletes it; the server's log says what failed".into(),
         Deferral::WarmingUp => "the nodes come back; the server has just taken over".into(),
         Deferral::Backoff { .. } | Deferral::RunAt { .. } => "its time comes".into(),
+        Deferral::WaitingChildren { .. } => {
+            "its children end; they are listed by their parent, and a child that is stuck says why itself"
+                .into()
+        }
         Deferral::Ready => "nothing: the next turn looks at it".into(),
     }];
     let holders: BTreeMap<&SlotName, usize> = slots

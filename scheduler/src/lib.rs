@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `slots, kind, job, node, lease` → `command, event, effect, refusal, deferral, rows,
+//! Reading order: `ids, time` → `slots, kind, job, family, node, lease` → `command, event, effect, refusal, deferral, rows,
 //! view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
 
 mod command;
@@ -17,6 +17,7 @@ mod deferral;
 mod effect;
 mod event;
 mod explain;
+mod family;
 mod health;
 mod ids;
 mod invariants;
@@ -35,11 +36,13 @@ mod time;
 mod view;
 
 pub use command::{
-    Command, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return, Statement,
+    Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return,
+    Statement,
 };
 pub use deferral::Deferral;
-pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
+pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
+pub use family::{Child, ChildEnd, ChildWait, Detach, Detached, OnParent, WaitPolicy};
 pub use ids::{
     DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
     Sequence, SessionId, SlotName, Tenant, is_name,
@@ -61,5 +64,5 @@ pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
     DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotView, Snapshot,
+    QueueSignal, SlotExplanation, SlotView, Snapshot, WaitView,
 };

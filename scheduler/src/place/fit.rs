@@ -141,9 +141,11 @@ pub(crate) fn best<'a>(
     nodes.filter_map(|name| fits(&name)).min().map(|(_, name)| name)
 }
 
-/// Lower is better: not where this job just failed; few kinds of free slots that it does not need; little pressure;
+/// Lower is better: where a resume asked to be; not where this job just failed; few kinds of free slots that it does not need; little pressure;
 /// little left over (pack); then a hash that spreads ties.
-fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u32, u8, u32, u64) {
+fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, bool, u32, u8, u32, u64) {
+    let here = job.last_node.as_ref() == Some(&node.node.name);
+    let elsewhere = !here && job.detached.as_ref().is_some_and(|detached| detached.same_node);
     let failed_here = job.last_node.as_ref() == Some(&node.node.name)
         && matches!(job.last_outcome, Some(Outcome::Failed | Outcome::TimedOut | Outcome::Lost));
     let weight = node.live.as_ref().map_or(1, |live| live.pressure.weight);
@@ -160,7 +162,7 @@ fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u32, u8, u32, u64
         .as_str()
         .bytes()
         .fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    (failed_here, idle, weight, left, hash(job.id, name))
+    (elsewhere, failed_here, idle, weight, left, hash(job.id, name))
 }
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says.
@@ -213,6 +215,7 @@ fn nearness(reason: &Deferral) -> (u8, u32) {
         | Deferral::Broken
         | Deferral::Backoff { .. }
         | Deferral::RunAt { .. }
+        | Deferral::WaitingChildren { .. }
         | Deferral::Ready => 0,
     };
     (steps, 0)

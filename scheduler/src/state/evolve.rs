@@ -1,5 +1,6 @@
 //! The only mutator: what each event does to the state. It cannot refuse; the handlers checked before they emitted.
 
+mod family;
 mod jobs;
 mod leases;
 mod nodes;
@@ -47,6 +48,7 @@ impl State {
                 job.cancel_requested = true;
                 job.reason = Some(reason.clone());
             }),
+            Event::WaitOver(id) => self.wait_over(*id, now),
             Event::Ended { job, state, reason } => {
                 self.leave(*job, now);
                 self.become_state(*job, state, Some(reason), now);

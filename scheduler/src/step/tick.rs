@@ -32,6 +32,7 @@ impl Step<'_> {
                 Due::Stale(job) => {
                     self.due_stale(job);
                 }
+                Due::Wait(job) => self.due_wait(job),
                 Due::SlotPause(slot) => self.due_resume(&slot),
                 Due::Lease(token) => self.due_lease(token),
                 Due::Answer(token) => self.due_answer(token),
@@ -42,6 +43,7 @@ impl Step<'_> {
                 Due::SaveTimelines => save = true,
             }
         }
+        self.wake_parents();
         let more = place::place(self);
         if save {
             self.save_timelines();
