@@ -179,7 +179,7 @@ pub struct State {
     pub(crate) descendants: BTreeMap<JobId, u32>,
     /// Live jobs by their parent, which may be final.
     pub(crate) family: BTreeMap<JobId, BTreeSet<JobId>>,
-    /// Parents whose wait is met: the next tick lets them go on.
+    /// Parents whose wait may be over: the next tick looks, and lets them go on.
     pub(crate) woken: BTreeSet<JobId>,
     pub(crate) classes: Classes,
     pub(crate) timers: Timers,

@@ -1,6 +1,10 @@
 //! Parents that wait for their children: what a node says of it, when it is over, and what a parent's end means to them.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     command::{Finish, Report},
@@ -130,8 +134,8 @@ impl Step<'_> {
     /// At once, all in one turn: the guard on descendants bounds how many they are.
     fn end_children(&mut self, parent: JobId, wish: fn(&Job) -> OnParent, reason: &str) {
         let reason: Arc<str> = text(reason);
-        let mut next: Vec<JobId> = self.live_children(parent, wish);
-        while let Some(id) = next.pop() {
+        let mut next = VecDeque::from(self.live_children(parent, wish));
+        while let Some(id) = next.pop_front() {
             let Some(entry) = self.state.jobs.get(&id) else { continue };
             // The row of one that was set aside cannot be written, and would keep all others from it.
             if entry.stand == Stand::Broken || entry.job.cancel_requested {

@@ -71,6 +71,7 @@ fn finish(line: &Line, how: &str) -> Finish {
         "timeout" => (FinishedHow::TimedOut, "limit"),
         "revoked" => (FinishedHow::Revoked, "revoked"),
         "lost" => (FinishedHow::Lost, "shim_died"),
+        "detached" => (FinishedHow::Detached, "exit"),
         other => panic!("ended how? {other}"),
     };
     let error: Arc<str> = line.get("error").unwrap_or_default().into();

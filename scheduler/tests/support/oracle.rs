@@ -3,6 +3,8 @@
 //!
 //! It lives on what a bystander sees: the stored rows, and the events.
 
+mod waits;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_scheduler::{
@@ -106,6 +108,9 @@ impl Oracle {
             if let Some(key) = self.keys.get(class) {
                 self.masks.remove(&(node.clone(), key.clone()));
             }
+        } else if let Event::WaitOver(job) = event {
+            let early = waits::ended_early(rows, *job);
+            assert!(!early, "the wait of {job} is over, and has something to wait for");
         } else if let Event::SetAside(job) = event {
             self.broken.insert(*job);
         } else if let Event::Requeued(job) = event {
@@ -140,6 +145,12 @@ impl Oracle {
         let used = Used::of(rows, rows.leases.values());
         let fits = |job: &Job| Some((job.id, self.fits(now, rows, &used, &self.sessions, job)?));
         self.candidates(rows).find_map(fits)
+    }
+
+    /// At rest no parent waits for nothing, nor without knowing what is known.
+    pub(crate) fn at_rest_with_children(&self, rows: &Durable) {
+        let idle = waits::waits_for_nothing(rows, &self.broken);
+        assert_eq!(idle, None, "a parent waits for nothing");
     }
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.

@@ -114,6 +114,7 @@ impl World {
                 panic!("a lost wake-up: {job} is queued and fits on {node}; explained: {said:#?}");
             }
             if !applied.more {
+                self.oracle.at_rest_with_children(&rows);
                 self.everyone_says_why(&rows);
             }
         }

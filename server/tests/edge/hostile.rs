@@ -135,6 +135,8 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
         parent_id: "{}".to_owned(),
         traceparent: "\r\nx: y".to_owned(),
         tracestate: "\r\nx: y".to_owned(),
+        on_parent_cancel: i32::MIN,
+        on_parent_lost: 99,
     };
     let named = fields(served.enqueue(absurd).await);
     assert_eq!(
@@ -157,6 +159,8 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
             "job.needs.slots[0].amount",
             "job.hard_time_limit",
             "job.parent_id",
+            "job.on_parent_cancel",
+            "job.on_parent_lost",
             "job.tracestate",
             "job.traceparent",
         ]

@@ -91,11 +91,10 @@ impl State {
         if !detached.wait.note(child, end) {
             return;
         }
-        let met = detached.wait.is_met();
         entry.job.version += 1;
         let waits = matches!(entry.job.state, JobState::Waiting { .. });
         self.dirty.update_job(parent, token);
-        if waits && met {
+        if waits {
             self.woken.insert(parent);
         }
     }

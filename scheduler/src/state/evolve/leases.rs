@@ -287,7 +287,8 @@ fn count_outcome(job: &mut Job, end: &AttemptEnd) {
             job.returns_in_row += 1;
             return;
         }
-        Outcome::Detached => job.last_outcome = None,
+        // Its attempt goes on, and what went wrong before is told by its attempts.
+        Outcome::Detached => (job.last_outcome, job.reason) = (None, None),
         Outcome::Succeeded | Outcome::Cancelled => {}
     }
     job.returns_in_row = 0;
