@@ -72,7 +72,7 @@ impl State {
             }
         };
         compare("fleet", &self.fleet, Some(&fleet));
-        for (name, node) in &self.nodes {
+        for (name, node) in self.nodes.iter() {
             compare(name.as_str(), &node.ledger, nodes.get(name));
         }
     }
@@ -95,7 +95,7 @@ impl State {
                 judge(format!("fleet {name}"), true, newest, slot.capacity_since);
             }
         }
-        for (node_name, node) in &self.nodes {
+        for (node_name, node) in self.nodes.iter() {
             for (slot, count) in node.ledger.iter().filter(|(_, count)| count.used > count.capacity) {
                 let holds = |lease: &crate::lease::Lease| {
                     lease.node == *node_name && lease.reservation.node.amount(slot) > 0
@@ -166,7 +166,7 @@ impl State {
                 found.push(violation(NAMES[3], token.to_string(), "its node does not list it".into()));
             }
         }
-        for (name, node) in &self.nodes {
+        for (name, node) in self.nodes.iter() {
             for token in node.leases.iter().filter(|token| !self.leases.contains_key(*token)) {
                 found.push(violation(NAMES[3], token.to_string(), format!("gone, but listed by {name}")));
             }
@@ -178,8 +178,7 @@ impl State {
         for (id, entry) in &self.jobs {
             let good = match (&entry.job.state, entry.stand) {
                 (JobState::Queued { .. }, Stand::Class(class)) => {
-                    let place = crate::place::classes::place_of(&entry.job);
-                    self.classes.get(class).is_some_and(|class| class.queue.contains(&place))
+                    self.classes.get(class).is_some_and(|class| class.queue.contains(&entry.job))
                 }
                 (JobState::Queued { .. }, Stand::NotReaped) => self.lease_of.contains_key(id),
                 (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
@@ -205,8 +204,8 @@ impl State {
 
     fn queues_hold_queued_jobs(&self, found: &mut Vec<Violation>) {
         for (id, class) in self.classes.iter() {
-            for (_, _, job) in &class.queue {
-                if self.jobs.get(job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
+            for job in class.queue.iter() {
+                if self.jobs.get(&job).is_none_or(|entry| entry.stand != Stand::Class(id)) {
                     found.push(violation(
                         NAMES[6],
                         id.to_string(),

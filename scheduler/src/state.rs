@@ -5,6 +5,7 @@ mod dirty;
 mod evolve;
 pub(crate) mod nodes;
 mod rates;
+mod roster;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use crate::{
     place::{
         ClassId,
         classes::{ClassKey, Classes},
+        index::Index,
         timeline::{Joined, Timeline},
     },
     rows::{Changes, Durable},
@@ -29,6 +31,7 @@ pub(crate) use self::{
     dirty::Dirty,
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
+    roster::Nodes,
     timers::{Due, Timers},
 };
 
@@ -153,6 +156,8 @@ pub(crate) struct LeaseEntry {
 pub struct State {
     pub(crate) epoch: Epoch,
     pub(crate) limits: Limits,
+    /// When this leader began.
+    pub(crate) began: Now,
     /// Nodes had time to come back, or none is still to come: "impossible" may be said.
     pub(crate) warm: bool,
     /// Grants and enqueues of this epoch so far.
@@ -164,10 +169,12 @@ pub struct State {
     pub(crate) fleet: Ledger,
     /// Per fleet slot, raised whenever a unit of it becomes available.
     pub(crate) gains: BTreeMap<SlotName, u64>,
-    pub(crate) nodes: BTreeMap<NodeName, NodeEntry>,
+    pub(crate) nodes: Nodes,
     /// Nodes of which something became available, or that went away, since placement last looked at all classes: what
     /// fits may fit now, and the reason of what does not may be another.
     pub(crate) gained: BTreeSet<NodeName>,
+    /// Fleet slots of which something became available since then.
+    pub(crate) gained_fleet: BTreeSet<SlotName>,
     pub(crate) jobs: BTreeMap<JobId, JobEntry>,
     /// How many of them stand aside.
     pub(crate) aside: u64,
@@ -182,6 +189,8 @@ pub struct State {
     /// Parents whose wait may be over: the next tick looks, and lets them go on.
     pub(crate) woken: BTreeSet<JobId>,
     pub(crate) classes: Classes,
+    /// Over nodes and classes.
+    pub(crate) index: Index,
     pub(crate) timers: Timers,
     pub(crate) dirty: Dirty,
 }
@@ -193,6 +202,7 @@ impl State {
         let mut state = Self {
             epoch,
             limits,
+            began: now,
             warm: false,
             grants: 0,
             enqueues: 0,
@@ -200,8 +210,9 @@ impl State {
             slots: BTreeMap::new(),
             fleet: Ledger::default(),
             gains: BTreeMap::new(),
-            nodes: BTreeMap::new(),
+            nodes: Nodes::default(),
             gained: BTreeSet::new(),
+            gained_fleet: BTreeSet::new(),
             jobs: BTreeMap::new(),
             aside: 0,
             leases: BTreeMap::new(),
@@ -211,6 +222,7 @@ impl State {
             family: BTreeMap::new(),
             woken: BTreeSet::new(),
             classes: Classes::default(),
+            index: Index::default(),
             timers: Timers::default(),
             dirty: Dirty::default(),
         };
@@ -242,6 +254,8 @@ impl State {
         orphans.for_each(|text| state.dirty.delete_orphan_class(text));
         state.timers.at(now.mono.after(crate::place::WARM_UP), Due::WarmUp);
         state.timers.at(now.mono.after(crate::place::SAVE_EVERY), Due::SaveTimelines);
+        state.index_anew();
+        state.follow();
         state
     }
 

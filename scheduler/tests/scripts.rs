@@ -14,6 +14,8 @@ mod lease;
 #[cfg(test)]
 mod operate;
 #[cfg(test)]
+mod order;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 mod random;

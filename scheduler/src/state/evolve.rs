@@ -37,6 +37,7 @@ impl State {
                 self.dirty.slot(name, self.slots.remove(name).is_some());
                 self.fleet.set_capacity(name, 0);
                 self.classes.split_again(&self.slots);
+                self.index_anew();
                 self.gains.remove(name); // No class remembers it any more.
             }
             Event::Enqueued(job) => self.enqueued(job, now),
@@ -198,6 +199,7 @@ impl State {
                 || known.paused != slot.paused
         }) {
             self.classes.split_again(&self.slots);
+            self.index_anew();
         }
         self.gain(&Reservation { fleet: Needs::new([(slot.name.clone(), 1)]), ..Reservation::default() });
     }
@@ -206,6 +208,7 @@ impl State {
     fn gain(&mut self, freed: &Reservation) {
         for (slot, _) in freed.fleet.iter() {
             *self.gains.entry(slot.clone()).or_default() += 1;
+            self.gained_fleet.insert(slot.clone());
         }
     }
 }

@@ -135,7 +135,11 @@ impl Fuzz {
             0..20 => self.enqueue(),
             20..30 => self.tick(),
             30..42 => {
-                let length = if self.rng.percent(15) { 40_000_000 } else { 3_000_000 };
+                let length = match self.rng.below(200) {
+                    0 => 1_900_000_000, // Who still waits then has risen.
+                    1..30 => 40_000_000,
+                    _ => 3_000_000,
+                };
                 let length = Duration::from_micros(self.rng.below(length));
                 self.advance(length);
             }
@@ -243,7 +247,7 @@ impl Fuzz {
             fingerprint: Fingerprint([u8::from(rng.percent(10)); 32]),
             payload_size: 0,
             dedupe_key: key,
-            priority: rng.percent(30).then(|| i8::try_from(rng.below(7)).unwrap() - 3),
+            priority: rng.percent(30).then(|| priority(rng)),
             run_at: None,
             delay: rng.percent(15).then(|| micros(rng)),
             stale_after: rng.percent(10).then(|| micros(rng)),
@@ -399,7 +403,7 @@ impl Fuzz {
         let command = match self.rng.below(18) {
             0..3 => Command::Cancel { job, reason: None, prior: None },
             3..6 => Command::Requeue { job, force: self.rng.percent(40), prior: None, key_taken: false },
-            6 => Command::Reprioritize { job, priority: i8::try_from(number).unwrap() - 2, prior: None },
+            6 => Command::Reprioritize { job, priority: priority(&mut self.rng), prior: None },
             7 => Command::Delete { job, validate_only: self.rng.percent(20), prior: None },
             8 => Command::PauseKind {
                 kind,
@@ -437,6 +441,12 @@ impl Fuzz {
 
 fn on_parent(rng: &mut Rng) -> OnParent {
     if rng.percent(50) { OnParent::Cancel } else { OnParent::Keep }
+}
+
+/// Often one of a few, at times any.
+fn priority(rng: &mut Rng) -> i8 {
+    let (among, least) = if rng.percent(60) { (7, -3) } else { (201, -100) };
+    i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
 }
 
 /// A fleet file; the capacity of `f1`, the units that `k2` needs and the limit of `k3` differ from apply to apply.

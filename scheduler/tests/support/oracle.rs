@@ -3,6 +3,7 @@
 //!
 //! It lives on what a bystander sees: the stored rows, and the events.
 
+mod order;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,14 +36,21 @@ pub(crate) struct Oracle {
     masks: BTreeSet<(NodeName, Key)>,
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
+    queued: order::Queued,
 }
 
 impl Oracle {
+    /// What another leader finds when it begins.
+    pub(crate) fn found(now: Now, rows: &Durable) -> Self {
+        Self { queued: order::Queued::found(now, rows), ..Self::default() }
+    }
+
     /// Takes over what one command did; `rows` are those after it.
     pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
         for event in events {
             self.observe_one(now, event, rows);
         }
+        self.queued.observe(now, rows);
     }
 
     fn observe_one(&mut self, now: Now, event: &Event, rows: &Durable) {
@@ -167,8 +175,11 @@ impl Oracle {
                 session.unanswered.remove(&lease.token);
             }
             let used = Used::of(&rows, rows.leases.values());
-            for job in self.candidates(&rows).filter(|job| rank(job) < rank(&granted)) {
-                if let Some(node) = self.fits(now, &rows, &used, &sessions, job) {
+            let rank = |job: &Job| order::rank(now, &self.queued, job);
+            for job in order::heads(&rows, self.candidates(&rows)) {
+                if rank(job) < rank(&granted)
+                    && let Some(node) = self.fits(now, &rows, &used, &sessions, job)
+                {
                     panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
                 }
             }
@@ -248,11 +259,6 @@ impl Oracle {
         let masked = self.masks.contains(&(node.name.clone(), key_of(job, rows)));
         labels && kinds && heard && fresh && credit && open && free && !masked
     }
-}
-
-/// Higher priority first, then the older enqueue.
-fn rank(job: &Job) -> (i32, u64) {
-    (-i32::from(job.priority), job.sequence.0)
 }
 
 /// With the slot by which a kind limits how many of its jobs run.

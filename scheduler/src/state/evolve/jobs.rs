@@ -6,7 +6,7 @@ use crate::{
     ids::{DedupeKey, JobId, KindName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::DedupePolicy,
-    place::{ClassId, classes::place_of, timeline::Joined},
+    place::{ClassId, timeline::Joined},
     state::{Due, JobEntry, Stand, State},
     time::{Now, Wall},
 };
@@ -134,10 +134,10 @@ impl State {
 
     pub(super) fn join_class(&mut self, id: JobId, now: Now) {
         let Some(entry) = self.jobs.get(&id) else { return };
-        let (place, Some(key)) = (place_of(&entry.job), self.class_key(&entry.job)) else { return };
+        let Some(key) = self.class_key(&entry.job) else { return };
         let class_id = self.classes.intern(key, &self.slots);
         let Some(class) = self.classes.get_mut(class_id) else { return };
-        class.queue.insert(place);
+        class.queue.insert(&entry.job);
         let joined = class.timeline.join(now);
         if let Some(entry) = self.jobs.get_mut(&id) {
             entry.stand = Stand::Class(class_id);
@@ -209,9 +209,8 @@ impl State {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let Stand::Class(class_id) = entry.stand else { return };
         entry.stand = Stand::Nowhere;
-        let place = place_of(&entry.job);
         if let Some(class) = self.classes.get_mut(class_id) {
-            class.queue.remove(&place);
+            class.queue.remove(&entry.job);
         }
         self.tidy_class(class_id);
     }
@@ -227,15 +226,21 @@ impl State {
     }
 
     pub(super) fn reprioritized(&mut self, id: JobId, priority: i8) {
-        let Some(entry) = self.jobs.get(&id) else { return };
-        let (stand, old) = (entry.stand, place_of(&entry.job));
-        self.change(id, |job| job.priority = priority);
-        if let Stand::Class(class) = stand
-            && let Some(entry) = self.jobs.get(&id)
-            && let Some(class) = self.classes.get_mut(class)
+        let class = |entry: &JobEntry| match entry.stand {
+            Stand::Class(class) => Some(class),
+            Stand::NotReaped | Stand::Broken | Stand::Nowhere => None,
+        };
+        let class = self.jobs.get(&id).and_then(class);
+        if let (Some(class), Some(entry)) =
+            (class.and_then(|id| self.classes.get_mut(id)), self.jobs.get(&id))
         {
-            class.queue.remove(&old);
-            class.queue.insert(place_of(&entry.job));
+            class.queue.remove(&entry.job);
+        }
+        self.change(id, |job| job.priority = priority);
+        if let (Some(class), Some(entry)) =
+            (class.and_then(|id| self.classes.get_mut(id)), self.jobs.get(&id))
+        {
+            class.queue.insert(&entry.job);
         }
     }
 
