@@ -87,11 +87,11 @@ pub struct JobSpec {
     /// Handed on like it.
     #[prost(string, tag = "18")]
     pub tracestate: ::prost::alloc::string::String,
-    /// Optional; only with `parent_id`. What becomes of the job when its parent is cancelled. Default: cancel. An old server
+    /// Optional; of a child. What becomes of the job when its parent is cancelled. Default: cancel. An old server
     /// cancels no children.
     #[prost(enumeration = "OnParent", tag = "22")]
     pub on_parent_cancel: i32,
-    /// Optional; only with `parent_id`. What becomes of the job when an execution of its parent is lost. Default: keep. An
+    /// Optional; of a child. What becomes of the job when an execution of its parent is lost. Default: keep. An
     /// old server keeps all children.
     #[prost(enumeration = "OnParent", tag = "23")]
     pub on_parent_lost: i32,
@@ -2196,6 +2196,11 @@ pub struct Kind {
     /// kind:NAME. Absent: as many as have their slots. An old server never sets it.
     #[prost(uint32, optional, tag = "18")]
     pub max_running: ::core::option::Option<u32>,
+    /// A job that needs more than one unit of a slot, or two slots of which too little is free, gets what it needs kept once
+    /// it is the first of its class and could not start for this long. 1 s to 24 h. Default: 30 s. An old server never sets
+    /// it, and keeps nothing.
+    #[prost(message, optional, tag = "22")]
+    pub reserve_after: ::core::option::Option<::prost_types::Duration>,
 }
 /// A slot with its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
