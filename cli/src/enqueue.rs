@@ -22,7 +22,7 @@ use crate::output::{Output, note};
 use crate::short;
 
 /// What describes a single job, and goes with no file of many.
-const OF_ONE_JOB: [&str; 17] = [
+const OF_ONE_JOB: [&str; 19] = [
     "kind",
     "stdin",
     "payload",
@@ -39,6 +39,8 @@ const OF_ONE_JOB: [&str; 17] = [
     "selector",
     "need",
     "parent",
+    "keep_on_parent_cancel",
+    "cancel_on_parent_lost",
     "tenant",
 ];
 
@@ -103,6 +105,12 @@ pub(crate) struct EnqueueArgs {
     /// A live job that this one belongs to.
     #[arg(long, value_name = "JOB")]
     parent: Option<String>,
+    /// It goes on when its parent is cancelled; else it is cancelled, too.
+    #[arg(long, requires = "parent")]
+    keep_on_parent_cancel: bool,
+    /// It is cancelled when an execution of its parent is lost; else it goes on.
+    #[arg(long, requires = "parent")]
+    cancel_on_parent_lost: bool,
     /// Whose work it is.
     #[arg(long)]
     tenant: Option<String>,
@@ -205,6 +213,12 @@ fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
     }
     if let Some(parent) = args.parent {
         job = job.parent(parent);
+    }
+    if args.keep_on_parent_cancel {
+        job = job.keep_on_parent_cancel();
+    }
+    if args.cancel_on_parent_lost {
+        job = job.cancel_on_parent_lost();
     }
     if let Some(tenant) = args.tenant {
         job = job.tenant(tenant);

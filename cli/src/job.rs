@@ -143,6 +143,7 @@ pub(crate) enum State {
     Scheduled,
     Queued,
     Running,
+    Waiting,
     Succeeded,
     Dead,
     Cancelled,
@@ -155,6 +156,7 @@ impl From<State> for JobState {
             State::Scheduled => Self::Scheduled,
             State::Queued => Self::Queued,
             State::Running => Self::Running,
+            State::Waiting => Self::Waiting,
             State::Succeeded => Self::Succeeded,
             State::Dead => Self::Dead,
             State::Cancelled => Self::Cancelled,
@@ -390,6 +392,7 @@ fn of_end(state: JobState) -> Exit {
         | JobState::Scheduled
         | JobState::Queued
         | JobState::Running
+        | JobState::Waiting
         | JobState::Dead
         | JobState::Cancelled
         | JobState::Expired => Exit::Failed,
@@ -412,6 +415,7 @@ pub(crate) fn end_sentence(waited: &Waited) -> String {
             | JobState::Scheduled
             | JobState::Queued
             | JobState::Running
+            | JobState::Waiting
             | JobState::Cancelled
             | JobState::Expired => format!("{} {word}{why}", job.id),
         }

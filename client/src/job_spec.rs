@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use prost::Message;
-use tenure_proto::v1::{JobSpec, Needs, Payload, Requirement, RequirementOperator, SlotAmount};
+use tenure_proto::v1::{JobSpec, Needs, OnParent, Payload, Requirement, RequirementOperator, SlotAmount};
 use uuid::Uuid;
 
 use crate::wire;
@@ -186,6 +186,20 @@ impl NewJob {
     #[must_use]
     pub fn parent(mut self, job_id: impl Into<String>) -> Self {
         self.spec.parent_id = job_id.into();
+        self
+    }
+
+    /// As a child: goes on when its parent is cancelled. Without this it is cancelled, too.
+    #[must_use]
+    pub fn keep_on_parent_cancel(mut self) -> Self {
+        self.spec.on_parent_cancel = OnParent::Keep.into();
+        self
+    }
+
+    /// As a child: is cancelled when an execution of its parent is lost. Without this it goes on.
+    #[must_use]
+    pub fn cancel_on_parent_lost(mut self) -> Self {
+        self.spec.on_parent_lost = OnParent::Cancel.into();
         self
     }
 

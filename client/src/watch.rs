@@ -130,6 +130,10 @@ impl Watch {
 fn is_final(state: JobState) -> bool {
     match state {
         JobState::Succeeded | JobState::Dead | JobState::Cancelled | JobState::Expired => true,
-        JobState::Unspecified | JobState::Scheduled | JobState::Queued | JobState::Running => false,
+        JobState::Unspecified
+        | JobState::Scheduled
+        | JobState::Queued
+        | JobState::Running
+        | JobState::Waiting => false,
     }
 }

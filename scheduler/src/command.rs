@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
+    family::{Detach, OnParent},
     ids::{
         DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer, SessionId,
         SlotName, Tenant,
@@ -159,12 +160,13 @@ pub enum Command {
         /// Whether it is full.
         blocked: bool,
     },
-    /// Remove final jobs and results whose time is over. What is not final, or is held by a lease, stays.
+    /// Remove final jobs and results whose time is over. What is not final, is held by a lease or may be read by a
+    /// live parent stays.
     Sweep {
         /// Final jobs, as they were read.
         jobs: Vec<Job>,
         /// Results.
-        results: Vec<(JobId, FencingToken)>,
+        results: Vec<DueResult>,
     },
     /// Storing a change of this job failed alone: a waiting job is left alone until an operator requeues or deletes it;
     /// the lease of a running one does not end in silence.
@@ -174,6 +176,17 @@ pub enum Command {
     },
     /// Do what is due, then place.
     Tick,
+}
+
+/// A result whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueResult {
+    /// The job.
+    pub job: JobId,
+    /// The token of the execution.
+    pub token: FencingToken,
+    /// The parent of the job, which may still want to read it.
+    pub parent: Option<JobId>,
 }
 
 /// A job to be stored, validated as far as that needs no state.
@@ -211,6 +224,10 @@ pub struct Enqueue {
     pub hard_time_limit: Option<Duration>,
     /// A live job of the same producer.
     pub parent: Option<JobId>,
+    /// What becomes of it when its parent is cancelled.
+    pub on_parent_cancel: OnParent,
+    /// What becomes of it when an execution of its parent is lost.
+    pub on_parent_lost: OnParent,
     /// W3C trace context.
     pub trace: Option<Arc<TraceContext>>,
     /// Jobs that memory does not hold: under this id, and under this dedupe key.
@@ -349,8 +366,10 @@ pub struct Finish {
     pub error: Arc<str>,
     /// The earliest retry that the job asked for.
     pub retry_after: Option<Duration>,
-    /// Whether result bytes travel beside this command.
+    /// Whether result bytes travel beside this command; of an execution that detached, its state.
     pub has_result: bool,
+    /// What it waits for, if it detached.
+    pub detach: Option<Box<Detach>>,
 }
 
 /// What a node may say of an end.
@@ -368,6 +387,8 @@ pub enum FinishedHow {
     Revoked,
     /// Nobody knows how it ended.
     Lost,
+    /// It ended in order to wait for children.
+    Detached,
 }
 
 /// Why a grant was given back.

@@ -125,6 +125,11 @@ pub enum Deferral {
         /// When.
         until: Wall,
     },
+    /// It waits for children.
+    WaitingChildren {
+        /// How many of those that it named have not ended.
+        children: u32,
+    },
     /// It was not looked at yet; the next turn does.
     Ready,
 }
@@ -151,6 +156,7 @@ impl Deferral {
         "warming_up",
         "backoff",
         "run_at",
+        "waiting_children",
         "ready",
     ];
 
@@ -177,6 +183,7 @@ impl Deferral {
             Self::WarmingUp => "warming_up",
             Self::Backoff { .. } => "backoff",
             Self::RunAt { .. } => "run_at",
+            Self::WaitingChildren { .. } => "waiting_children",
             Self::Ready => "ready",
         }
     }
@@ -214,6 +221,7 @@ impl Deferral {
             | Self::WarmingUp
             | Self::Backoff { .. }
             | Self::RunAt { .. }
+            | Self::WaitingChildren { .. }
             | Self::Ready => None,
         }
     }
@@ -261,6 +269,7 @@ impl Deferral {
                 vec![("slot", slot.to_string()), ("asked", asked.to_string()), ("most", most.to_string())]
             }
             Self::Backoff { until } | Self::RunAt { until } => vec![("until_us", until.0.to_string())],
+            Self::WaitingChildren { children } => vec![("children", children.to_string())],
             Self::KindPaused | Self::Broken | Self::WarmingUp | Self::Ready => Vec::new(),
         }
     }
@@ -296,6 +305,7 @@ impl Deferral {
             Self::WarmingUp => "server warming up".into(),
             Self::Backoff { .. } => "back-off".into(),
             Self::RunAt { .. } => "start time".into(),
+            Self::WaitingChildren { .. } => "children".into(),
             Self::Ready => "next turn".into(),
         }
     }
@@ -314,6 +324,8 @@ impl fmt::Display for Deferral {
             Self::NoMatchingNode { selector } => write!(f, "no node runs this kind with {selector}"),
             Self::Unanswered { grants, .. } => write!(f, "{} ({grants} grants unanswered)", self.subject()),
             Self::Behind { jobs } => write!(f, "behind {jobs} others"),
+            Self::WaitingChildren { children: 1 } => f.write_str("waits for 1 child"),
+            Self::WaitingChildren { children } => write!(f, "waits for {children} children"),
             Self::Impossible { slot, asked, most } => {
                 write!(f, "needs {asked} of slot {slot}, the most is {most}")
             }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    family::Child,
     ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant},
     job::{Job, TraceContext},
     kind::Kind,
@@ -120,6 +121,21 @@ pub struct Grant {
     pub parent: Option<JobId>,
     /// W3C trace context.
     pub trace: Option<Arc<TraceContext>>,
+    /// What it goes on from, if the job detached before; none: it begins.
+    pub resume: Option<Box<Resume>>,
+}
+
+/// What the execution of a job that has detached goes on from. The bytes are read by their keys on the way: the state
+/// under this job and token, results under each child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resume {
+    /// The execution that detached.
+    pub token: FencingToken,
+    /// Whether it left a state.
+    pub has_state: bool,
+    /// The children in the order in which they were named, each with its end. One without an end has not ended: the wait
+    /// took too long, or did not need it.
+    pub children: Vec<Child>,
 }
 
 /// The answer to a report that needs one.

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     deferral::Deferral,
+    family::Detached,
     ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName},
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
@@ -63,6 +64,8 @@ pub enum Event {
         /// For people.
         reason: Arc<str>,
     },
+    /// The wait for its children for which a job detached is over: it is queued.
+    WaitOver(JobId),
     /// A job that does not run became final.
     Ended {
         /// Which.
@@ -265,6 +268,8 @@ pub struct AttemptEnd {
     pub keep_result: bool,
     /// What becomes of the lease; none: it is gone.
     pub lease: Option<Stage>,
+    /// What the job waits for, if it detached.
+    pub detached: Option<Box<Detached>>,
 }
 
 impl Event {
@@ -283,6 +288,7 @@ impl Event {
             | Self::AttemptEnded(_)
             | Self::LossReplaced(_)
             | Self::CancelRequested { .. }
+            | Self::WaitOver(_)
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
@@ -339,6 +345,7 @@ impl Event {
             | Self::AttemptEnded(_)
             | Self::LossReplaced(_)
             | Self::CancelRequested { .. }
+            | Self::WaitOver(_)
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
@@ -409,6 +416,7 @@ impl fmt::Display for Event {
                 end.next.name()
             ),
             Self::CancelRequested { job, .. } => write!(f, "cancel requested {job}"),
+            Self::WaitOver(job) => write!(f, "wait of {job} over"),
             Self::Ended { job, state, .. } => write!(f, "ended {job} -> {}", state.name()),
             Self::Requeued(job) => write!(f, "requeued {} round={}", job.id, job.round),
             Self::Reprioritized { job, priority } => write!(f, "reprioritized {job} {priority}"),

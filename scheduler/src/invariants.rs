@@ -192,6 +192,8 @@ impl State {
                 (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
                 (JobState::Queued { .. }, Stand::Nowhere) => false,
                 (JobState::Scheduled { .. }, stand) => stand == Stand::Nowhere,
+                (JobState::Waiting { .. }, Stand::Nowhere) => self.child_wait(*id).is_some(),
+                (JobState::Waiting { .. }, stand) => stand == Stand::Broken,
                 (
                     JobState::Running
                     | JobState::Succeeded { .. }
@@ -245,8 +247,9 @@ impl State {
                 count(|state| matches!(state, JobState::Queued { .. })),
                 count(|state| matches!(state, JobState::Scheduled { .. })),
                 count(|state| matches!(state, JobState::Running)),
+                count(|state| matches!(state, JobState::Waiting { .. })),
             );
-            let kept = (kind.queued.len() as u64, kind.scheduled, kind.running);
+            let kept = (kind.queued.len() as u64, kind.scheduled, kind.running, kind.waiting);
             if counted != kept {
                 found.push(violation(
                     NAMES[7],

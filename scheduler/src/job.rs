@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
+    family::{Detached, OnParent},
     ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
     selector::Selector,
     slots::Needs,
@@ -60,6 +61,10 @@ pub struct Job {
     pub depth: u8,
     /// How many children were ever enqueued under it.
     pub children: u32,
+    /// What becomes of it when its parent is cancelled.
+    pub on_parent_cancel: OnParent,
+    /// What becomes of it when an execution of its parent is lost.
+    pub on_parent_lost: OnParent,
     /// W3C trace context of its enqueue.
     pub trace: Option<Arc<TraceContext>>,
     /// The size of its payload in bytes.
@@ -76,7 +81,7 @@ pub struct Job {
     pub returns_in_row: u32,
     /// The newest token; [`FencingToken::NONE`] if it was never granted.
     pub token: FencingToken,
-    /// How the execution under `token` ended, if it has.
+    /// How the execution under `token` ended, if it has. One that detached has not ended its attempt: none.
     pub last_outcome: Option<Outcome>,
     /// Where the execution under `token` is or was.
     pub last_node: Option<NodeName>,
@@ -92,6 +97,8 @@ pub struct Job {
     pub stale_at: Option<Wall>,
     /// Why it stands where it stands, for people. At most 4 KiB.
     pub reason: Option<Arc<str>>,
+    /// The newest wait for which it detached in this round; none: none, or it is final.
+    pub detached: Option<Box<Detached>>,
     /// What it waited for before its newest grant, the longest first. At most [`MAX_WAITS`].
     pub waits: Vec<Wait>,
 }
@@ -129,6 +136,11 @@ pub enum JobState {
     },
     /// Has a live lease whose outcome is not recorded. Reports, expiry and operators move it on.
     Running,
+    /// Waits for its children. When that is over a tick moves it on: to `Queued` if it detached, to `Running` if it parked.
+    Waiting {
+        /// Since when.
+        since: Wall,
+    },
     /// Ended well.
     Succeeded {
         /// When that was recorded.
@@ -168,6 +180,7 @@ impl JobState {
             Self::Scheduled { .. } => "scheduled",
             Self::Queued { .. } => "queued",
             Self::Running => "running",
+            Self::Waiting { .. } => "waiting",
             Self::Succeeded { .. } => "succeeded",
             Self::Dead { .. } => "dead",
             Self::Cancelled { .. } => "cancelled",
@@ -179,7 +192,7 @@ impl JobState {
     #[must_use]
     pub fn finished_at(&self) -> Option<Wall> {
         match *self {
-            Self::Scheduled { .. } | Self::Queued { .. } | Self::Running => None,
+            Self::Scheduled { .. } | Self::Queued { .. } | Self::Running | Self::Waiting { .. } => None,
             Self::Succeeded { at } | Self::Dead { at } | Self::Cancelled { at } | Self::Expired { at } => {
                 Some(at)
             }
@@ -198,6 +211,7 @@ impl JobState {
         match self {
             Self::Scheduled { .. } | Self::Queued { .. } => true,
             Self::Running
+            | Self::Waiting { .. }
             | Self::Succeeded { .. }
             | Self::Dead { .. }
             | Self::Cancelled { .. }
@@ -226,6 +240,7 @@ impl Job {
                 | Outcome::Failed
                 | Outcome::FailedPermanent
                 | Outcome::TimedOut
+                | Outcome::Detached
                 | Outcome::Cancelled,
             )
             | None => {}
@@ -235,7 +250,9 @@ impl Job {
     /// Whether `stale_after` still applies: only before the first start.
     #[must_use]
     pub(crate) fn may_expire(&self) -> bool {
-        self.stale_at.is_some() && self.started_at.is_none() && self.failures + self.losses == 0
+        let never_ran =
+            self.started_at.is_none() && self.failures + self.losses == 0 && self.detached.is_none();
+        self.stale_at.is_some() && never_ran
     }
 
     /// The identity handed to the command: the dedupe key if there is one, else the id.
@@ -262,11 +279,13 @@ pub enum Outcome {
     Returned,
     /// It was stopped because the job was cancelled.
     Cancelled,
+    /// It ended in order to wait for children. Its attempt goes on in a resume.
+    Detached,
 }
 
 impl Outcome {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Succeeded,
         Self::Failed,
         Self::FailedPermanent,
@@ -274,6 +293,7 @@ impl Outcome {
         Self::Lost,
         Self::Returned,
         Self::Cancelled,
+        Self::Detached,
     ];
 
     /// The word for it in SQL, in the CLI and in prose.
@@ -287,6 +307,7 @@ impl Outcome {
             Self::Lost => "lost",
             Self::Returned => "returned",
             Self::Cancelled => "cancelled",
+            Self::Detached => "detached",
         }
     }
 }

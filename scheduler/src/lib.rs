@@ -9,14 +9,16 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `rate, slots, node, selector, kind, job, lease` → `command, event, effect, refusal,
-//! deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
+//! Reading order: `ids, time` → `rate, slots, node, selector, kind, job, family, lease` → `command, event, effect,
+//! refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
+//! `invariants`.
 
 mod command;
 mod deferral;
 mod effect;
 mod event;
 mod explain;
+mod family;
 mod health;
 mod ids;
 mod invariants;
@@ -37,12 +39,14 @@ mod time;
 mod view;
 
 pub use command::{
-    Command, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return, Statement,
+    Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return,
+    Statement,
 };
 pub use deferral::Deferral;
-pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
+pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
 pub use explain::Explaining;
+pub use family::{Child, ChildEnd, ChildWait, Detach, Detached, OnParent, WaitPolicy};
 pub use ids::{
     DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
     Sequence, SessionId, SlotName, Tenant, is_name,
@@ -69,5 +73,5 @@ pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
     DeferralView, EarmarkView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup,
-    NodeState, NodeView, QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot,
+    NodeState, NodeView, QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot, WaitView,
 };

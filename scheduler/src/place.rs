@@ -23,10 +23,10 @@ use std::{collections::BTreeSet, time::Duration};
 pub use self::classes::ClassId;
 use crate::{
     deferral::Deferral,
-    effect::{Grant, Message},
+    effect::{Grant, Message, Resume},
     event::Event,
     ids::{JobId, NodeName, SlotName},
-    job::{Job, Wait},
+    job::{Job, JobState, Wait},
     kind::KindPolicy,
     lease::{Lease, Stage, first_lease, start_window},
     place::{
@@ -207,6 +207,10 @@ fn grant_message(job: &Job, policy: &KindPolicy, lease: &Lease, now: Now) -> Gra
         idempotency_key: job.idempotency_key(),
         parent: job.parent,
         trace: job.trace.clone(),
+        resume: job.detached.as_ref().map(|detached| {
+            let children = detached.wait.children.clone();
+            Box::new(Resume { token: detached.token, has_state: detached.has_state, children })
+        }),
     }
 }
 
@@ -254,6 +258,9 @@ impl State {
         let lately = match entry.stand {
             Stand::Class(class) => self.classes.get(class)?.timeline.waits(&entry.joined, now),
             Stand::NotReaped | Stand::Broken => vec![self.hold_wait(entry, now)?],
+            Stand::Nowhere if matches!(entry.job.state, JobState::Waiting { .. }) => {
+                vec![self.hold_wait(entry, now)?]
+            }
             Stand::Nowhere if entry.job.state.is_waiting() => {
                 vec![one_wait(&entry.waiting_for_time()?, entry, now)]
             }

@@ -78,7 +78,7 @@ pub enum Refusal {
     /// It would be stale before it could start.
     #[error("the job would expire before its earliest start")]
     AlreadyStale,
-    /// The parent is not live, or belongs to another producer.
+    /// The parent is not live, is being cancelled, or belongs to another producer.
     #[error("parent {parent} is not a live job of this producer")]
     ParentNotLive {
         /// The parent.

@@ -109,6 +109,8 @@ pub struct ResultPut {
     pub job: JobId,
     /// The token of the execution.
     pub token: FencingToken,
+    /// It is no result: it is the state that an execution left which ended in order to wait.
+    pub of_wait: bool,
     /// When it is stored.
     pub created_at: Wall,
     /// When it is swept.

@@ -93,6 +93,7 @@ impl JobEntry {
             JobState::Scheduled { until, cause: ScheduledCause::RunAt } => Some(Deferral::RunAt { until }),
             JobState::Queued { .. }
             | JobState::Running
+            | JobState::Waiting { .. }
             | JobState::Succeeded { .. }
             | JobState::Dead { .. }
             | JobState::Cancelled { .. }
@@ -122,6 +123,8 @@ pub(crate) struct KindEntry {
     pub(crate) queued: BTreeSet<(Wall, JobId)>,
     pub(crate) scheduled: u64,
     pub(crate) running: u64,
+    /// Parents that wait for their children.
+    pub(crate) waiting: u64,
     pub(crate) arrivals: Rate,
     pub(crate) grants: Rate,
     pub(crate) completions: Rate,
@@ -135,6 +138,7 @@ impl KindEntry {
             queued: BTreeSet::new(),
             scheduled: 0,
             running: 0,
+            waiting: 0,
             arrivals: Rate::default(),
             grants: Rate::default(),
             completions: Rate::default(),
@@ -192,6 +196,10 @@ pub struct State {
     pub(crate) keys: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
     /// Live jobs by the root of their tree, without the root.
     pub(crate) descendants: BTreeMap<JobId, u32>,
+    /// Live jobs by their parent, which may be final.
+    pub(crate) family: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Parents whose wait may be over: the next tick looks, and lets them go on.
+    pub(crate) woken: BTreeSet<JobId>,
     pub(crate) classes: Classes,
     /// Units that are kept for large jobs. None of it is stored: a new leader elects anew.
     pub(crate) earmarks: Earmarks,
@@ -227,6 +235,8 @@ impl State {
             lease_of: BTreeMap::new(),
             keys: BTreeMap::new(),
             descendants: BTreeMap::new(),
+            family: BTreeMap::new(),
+            woken: BTreeSet::new(),
             classes: Classes::default(),
             earmarks: Earmarks::default(),
             index: Index::default(),
@@ -350,6 +360,7 @@ impl State {
             match state {
                 JobState::Scheduled { until, cause } => self.await_time(id, until, cause, now),
                 JobState::Queued { since } => self.rejoin_loaded(id, since, timelines, now),
+                JobState::Waiting { .. } => self.await_children(id, now),
                 JobState::Running
                 | JobState::Succeeded { .. }
                 | JobState::Dead { .. }
@@ -464,7 +475,7 @@ impl State {
         self.kinds.get(&job.kind).map(|entry| ClassKey::of(job, &entry.kind))
     }
 
-    /// Why a job waits beside the queue of its class.
+    /// Why a job waits beside the queue of its class, but for a time.
     pub(crate) fn hold_reason(&self, entry: &JobEntry) -> Option<Deferral> {
         match entry.stand {
             Stand::Broken => Some(Deferral::Broken),
@@ -472,7 +483,11 @@ impl State {
                 let lease = self.lease_of.get(&entry.job.id).and_then(|token| self.leases.get(token))?;
                 Some(Deferral::NotReaped { node: lease.lease.node.clone() })
             }
-            Stand::Class(_) | Stand::Nowhere => None,
+            Stand::Nowhere => {
+                let open = self.child_wait(entry.job.id)?.unfinished();
+                Some(Deferral::WaitingChildren { children: u32::try_from(open).unwrap_or(u32::MAX) })
+            }
+            Stand::Class(_) => None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod operate;
 mod outcome;
 mod report;
 mod tick;
+mod wait;
 
 use std::sync::Arc;
 

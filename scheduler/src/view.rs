@@ -6,7 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     deferral::Deferral,
-    ids::{KindName, NodeName, SlotName},
+    family::WaitPolicy,
+    ids::{JobId, KindName, NodeName, SlotName},
     job::Wait,
     kind::{Kind, PausePolicy},
     node::{ClosedGroup, Node},
@@ -40,6 +41,23 @@ pub struct LiveView {
     pub node: Option<NodeName>,
     /// When its node reported its start, if the row does not say so yet.
     pub started_at: Option<Wall>,
+    /// What it waits for, if it is a parent that waits for its children.
+    pub waiting_for: Option<WaitView>,
+}
+
+/// What a waiting parent waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitView {
+    /// How many children it named.
+    pub children: usize,
+    /// How many of them have not ended.
+    pub unfinished: usize,
+    /// The first of those, at most 20, in the parent's order.
+    pub first: Vec<JobId>,
+    /// When it is over.
+    pub policy: WaitPolicy,
+    /// It goes on then in any case; none: it waits for as long as it takes.
+    pub until: Option<Wall>,
 }
 
 /// A slot with its use.
@@ -111,6 +129,8 @@ pub struct KindHealth {
     pub running: u64,
     /// Jobs that wait for a time.
     pub scheduled: u64,
+    /// Parents that wait for their children.
+    pub waiting: u64,
     /// Live nodes that could run it if they were empty.
     pub nodes_able: u32,
     /// Jobs that became dead, by day (days since 1970, UTC), newest first.

@@ -448,6 +448,7 @@ fn a_parent_must_be_a_live_job_of_the_same_producer() {
             refused b PARENT_NOT_LIVE: parent nobody is not a live job of this producer
             refused c PARENT_NOT_LIVE: parent a is not a live job of this producer
             ended a -> cancelled [cancelled by request]
+            ended d -> cancelled [its parent was cancelled]
             refused e PARENT_NOT_LIVE: parent a is not a live job of this producer
         "#]],
     );

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use tenure_scheduler::{Command, FencingToken, Job, JobId, Reply, Wall, micros};
+use tenure_scheduler::{Command, DueResult, FencingToken, Job, JobId, Reply, Wall, micros};
 use tenure_store::{KindCutoff, reader};
 use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,7 @@ pub(crate) enum Error {
 #[derive(Debug, Default)]
 struct Due {
     jobs: Vec<Job>,
-    results: Vec<(JobId, FencingToken)>,
+    results: Vec<DueResult>,
 }
 
 impl Sweeper {
@@ -119,11 +119,11 @@ impl Sweeper {
         let mut jobs = reader.due_jobs(&cutoffs, others, limit(self.skipped_jobs.len())).await?;
         jobs.retain(|job| !self.skipped_jobs.contains(&job.id));
         let mut results = reader.due_results(now, limit(self.skipped_results.len())).await?;
-        results.retain(|result| !self.skipped_results.contains(result));
+        results.retain(|result| !self.skipped_results.contains(&(result.job, result.token)));
         Ok(Due { jobs, results })
     }
 
-    async fn submit(&self, jobs: Vec<Job>, results: Vec<(JobId, FencingToken)>) -> Result<u64, SubmitError> {
+    async fn submit(&self, jobs: Vec<Job>, results: Vec<DueResult>) -> Result<u64, SubmitError> {
         if jobs.is_empty() && results.is_empty() {
             return Ok(0);
         }
@@ -152,8 +152,8 @@ impl Sweeper {
         for result in due.results {
             match self.submit(Vec::new(), vec![result]).await {
                 Err(SubmitError::Broken) => {
-                    tracing::error!(job.id = %result.0, lease.token = %result.1, "a result cannot be removed; it is skipped");
-                    skip(&mut self.skipped_results, result);
+                    tracing::error!(job.id = %result.job, lease.token = %result.token, "a result cannot be removed; it is skipped");
+                    skip(&mut self.skipped_results, (result.job, result.token));
                 }
                 swept => removed += swept?,
             }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
 };
 
 use crate::{
@@ -92,7 +92,16 @@ impl Reader {
         each!(self, reader => reader.result(job).await)
     }
 
-    /// Final jobs whose time is over and that no lease holds, at most `limit`: those of the kinds named ended at their
+    /// The state that the execution under this token left when it detached; none: it left none, or its job needs it no
+    /// more.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn state(&self, job: JobId, token: FencingToken) -> Result<Option<StoredResult>, Error> {
+        each!(self, reader => reader.state(job, token).await)
+    }
+
+    /// Final jobs whose time is over, that no lease holds and no live parent may ask for, at most `limit`: those of the kinds named ended at their
     /// cutoff or before, those of other kinds (declared no more) at `others` or before.
     ///
     /// # Errors
@@ -106,11 +115,11 @@ impl Reader {
         each!(self, reader => reader.due_jobs(cutoffs, others, limit).await)
     }
 
-    /// Results whose time is over at `now`, the oldest first, at most `limit`.
+    /// Results whose time is over at `now` and that no live parent may read, the oldest first, at most `limit`.
     ///
     /// # Errors
     /// As every read: [`Error`].
-    pub async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<(JobId, FencingToken)>, Error> {
+    pub async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<DueResult>, Error> {
         each!(self, reader => reader.due_results(now, limit).await)
     }
 

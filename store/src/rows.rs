@@ -9,6 +9,7 @@
 //! here panics, whatever a row holds.
 
 mod cells;
+mod families;
 mod fleet;
 mod jobs;
 mod json;

@@ -1,6 +1,6 @@
 //! Jobs and their attempts as tables.
 
-use tenure_client::proto::{Attempt, DeferralShare, Job, JobState, Outcome};
+use tenure_client::proto::{Attempt, ChildWait, DeferralShare, Job, JobState, Outcome, WaitPolicy};
 use tenure_client::wire;
 
 use super::state_word;
@@ -49,7 +49,7 @@ pub(super) fn state(job: &Job) -> Field {
         JobState::Succeeded | JobState::Running => Tone::Good,
         JobState::Dead => Tone::Bad,
         JobState::Cancelled | JobState::Expired => Tone::Notice,
-        JobState::Unspecified | JobState::Scheduled | JobState::Queued => Tone::Plain,
+        JobState::Unspecified | JobState::Scheduled | JobState::Queued | JobState::Waiting => Tone::Plain,
     };
     Field::toned(state_word(job), tone)
 }
@@ -95,6 +95,9 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
     }
     if !job.parent_id.is_empty() {
         row("parent", job.parent_id.as_str().into());
+    }
+    if let Some(wait) = &job.waiting_for {
+        row("children", children(wait, output).into());
     }
     if !job.node.is_empty() {
         row("node", job.node.as_str().into());
@@ -150,8 +153,29 @@ pub(super) fn tries(job: &Job) -> u32 {
         | JobState::Scheduled
         | JobState::Queued
         | JobState::Running
+        | JobState::Waiting
         | JobState::Succeeded => job.attempt,
     }
+}
+
+/// `2 of 10 not ended (01ab…, 01cd…), goes on when all have ended`.
+fn children(wait: &ChildWait, output: &Output) -> String {
+    let mut text = format!("{} of {} not ended", wait.unfinished, wait.children);
+    if !wait.unfinished_job_ids.is_empty() {
+        let shown = wait.unfinished_job_ids.join(", ");
+        let more = wait.unfinished > u32::try_from(wait.unfinished_job_ids.len()).unwrap_or(u32::MAX);
+        text += &format!(" ({shown}{})", if more { ", and more" } else { "" });
+    }
+    text += &match wait.policy() {
+        WaitPolicy::Any => ", goes on when one has succeeded".to_owned(),
+        WaitPolicy::AtLeast => format!(", goes on when {} have succeeded", wait.at_least),
+        WaitPolicy::FirstFailure => ", goes on when one has failed, or all have ended".to_owned(),
+        WaitPolicy::All | WaitPolicy::Unspecified => ", goes on when all have ended".to_owned(),
+    };
+    if wait.until.is_some() {
+        text += &format!(", at the latest {}", output.when(wait.until.as_ref()));
+    }
+    text
 }
 
 /// `2, with 1 of 3 failures, 0 of 3 losses, 4 returns`.
@@ -203,6 +227,7 @@ fn outcome(attempt: &Attempt) -> Field {
         Outcome::Lost => ("lost", Tone::Bad),
         Outcome::Returned => ("returned", Tone::Notice),
         Outcome::Cancelled => ("cancelled", Tone::Notice),
+        Outcome::Detached => ("detached", Tone::Plain),
         Outcome::Unspecified => ("unknown", Tone::Notice),
     };
     Field::toned(word, tone)

@@ -104,6 +104,14 @@ pub struct JobSpec {
     /// A label named twice, there or here, is refused. An old server ignores them: it places by `selector` alone.
     #[prost(message, repeated, tag = "20")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
+    /// Optional; of a child. What becomes of the job when its parent is cancelled. Default: cancel. An old server
+    /// cancels no children.
+    #[prost(enumeration = "OnParent", tag = "22")]
+    pub on_parent_cancel: i32,
+    /// Optional; of a child. What becomes of the job when an execution of its parent is lost. Default: keep. An
+    /// old server keeps all children.
+    #[prost(enumeration = "OnParent", tag = "23")]
+    pub on_parent_lost: i32,
 }
 /// A job as the server keeps it. Every field is set by the server.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -226,13 +234,38 @@ pub struct Job {
     /// What else the labels of a node must be: the job's own and-ed with its kind's. An old server never sets it.
     #[prost(message, repeated, tag = "38")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
+    /// Present while it waits for its children. An old server never sets it.
+    #[prost(message, optional, tag = "40")]
+    pub waiting_for: ::core::option::Option<ChildWait>,
+}
+/// What a waiting parent waits for. Every field is set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChildWait {
+    /// How many children it named.
+    #[prost(uint32, tag = "1")]
+    pub children: u32,
+    /// How many of them have not ended.
+    #[prost(uint32, tag = "2")]
+    pub unfinished: u32,
+    /// The first of those, in the parent's order, at most 20.
+    #[prost(string, repeated, tag = "3")]
+    pub unfinished_job_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When it is over.
+    #[prost(enumeration = "WaitPolicy", tag = "4")]
+    pub policy: i32,
+    /// With WAIT_POLICY_AT_LEAST: how many. Else 0.
+    #[prost(uint32, tag = "5")]
+    pub at_least: u32,
+    /// It goes on then with the ends that there are. Absent: it waits for as long as it takes.
+    #[prost(message, optional, tag = "6")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Why a stored job does not run yet.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Deferral {
     /// What holds it now. A closed set of reasons: slot_busy, node_pressure, masked, no_matching_node, nodes_cordoned,
     /// draining, suspect, behind, kind_paused, slot_paused, not_reaped, impossible, broken, warming_up, backoff,
-    /// run_at, ready.
+    /// run_at, waiting_children, ready.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
     /// The parameters of the reason, by name: slot, used, capacity, node, rule, observed, threshold, until and so on.
@@ -347,6 +380,9 @@ pub enum JobState {
     Queued = 3,
     /// A lease was granted. It begins at the committed grant, before the node has said anything.
     Running = 4,
+    /// A parent that waits for its children; the deferral and `waiting_for` say for which. A server before this state never
+    /// sends it.
+    Waiting = 5,
     /// Ended well. Final.
     Succeeded = 6,
     /// Its failures or losses reached their cap, or its error was permanent. Final; requeue brings it back.
@@ -367,6 +403,7 @@ impl JobState {
             Self::Scheduled => "JOB_STATE_SCHEDULED",
             Self::Queued => "JOB_STATE_QUEUED",
             Self::Running => "JOB_STATE_RUNNING",
+            Self::Waiting => "JOB_STATE_WAITING",
             Self::Succeeded => "JOB_STATE_SUCCEEDED",
             Self::Dead => "JOB_STATE_DEAD",
             Self::Cancelled => "JOB_STATE_CANCELLED",
@@ -380,6 +417,7 @@ impl JobState {
             "JOB_STATE_SCHEDULED" => Some(Self::Scheduled),
             "JOB_STATE_QUEUED" => Some(Self::Queued),
             "JOB_STATE_RUNNING" => Some(Self::Running),
+            "JOB_STATE_WAITING" => Some(Self::Waiting),
             "JOB_STATE_SUCCEEDED" => Some(Self::Succeeded),
             "JOB_STATE_DEAD" => Some(Self::Dead),
             "JOB_STATE_CANCELLED" => Some(Self::Cancelled),
@@ -408,6 +446,8 @@ pub enum Outcome {
     Returned = 7,
     /// It was stopped because the job was cancelled.
     Cancelled = 8,
+    /// It ended in order to wait for children. Charges nothing: its attempt goes on in a later execution.
+    Detached = 9,
 }
 impl Outcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -424,6 +464,7 @@ impl Outcome {
             Self::Lost => "OUTCOME_LOST",
             Self::Returned => "OUTCOME_RETURNED",
             Self::Cancelled => "OUTCOME_CANCELLED",
+            Self::Detached => "OUTCOME_DETACHED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -437,6 +478,7 @@ impl Outcome {
             "OUTCOME_LOST" => Some(Self::Lost),
             "OUTCOME_RETURNED" => Some(Self::Returned),
             "OUTCOME_CANCELLED" => Some(Self::Cancelled),
+            "OUTCOME_DETACHED" => Some(Self::Detached),
             _ => None,
         }
     }
@@ -479,6 +521,80 @@ impl RequirementOperator {
             "REQUIREMENT_OPERATOR_NOT_IN" => Some(Self::NotIn),
             "REQUIREMENT_OPERATOR_EXISTS" => Some(Self::Exists),
             "REQUIREMENT_OPERATOR_NOT_EXISTS" => Some(Self::NotExists),
+            _ => None,
+        }
+    }
+}
+/// What becomes of a child when something happens to its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnParent {
+    /// The default of the field.
+    Unspecified = 0,
+    /// It is cancelled, as by a request, and so is what follows it.
+    Cancel = 1,
+    /// It goes on.
+    Keep = 2,
+}
+impl OnParent {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_PARENT_UNSPECIFIED",
+            Self::Cancel => "ON_PARENT_CANCEL",
+            Self::Keep => "ON_PARENT_KEEP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_PARENT_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_PARENT_CANCEL" => Some(Self::Cancel),
+            "ON_PARENT_KEEP" => Some(Self::Keep),
+            _ => None,
+        }
+    }
+}
+/// When the wait of a parent is over. Each is over at the latest when no end more can come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WaitPolicy {
+    /// Never sent by a server.
+    Unspecified = 0,
+    /// All children have ended, whatever their ends.
+    All = 1,
+    /// One child has succeeded.
+    Any = 2,
+    /// So many children have succeeded as `at_least` says.
+    AtLeast = 3,
+    /// One child has ended otherwise than well, or all have ended.
+    FirstFailure = 4,
+}
+impl WaitPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAIT_POLICY_UNSPECIFIED",
+            Self::All => "WAIT_POLICY_ALL",
+            Self::Any => "WAIT_POLICY_ANY",
+            Self::AtLeast => "WAIT_POLICY_AT_LEAST",
+            Self::FirstFailure => "WAIT_POLICY_FIRST_FAILURE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAIT_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAIT_POLICY_ALL" => Some(Self::All),
+            "WAIT_POLICY_ANY" => Some(Self::Any),
+            "WAIT_POLICY_AT_LEAST" => Some(Self::AtLeast),
+            "WAIT_POLICY_FIRST_FAILURE" => Some(Self::FirstFailure),
             _ => None,
         }
     }

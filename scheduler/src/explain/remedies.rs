@@ -83,6 +83,9 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
         Deferral::Broken => "an operator requeues or deletes it; the server's log says what failed".into(),
         Deferral::WarmingUp => "the nodes come back; the server has just taken over".into(),
         Deferral::Backoff { .. } | Deferral::RunAt { .. } => "its time comes".into(),
+        Deferral::WaitingChildren { .. } => {
+            "its children end; they are listed by their parent, and one that is stuck says why itself".into()
+        }
         Deferral::Ready => "nothing: the next turn looks at it".into(),
     }
 }

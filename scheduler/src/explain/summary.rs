@@ -36,6 +36,8 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         Deferral::Ready => "The next turn looks at it".into(),
         Deferral::Backoff { .. } => "It waits between two attempts".into(),
         Deferral::RunAt { .. } => "It waits for its start time".into(),
+        Deferral::WaitingChildren { children: 1 } => "It waits for 1 child".into(),
+        Deferral::WaitingChildren { children } => format!("It waits for {children} children"),
         Deferral::Earmarked { .. }
         | Deferral::NodePressure { .. }
         | Deferral::Masked { .. }

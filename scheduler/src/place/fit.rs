@@ -197,6 +197,12 @@ pub(crate) fn best(
     asks: Asks,
 ) -> Looked<Option<NodeName>> {
     let mut looked = 0;
+    if let Some(node) = home(job).and_then(|name| state.nodes.get(name)) {
+        looked += 1;
+        if of_node(state, now, id, class, asks, node).is_ok() {
+            return Looked { found: Some(node.node.name.clone()), looked };
+        }
+    }
     let mut nodes = state.index.fitting(class, hash(job.id, 0));
     loop {
         let some = nodes.by_ref().take(SCANNED).filter_map(|handle| Some((handle, state.nodes.at(handle)?)));
@@ -213,6 +219,11 @@ pub(crate) fn best(
             }
         }
     }
+}
+
+/// Where a job would like to run before anywhere else: where it detached, if it asked for that.
+fn home(job: &Job) -> Option<&NodeName> {
+    job.last_node.as_ref().filter(|_| job.detached.as_ref().is_some_and(|detached| detached.same_node))
 }
 
 /// What was found, and how many nodes were held against the class for it.
@@ -326,6 +337,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         | Deferral::Broken
         | Deferral::Backoff { .. }
         | Deferral::RunAt { .. }
+        | Deferral::WaitingChildren { .. }
         | Deferral::Ready => Nearness::NoMatch,
     };
     (steps, 0)

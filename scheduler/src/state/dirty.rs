@@ -110,6 +110,7 @@ impl Dirty {
     }
 
     pub(crate) fn delete_result(&mut self, job: JobId, token: FencingToken) {
+        self.results.remove(&(job, token)); // One of this turn has no row yet.
         self.results_deleted.insert((job, token));
     }
 

@@ -1,6 +1,7 @@
 //! The only mutator: what each event does to the state. It cannot refuse; the handlers checked before they emitted.
 
 mod earmarks;
+mod family;
 mod jobs;
 mod leases;
 mod nodes;
@@ -50,6 +51,7 @@ impl State {
                 job.cancel_requested = true;
                 job.reason = Some(reason.clone());
             }),
+            Event::WaitOver(id) => self.wait_over(*id, now),
             Event::Ended { job, state, reason } => {
                 self.leave(*job, now);
                 self.become_state(*job, state, Some(reason), now);

@@ -17,6 +17,8 @@ pub(crate) enum Due {
     Scheduled(JobId),
     /// A job that was not started is to expire.
     Stale(JobId),
+    /// A parent has waited for its children for long enough.
+    Wait(JobId),
     /// A pause of a slot ends.
     SlotPause(SlotName),
     /// The rate of a slot allows what somebody waits for.
@@ -42,7 +44,7 @@ pub(crate) enum Due {
 impl Due {
     fn job(&self) -> Option<JobId> {
         match self {
-            Self::Scheduled(job) | Self::Stale(job) => Some(*job),
+            Self::Scheduled(job) | Self::Stale(job) | Self::Wait(job) => Some(*job),
             Self::SlotPause(_)
             | Self::Refill(_)
             | Self::Lease(_)

@@ -143,7 +143,8 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
     let parent = match enqueue.parent {
         Some(id) => {
             let live = state.jobs.get(&id).map(|entry| &entry.job);
-            let own = live.filter(|job| !job.state.is_final() && job.producer == enqueue.producer);
+            let open = |job: &&Job| !job.state.is_final() && !job.cancel_requested;
+            let own = live.filter(|job| open(job) && job.producer == enqueue.producer);
             Some(own.ok_or(Refusal::ParentNotLive { parent: id })?)
         }
         None => None,
@@ -175,6 +176,8 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         root: parent.map_or(enqueue.job, |parent| parent.root),
         depth: parent.map_or(0, |parent| parent.depth.saturating_add(1)),
         children: 0,
+        on_parent_cancel: enqueue.on_parent_cancel,
+        on_parent_lost: enqueue.on_parent_lost,
         trace: enqueue.trace.clone(),
         payload_size: enqueue.payload_size,
         round: 1,
@@ -192,6 +195,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         stale_at: stale_after.map(|after| now.wall.after(after)).filter(|at| *at < Wall::MAX),
         reason: None,
         waits: Vec::new(),
+        detached: None,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    command::DueResult,
     effect::{Message, Reply},
     event::Event,
     ids::{FencingToken, JobId},
@@ -33,12 +34,13 @@ impl Step<'_> {
                 self.emit(Event::CancelRequested { job: id, reason });
                 self.revoke(job.token, RevokeReason::Cancelled);
             }
-            JobState::Scheduled { .. } | JobState::Queued { .. } => {
+            JobState::Scheduled { .. } | JobState::Queued { .. } | JobState::Waiting { .. } => {
                 let state = JobState::Cancelled { at: self.now.wall };
                 self.emit(Event::Ended { job: id, state, reason });
             }
         }
         self.notify(id);
+        self.cancel_family(id);
         self.reply_job(id, None, true)
     }
 
@@ -62,7 +64,10 @@ impl Step<'_> {
             JobState::Succeeded { .. } | JobState::Expired { .. } => {
                 return Err(Refusal::JobFinal { job: id, state: job.state.name() });
             }
-            JobState::Scheduled { .. } | JobState::Queued { .. } | JobState::Running => {
+            JobState::Scheduled { .. }
+            | JobState::Queued { .. }
+            | JobState::Running
+            | JobState::Waiting { .. } => {
                 let freed = self.free_waiting(id, force);
                 return self.reply_job(id, None, freed);
             }
@@ -96,6 +101,7 @@ impl Step<'_> {
         job.cancel_requested = false;
         job.reason = None;
         job.waits = Vec::new();
+        job.detached = None;
         job
     }
 
@@ -162,23 +168,32 @@ impl Step<'_> {
     }
 
     /// Removes what its reader found to be over, as far as that is still so.
-    pub(super) fn sweep(&mut self, jobs: &[Job], results: &[(JobId, FencingToken)]) {
+    pub(super) fn sweep(&mut self, jobs: &[Job], results: &[DueResult]) {
         let (mut swept, mut dropped) = (0, 0);
         for job in jobs {
             let still = self.find(job.id, Some(job));
             let over = still.is_ok_and(|job| job.state.is_final());
-            if over && !self.state.lease_of.contains_key(&job.id) {
+            let wanted = self.state.lease_of.contains_key(&job.id) || self.is_wanted(job.parent);
+            if over && !wanted {
                 self.emit(Event::Deleted(job.id));
                 swept += 1;
             }
         }
-        for &(job, token) in results {
-            if !self.state.dirty.is_deleted(job) {
+        for &DueResult { job, token, parent } in results {
+            let known = self.state.job(job).and_then(|job| job.detached.as_ref());
+            let is_state = known.is_some_and(|detached| detached.token == token);
+            if !is_state && !self.state.dirty.is_deleted(job) && !self.is_wanted(parent) {
                 self.emit(Event::ResultDropped { job, token });
                 dropped += 1;
             }
         }
         self.reply(Reply::Swept { jobs: swept, results: dropped });
+    }
+
+    /// Whether a parent is live, and may be given what its child left.
+    fn is_wanted(&self, parent: Option<JobId>) -> bool {
+        let parent = parent.and_then(|id| self.state.job(id));
+        parent.is_some_and(|parent| !parent.state.is_final())
     }
 
     pub(super) fn set_aside(&mut self, id: JobId) -> Result<(), Refusal> {

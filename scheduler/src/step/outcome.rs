@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     event::{AttemptEnd, Event},
+    family::Detached,
     ids::FencingToken,
     job::{Job, JobState, Outcome, ScheduledCause},
     kind::KindPolicy,
@@ -31,6 +32,8 @@ pub(crate) struct End {
     pub(crate) keep_result: bool,
     /// The node found it stale before it could start.
     pub(crate) stale: bool,
+    /// What it waits for, if it detached.
+    pub(crate) detached: Option<Box<Detached>>,
 }
 
 /// What is known of the process tree.
@@ -55,6 +58,7 @@ impl End {
             retry_after: None,
             keep_result: false,
             stale: false,
+            detached: None,
         }
     }
 }
@@ -72,9 +76,12 @@ impl Step<'_> {
         };
         let attempt =
             decide(&job.job, self.policy(&job.job), self.now, token, entry.watch.started_at, stage, end);
-        let job = attempt.job;
+        let (job, lost) = (attempt.job, attempt.outcome == Outcome::Lost);
         self.emit(Event::AttemptEnded(Box::new(attempt)));
         self.notify(job);
+        if lost {
+            self.lose_family(job);
+        }
     }
 
     /// A loss (or an undelivered grant) whose node came back with the outcome before anything else happened.
@@ -116,13 +123,14 @@ fn decide(
     }
     let (next, reason) = next_state(job, &policy, now, &end);
     let succeeded = end.outcome == Outcome::Succeeded;
-    let only = job.failures + job.losses + job.returns == 0 && job.round == 1;
+    let only = job.failures + job.losses + job.returns == 0 && job.round == 1 && job.detached.is_none();
+    let detached = end.detached.take().filter(|_| end.outcome == Outcome::Detached);
     AttemptEnd {
         token,
         job: job.id,
         outcome: end.outcome,
         keep_row: !(succeeded && only),
-        keep_result: succeeded && end.keep_result,
+        keep_result: (succeeded || detached.is_some()) && end.keep_result,
         cause: end.cause,
         error: end.error,
         exit_code: end.exit_code,
@@ -130,6 +138,7 @@ fn decide(
         next,
         reason,
         lease,
+        detached,
     }
 }
 
@@ -140,6 +149,10 @@ fn next_state(job: &Job, policy: &KindPolicy, now: Now, end: &End) -> (JobState,
     let said = Some(if end.error.is_empty() { end.cause.clone() } else { end.error.clone() });
     match end.outcome {
         Outcome::Succeeded => (JobState::Succeeded { at }, None),
+        Outcome::Detached if end.detached.as_ref().is_some_and(|detached| !detached.wait.is_met()) => {
+            (JobState::Waiting { since: at }, None)
+        }
+        Outcome::Detached => (JobState::Queued { since: at }, None),
         Outcome::Cancelled => (JobState::Cancelled { at }, None),
         Outcome::FailedPermanent => (JobState::Dead { at }, said),
         Outcome::Failed | Outcome::TimedOut if job.failures + 1 >= policy.max_failures => {

@@ -7,7 +7,6 @@ use crate::{
     command::{Finish, FinishedHow, Report, Return, Statement},
     effect::{Message, ReportKind, Stored, Verdict},
     event::Event,
-    ids::FencingToken,
     job::{Job, JobState, Outcome},
     lease::{Phase, RevokeReason, Stage},
     refusal::{LostCause, Refusal, bounded_text},
@@ -82,7 +81,7 @@ impl Step<'_> {
     }
 
     fn finished(&mut self, report: &Report, finish: &Finish) -> Verdict {
-        let mut end = self.end_of(report.token, finish);
+        let mut end = self.end_of(report, finish);
         if self.state.leases.get(&report.token).is_some_and(|entry| entry.watch.spooled) {
             end.how = How::Gone; // Its node said so in its Hello; no `reaped` is to come.
         }
@@ -97,7 +96,11 @@ impl Step<'_> {
     }
 
     /// What a node's words mean: its order of the server decides what a killed job is.
-    fn end_of(&self, token: FencingToken, finish: &Finish) -> End {
+    fn end_of(&self, report: &Report, finish: &Finish) -> End {
+        let token = report.token;
+        if finish.how == FinishedHow::Detached {
+            return self.detached(report, finish);
+        }
         let revoked = self.state.leases.get(&token).and_then(|entry| entry.watch.revoked);
         let outcome = match finish.how {
             FinishedHow::Succeeded => Outcome::Succeeded,
@@ -107,6 +110,7 @@ impl Step<'_> {
             FinishedHow::Revoked if revoked == Some(RevokeReason::Cancelled) => Outcome::Cancelled,
             FinishedHow::Revoked => Outcome::Returned,
             FinishedHow::Lost => Outcome::Lost,
+            FinishedHow::Detached => Outcome::Detached,
         };
         End {
             cause: bounded_text(&finish.cause),
@@ -125,6 +129,9 @@ impl Step<'_> {
         };
         if job.token != report.token || job.last_node.as_ref() != Some(&report.node) {
             return Verdict::LeaseLost(LostCause::StaleToken);
+        }
+        if job.detached.as_ref().is_some_and(|detached| detached.token == report.token) {
+            return Verdict::Stored; // A duplicate: it detached.
         }
         match (job.last_outcome, &job.state) {
             // Its loss is taken back, unless somebody set the job aside or it is final meanwhile.
@@ -149,6 +156,7 @@ impl Step<'_> {
                     | Outcome::Failed
                     | Outcome::FailedPermanent
                     | Outcome::TimedOut
+                    | Outcome::Detached
                     | Outcome::Cancelled,
                 ),
                 _,
@@ -168,6 +176,7 @@ impl Step<'_> {
             | Outcome::FailedPermanent
             | Outcome::TimedOut
             | Outcome::Lost
+            | Outcome::Detached
             | Outcome::Cancelled => {
                 self.replace_loss(job, end);
                 Verdict::Stored
@@ -236,6 +245,7 @@ impl Step<'_> {
                 | Outcome::Failed
                 | Outcome::FailedPermanent
                 | Outcome::TimedOut
+                | Outcome::Detached
                 | Outcome::Lost,
             ) => Verdict::LeaseLost(LostCause::Expired),
             None => Verdict::LeaseLost(LostCause::StaleToken),

@@ -35,6 +35,7 @@ impl Step<'_> {
                 Due::Stale(job) => {
                     self.due_stale(job);
                 }
+                Due::Wait(job) => self.due_wait(job),
                 Due::SlotPause(slot) => self.due_resume(&slot),
                 Due::Refill(slot) => self.due_refill(slot),
                 Due::Lease(token) => self.due_lease(token),
@@ -49,6 +50,7 @@ impl Step<'_> {
                 Due::SaveTimelines => save = true,
             }
         }
+        self.wake_parents();
         heads.extend(earmarks::review(self));
         self.state.earmarks.take_news(); // Placement looks now.
         let mut more = place::place(self);

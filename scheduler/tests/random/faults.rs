@@ -160,6 +160,7 @@ impl Fuzz {
                 error: "ä".repeat(10_000).into(),
                 retry_after: Some(Duration::MAX),
                 has_result: true,
+                detach: None,
             }),
             _ => Statement::Progress,
         };

@@ -7,9 +7,10 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Applied, Command, DedupeKey, DedupePolicy, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow,
-    Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, PausePolicy, Phase, Prior, Producer,
-    RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
+    Applied, Command, DedupeKey, DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish,
+    FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, OnParent, PausePolicy, Phase,
+    Prior, Producer, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
+    WaitPolicy,
 };
 use uuid::Uuid;
 
@@ -253,7 +254,9 @@ impl Fuzz {
             selector,
             needs,
             hard_time_limit: rng.percent(30).then(|| Duration::from_secs(1 + rng.below(30))),
-            parent: if rng.percent(15) { rng.pick(&self.jobs) } else { None },
+            parent: if rng.percent(30) { rng.pick(&self.jobs) } else { None },
+            on_parent_cancel: on_parent(rng),
+            on_parent_lost: on_parent(rng),
             trace: None,
             prior: Prior::default(),
         };
@@ -286,7 +289,7 @@ impl Fuzz {
             Phase::Started | Phase::Stopping | Phase::Unkillable if self.rng.percent(10) => {
                 self.returned("cut_off", true)
             }
-            Phase::Started | Phase::Stopping | Phase::Unkillable => self.finished(),
+            Phase::Started | Phase::Stopping | Phase::Unkillable => self.finished(held.job),
             Phase::Finished if self.rng.percent(50) => return,
             Phase::Finished => Statement::Reaped,
         };
@@ -331,7 +334,20 @@ impl Fuzz {
         })
     }
 
-    fn finished(&mut self) -> Statement {
+    fn finished(&mut self, job: JobId) -> Statement {
+        if self.rng.percent(25)
+            && let Some(detach) = self.detach(job)
+        {
+            return Statement::Finished(Finish {
+                how: FinishedHow::Detached,
+                exit_code: Some(79),
+                cause: "exit".into(),
+                error: "".into(),
+                retry_after: None,
+                has_result: self.rng.percent(50),
+                detach: Some(Box::new(detach)),
+            });
+        }
         let how = match self.rng.below(12) {
             0..5 => FinishedHow::Succeeded,
             5..8 => FinishedHow::Failed,
@@ -347,6 +363,32 @@ impl Fuzz {
             error: "".into(),
             retry_after: self.rng.percent(10).then(|| Duration::from_secs(self.rng.below(10))),
             has_result: self.rng.percent(30),
+            detach: None,
+        })
+    }
+
+    /// A wait for some of the children that a job ever had; now and then one that is absurd.
+    fn detach(&mut self, parent: JobId) -> Option<Detach> {
+        let all = self.world.store.jobs.values();
+        let mut children: Vec<JobId> =
+            all.filter(|job| job.parent == Some(parent)).map(|job| job.id).collect();
+        if self.rng.percent(10) {
+            children.extend(self.rng.pick(&self.jobs));
+        }
+        if children.is_empty() {
+            return None;
+        }
+        Some(Detach {
+            children,
+            policy: match self.rng.below(4) {
+                0 => WaitPolicy::Any,
+                1 => WaitPolicy::AtLeast(2),
+                2 => WaitPolicy::FirstFailure,
+                _ => WaitPolicy::All,
+            },
+            max_wait: self.rng.percent(30).then(|| Duration::from_secs(self.rng.below(30))),
+            same_node: self.rng.percent(50),
+            prior: Vec::new(),
         })
     }
 
@@ -388,8 +430,16 @@ impl Fuzz {
         }
         let finals = self.world.store.jobs.values().filter(|job| job.state.is_final());
         let jobs = finals.take(5).cloned().collect();
-        Command::Sweep { jobs, results: self.world.store.results.keys().take(3).copied().collect() }
+        let due = |(job, token): &(JobId, FencingToken)| {
+            let parent = self.world.store.job(*job).and_then(|job| job.parent);
+            DueResult { job: *job, token: *token, parent }
+        };
+        Command::Sweep { jobs, results: self.world.store.results.keys().take(3).map(due).collect() }
     }
+}
+
+fn on_parent(rng: &mut Rng) -> OnParent {
+    if rng.percent(50) { OnParent::Cancel } else { OnParent::Keep }
 }
 
 /// Often one of a few, at times any.

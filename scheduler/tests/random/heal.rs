@@ -86,6 +86,7 @@ impl Fuzz {
                     error: "".into(),
                     retry_after: None,
                     has_result: false,
+                    detach: None,
                 }),
                 Phase::Finished => Statement::Reaped,
             };

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Prior, Producer,
-    Return, Statement, Tenant,
+    Command, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, OnParent,
+    Prior, Producer, Return, Statement, Tenant, WaitPolicy,
 };
 
 use super::words::Line;
@@ -33,6 +33,8 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         needs: line.needs("needs"),
         hard_time_limit: line.duration("hard"),
         parent,
+        on_parent_cancel: on_parent(line.get("on_cancel").unwrap_or("cancel")),
+        on_parent_lost: on_parent(line.get("on_lost").unwrap_or("keep")),
         trace: None,
         prior: Prior::default(),
     }))
@@ -69,9 +71,56 @@ fn finish(line: &Line, how: &str) -> Finish {
         "timeout" => (FinishedHow::TimedOut, "limit"),
         "revoked" => (FinishedHow::Revoked, "revoked"),
         "lost" => (FinishedHow::Lost, "shim_died"),
+        "detached" => (FinishedHow::Detached, "exit"),
         other => panic!("ended how? {other}"),
     };
     let error: Arc<str> = line.get("error").unwrap_or_default().into();
     let retry_after: Option<Duration> = line.duration("retry_after");
-    Finish { how, exit_code, cause: cause.into(), error, retry_after, has_result: line.has("result") }
+    Finish {
+        how,
+        exit_code,
+        cause: cause.into(),
+        error,
+        retry_after,
+        has_result: line.has("result"),
+        detach: None,
+    }
+}
+
+fn on_parent(word: &str) -> OnParent {
+    match word {
+        "cancel" => OnParent::Cancel,
+        "keep" => OnParent::Keep,
+        other => panic!("cancel or keep, not {other}"),
+    }
+}
+
+/// `detach J children=a,b policy=any max_wait=1m same state`: exit code 79, with a wait file.
+pub(crate) fn detached(line: &Line, children: Vec<JobId>) -> Statement {
+    let detach = Detach {
+        children,
+        policy: wait_policy(line),
+        max_wait: line.duration("max_wait"),
+        same_node: line.has("same"),
+        prior: Vec::new(),
+    };
+    Statement::Finished(Finish {
+        how: FinishedHow::Detached,
+        exit_code: Some(79),
+        cause: "exit".into(),
+        error: "".into(),
+        retry_after: None,
+        has_result: line.has("state"),
+        detach: Some(Box::new(detach)),
+    })
+}
+
+/// `policy=all`, the default, `any`, `failure`, or how many.
+fn wait_policy(line: &Line) -> WaitPolicy {
+    match line.get("policy") {
+        None | Some("all") => WaitPolicy::All,
+        Some("any") => WaitPolicy::Any,
+        Some("failure") => WaitPolicy::FirstFailure,
+        Some(number) => WaitPolicy::AtLeast(number.parse().expect("a number")),
+    }
 }

@@ -7,6 +7,7 @@ mod earmarks;
 mod order;
 mod rates;
 mod routing;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -127,6 +128,9 @@ impl Oracle {
             if let Some(key) = self.keys.get(class) {
                 self.masks.remove(&(node.clone(), key.clone()));
             }
+        } else if let Event::WaitOver(job) = event {
+            let early = waits::ended_early(rows, *job);
+            assert!(!early, "the wait of {job} is over, and has something to wait for");
         } else if let Event::SetAside(job) = event {
             self.broken.insert(*job);
         } else if let Event::Requeued(job) = event {
@@ -165,6 +169,12 @@ impl Oracle {
             Some((job.id, fits?))
         };
         self.candidates(rows).find_map(fits)
+    }
+
+    /// At rest no parent waits for nothing, nor without knowing what is known.
+    pub(crate) fn at_rest_with_children(&self, rows: &Durable) {
+        let idle = waits::waits_for_nothing(rows, &self.broken);
+        assert_eq!(idle, None, "a parent waits for nothing");
     }
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.

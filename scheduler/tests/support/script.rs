@@ -9,6 +9,7 @@
 //! | `mute N`, `steady N`, `deaf N`, `hearing N`, `forget-held N` | what the agent does by itself; muted: no heartbeats |
 //! | `press N close=*:rule:5:3 caps=s:1 gen=2 weight=2` | its pressure reading, sent at once |
 //! | `enqueue J kind=K …`, `cancel J`, `requeue J [force]`, `priority J 5`, `delete J`, `sweep J…`, `aside J` | producers |
+//! | `detach J children=a,b policy=any max_wait=1m same state` | a report: it ended in order to wait for children |
 //! | `accepted J`, `started J [elapsed=3s]`, `run J`, `finish J ok…`, `reaped J`, `return J rule=r`, `done J` | reports |
 //! | `pause …`, `resume …`, `capacity S N`, `cordon N`, `uncordon N`, `drain N 5m`, `forget N [lost]` | operators |
 //! | `spool J ok` | its agent has the report on disk and could not send it |
@@ -22,8 +23,8 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use expect_test::Expect;
 use tenure_scheduler::{
-    Applied, Command, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits, NodeName,
-    PausePolicy, Refusal, RetryPolicy, Scope, SessionId, SlotName,
+    Applied, Command, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits,
+    NodeName, PausePolicy, Refusal, RetryPolicy, Scope, SessionId, SlotName,
 };
 use uuid::Uuid;
 
@@ -123,7 +124,8 @@ impl Script {
                 let command = self.enqueue_command(line);
                 self.run_named(line.name(0), command);
             }
-            "accepted" | "started" | "run" | "finish" | "reaped" | "return" | "done" | "progress" => {
+            "detach" | "accepted" | "started" | "run" | "finish" | "reaped" | "return" | "done"
+            | "progress" => {
                 self.report_line(line);
             }
             "cancel" | "requeue" | "priority" | "delete" | "sweep" | "aside" => self.job_line(line),
@@ -392,7 +394,13 @@ impl Script {
             line.get("token").map(token_of).or(grant.as_ref().map(|grant| grant.0)).unwrap_or_default();
         let node = line.get("node").map(NodeName::new).or(grant.map(|grant| grant.1)).expect("a granted job");
         let job = line.get("job").map_or(job, |job| self.id(job));
-        for statement in super::commands::statements(line) {
+        let statements = if line.verb == "detach" {
+            let children = line.list("children").iter().map(|name| self.id(name)).collect();
+            vec![super::commands::detached(line, children)]
+        } else {
+            super::commands::statements(line)
+        };
+        for statement in statements {
             let clock = self.world.clock;
             let agent = self.world.agents.get_mut(&node).expect("a node of the script");
             let mut command = agent.report(job, token, statement, clock);
@@ -425,8 +433,12 @@ impl Script {
             _ => {
                 let ids: Vec<JobId> = line.names.clone().iter().map(|name| self.id(name)).collect();
                 let jobs = ids.iter().filter_map(|id| self.world.store.job(*id)).map(|job| *job).collect();
-                let results = self.world.store.results.keys().copied();
-                Command::Sweep { jobs, results: results.filter(|(job, _)| ids.contains(job)).collect() }
+                let results = self.world.store.results.keys().filter(|(job, _)| ids.contains(job));
+                let due = |(job, token): &(JobId, FencingToken)| {
+                    let parent = self.world.store.job(*job).and_then(|job| job.parent);
+                    DueResult { job: *job, token: *token, parent }
+                };
+                Command::Sweep { jobs, results: results.map(due).collect() }
             }
         };
         self.run_named(line.name(0), command);

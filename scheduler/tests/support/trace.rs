@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use tenure_scheduler::{
-    ClosedGroup, Effect, Event, Group, JobId, KindHealth, KindName, Message, Now, Pressure, Refusal, Reply,
-    SlotName, Stored, Verdict,
+    ChildEnd, ClosedGroup, Effect, Event, Grant, Group, JobId, KindHealth, KindName, Message, Now, Pressure,
+    Refusal, Reply, SlotName, Stored, Verdict,
 };
 
 use super::{words::Line, world::World};
@@ -36,6 +36,7 @@ pub(crate) fn event(
         Event::Ready(_)
         | Event::Granted { .. }
         | Event::CancelRequested { .. }
+        | Event::WaitOver(_)
         | Event::Requeued(_)
         | Event::Reprioritized { .. }
         | Event::Deleted(_)
@@ -88,6 +89,7 @@ pub(crate) fn effect(effect: &Effect, shown: &[String]) -> Option<String> {
                 stored.verdict,
                 stored.job_state.unwrap_or("no such job")
             )),
+            Message::Grant(grant) if shown.iter().any(|word| word == "resumes") => resume(grant),
             message if all => Some(format!("{node} < {}", self::message(message, *applied))),
             Message::Welcome { .. }
             | Message::Grant(_)
@@ -102,6 +104,17 @@ pub(crate) fn effect(effect: &Effect, shown: &[String]) -> Option<String> {
         }
         Effect::Reply(_) | Effect::NotifyWatchers { .. } => None,
     }
+}
+
+/// What a grant goes on from.
+fn resume(grant: &Grant) -> Option<String> {
+    let resume = grant.resume.as_ref()?;
+    let state = if resume.has_state { " with its state" } else { "" };
+    let mut text = format!("{} {} resumes from {}{state}:", grant.job, grant.token, resume.token);
+    for child in &resume.children {
+        write!(text, " {} {}", child.job, child.end.map_or("open", ChildEnd::name)).unwrap();
+    }
+    Some(text)
 }
 
 fn message(message: &Message, applied: u64) -> String {

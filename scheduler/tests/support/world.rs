@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
-    Applied, Command, Durable, Effect, Enqueue, Epoch, FencingToken, JobId, KindName, Limits, Message, Mono,
-    NodeName, Now, Refusal, Reply, SessionId, State, Wall,
+    Applied, Command, Durable, Effect, Enqueue, Epoch, FencingToken, Finish, JobId, JobState, KindName,
+    Limits, Message, Mono, NodeName, Now, Refusal, Reply, SessionId, State, Statement, Wall,
 };
 
 use super::{agent::Agent, oracle::Oracle, pace::Pace, store::Store};
@@ -120,6 +120,7 @@ impl World {
                 panic!("a lost wake-up: {job} is queued and fits on {node}; explained: {said:#?}");
             }
             if !applied.more {
+                self.oracle.at_rest_with_children(&rows);
                 self.everyone_says_why(&rows);
             }
         }
@@ -130,7 +131,8 @@ impl World {
     /// A stored job that does not run says why: a reason that holds, and no more time than it has been there.
     fn everyone_says_why(&self, rows: &Durable) {
         let now = self.now();
-        for (id, job) in rows.jobs.iter().filter(|(_, job)| job.state.is_waiting()) {
+        let waits = |state: &JobState| state.is_waiting() || matches!(state, JobState::Waiting { .. });
+        for (id, job) in rows.jobs.iter().filter(|(_, job)| waits(&job.state)) {
             let view = self.state.live_view(now, *id).and_then(|view| view.deferral);
             let view = view.unwrap_or_else(|| panic!("{id} waits and does not say why"));
             assert!(!matches!(view.reason.name(), "ready" | "behind"), "{id} was not looked at: {view:?}");
@@ -174,6 +176,10 @@ impl World {
             }
             Command::Report(mut report) => {
                 report.prior = prior(report.job);
+                if let Statement::Finished(Finish { detach: Some(detach), .. }) = &mut report.statement {
+                    let unknown = detach.children.iter().filter_map(|id| prior(*id));
+                    detach.prior = unknown.map(|job| *job).collect();
+                }
                 Command::Report(report)
             }
             other @ (Command::Apply { .. }

@@ -189,6 +189,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         Event::Granted { lease, .. } => Some(lease.job),
         Event::AttemptEnded(end) | Event::LossReplaced(end) => Some(end.job),
         Event::Ready(job)
+        | Event::WaitOver(job)
         | Event::CancelRequested { job, .. }
         | Event::Ended { job, .. }
         | Event::Reprioritized { job, .. }

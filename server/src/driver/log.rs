@@ -34,6 +34,7 @@ fn log(epoch: Epoch, event: &Event) {
             "{event}"
         ),
         Event::Ready(job)
+        | Event::WaitOver(job)
         | Event::CancelRequested { job, .. }
         | Event::Ended { job, .. }
         | Event::Reprioritized { job, .. }

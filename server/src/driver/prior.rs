@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_scheduler::{Command, Job, JobId, State};
+use tenure_scheduler::{Command, Finish, Job, JobId, State, Statement};
 use tenure_store::HeldKey;
 
 use super::batch::Item;
@@ -38,6 +38,7 @@ impl Asked {
                 }
                 Command::Report(report) => {
                     ids.insert(report.job);
+                    ids.extend(named_children(&report.statement));
                 }
                 Command::Sweep { jobs, .. } => ids.extend(jobs.iter().map(|job| job.id)),
                 Command::Apply { .. }
@@ -92,7 +93,13 @@ pub(super) fn fill(items: &mut [Item], asked: &Asked, found: Vec<Job>) {
             | Command::Requeue { job, prior, .. }
             | Command::Reprioritize { job, prior, .. }
             | Command::Delete { job, prior, .. } => *prior = get(job),
-            Command::Report(report) => report.prior = get(&report.job),
+            Command::Report(report) => {
+                report.prior = get(&report.job);
+                if let Statement::Finished(Finish { detach: Some(detach), .. }) = &mut report.statement {
+                    let known = detach.children.iter().filter_map(|id| found.get(id));
+                    detach.prior = known.cloned().collect();
+                }
+            }
             // They were read a while ago; what counts is how they stand now. What is gone is left out; what memory
             // holds, the scheduler judges.
             Command::Sweep { jobs, .. } => {
@@ -122,6 +129,19 @@ pub(super) fn fill(items: &mut [Item], asked: &Asked, found: Vec<Job>) {
             | Command::SetAside { .. }
             | Command::Tick => {}
         }
+    }
+}
+
+/// The children that an execution named which ended in order to wait for them.
+fn named_children(statement: &Statement) -> &[JobId] {
+    match statement {
+        Statement::Finished(Finish { detach: Some(detach), .. }) => &detach.children,
+        Statement::Finished(_)
+        | Statement::Accepted
+        | Statement::Started { .. }
+        | Statement::Progress
+        | Statement::Reaped
+        | Statement::Returned(_) => &[],
     }
 }
 

@@ -34,6 +34,7 @@ fn ended(outcome: Outcome, cause: &str, next: JobState) -> Event {
         keep_row: true,
         keep_result: false,
         lease: None,
+        detached: None,
     }))
 }
 

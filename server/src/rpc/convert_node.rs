@@ -475,6 +475,7 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         error,
         retry_after: retry_after.map(|after| after.min(LONGEST_RETRY)),
         has_result,
+        detach: None,
     })
 }
 

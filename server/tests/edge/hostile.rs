@@ -135,6 +135,8 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
         parent_id: "{}".to_owned(),
         traceparent: "\r\nx: y".to_owned(),
         tracestate: "\r\nx: y".to_owned(),
+        on_parent_cancel: i32::MIN,
+        on_parent_lost: 99,
         requirements: vec![
             v1::Requirement { label: "a b".to_owned(), operator: i32::MIN, values: Vec::new() },
             v1::Requirement { label: String::new(), operator: 1, values: vec!["\0".to_owned()] },
@@ -166,6 +168,8 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
             "job.needs.slots[0].amount",
             "job.hard_time_limit",
             "job.parent_id",
+            "job.on_parent_cancel",
+            "job.on_parent_lost",
             "job.tracestate",
             "job.traceparent",
         ]

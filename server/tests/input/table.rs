@@ -73,6 +73,7 @@ fn job(row: &str) -> Option<Rule> {
         "JobSpec.parent_id" => {
             Rule::Id { required: false, unknown: Some((Code::FailedPrecondition, "PARENT_NOT_LIVE")) }
         }
+        "JobSpec.on_parent_cancel" | "JobSpec.on_parent_lost" => Rule::Choice { unspecified: true },
         "JobSpec.traceparent" => Rule::Texts(traceparents()),
         "JobSpec.tracestate" => Rule::Texts(tracestates()),
         "Payload.data" => {

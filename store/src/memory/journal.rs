@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId};
 
-use super::{Fault, Memory, Shared, Tables, tables::fired};
+use super::{
+    Fault, Memory, Shared, Tables,
+    tables::{ResultRow, fired},
+};
 use crate::{
     Beside, HeldKey, Journal, StoredResult, Taken,
     journal::Error,
@@ -200,14 +203,15 @@ fn insert(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
         tables.put_attempt(attempt)?;
     }
     for (put, bytes) in &turn.results {
-        tables.insert_result(StoredResult {
+        let stored = StoredResult {
             job: put.job,
             token: put.token,
             data: bytes.data.clone(),
             content_type: bytes.content_type.clone(),
             created_at: put.created_at,
             expires_at: put.expires_at,
-        })?;
+        };
+        tables.insert_result(ResultRow { stored, of_wait: put.of_wait })?;
     }
     Ok(())
 }

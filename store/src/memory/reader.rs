@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tenure_scheduler::{Attempt, FencingToken, Job, JobId, JobState, KindName, Wall};
+use tenure_scheduler::{Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall};
 
 use super::{Memory, Tables};
 use crate::{JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation, reader::Error};
@@ -67,7 +67,15 @@ impl MemoryReader {
     pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
         self.read(|tables| {
             let all = (job, FencingToken::NONE)..=(job, FencingToken(u64::MAX));
-            tables.results.rows().range(all).next_back().map(|(_, row)| row.clone())
+            let results = tables.results.rows().range(all).filter(|(_, row)| !row.of_wait);
+            results.map(|(_, row)| row.stored.clone()).next_back()
+        })
+    }
+
+    pub(crate) async fn state(&self, job: JobId, token: FencingToken) -> Result<Option<StoredResult>, Error> {
+        self.read(|tables| {
+            let state = tables.results.get(&(job, token)).filter(|row| row.of_wait);
+            state.map(|row| row.stored.clone())
         })
     }
 
@@ -83,21 +91,24 @@ impl MemoryReader {
                 let until = cutoff.map_or(others, |cutoff| cutoff.finished_until);
                 job.state.finished_at().is_some_and(|at| at <= until)
                     && !tables.leases.rows().values().any(|lease| lease.job == job.id)
+                    && !is_live(tables, job.parent)
             };
             tables.jobs.rows().values().filter(due).take(rows(limit)).cloned().collect()
         })
     }
 
-    pub(crate) async fn due_results(
-        &self,
-        now: Wall,
-        limit: u32,
-    ) -> Result<Vec<(JobId, FencingToken)>, Error> {
+    pub(crate) async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<DueResult>, Error> {
         self.read(|tables| {
-            let mut due: Vec<&StoredResult> =
-                tables.results.rows().values().filter(|row| row.expires_at <= now).collect();
-            due.sort_by_key(|row| (row.expires_at, row.job, row.token));
-            due.into_iter().take(rows(limit)).map(|row| (row.job, row.token)).collect()
+            let all = tables.results.rows().values().map(|row| &row.stored);
+            let mut due: Vec<(Wall, DueResult)> = Vec::new();
+            for row in all.filter(|row| row.expires_at <= now) {
+                let parent = tables.jobs.get(&row.job).and_then(|job| job.parent);
+                if !is_live(tables, parent) {
+                    due.push((row.expires_at, DueResult { job: row.job, token: row.token, parent }));
+                }
+            }
+            due.sort();
+            due.into_iter().take(rows(limit)).map(|(_, due)| due).collect()
         })
     }
 
@@ -124,6 +135,11 @@ impl MemoryReader {
     }
 
     pub(crate) async fn close(&self) {}
+}
+
+/// Whether a parent may still read what its children left.
+fn is_live(tables: &Tables, parent: Option<JobId>) -> bool {
+    parent.and_then(|id| tables.jobs.get(&id)).is_some_and(|job| !job.state.is_final())
 }
 
 fn rows(limit: u32) -> usize {

@@ -67,6 +67,14 @@ impl<K: Ord + Clone, V: Clone> Undo for Table<K, V> {
     }
 }
 
+/// A row of results.
+#[derive(Debug, Clone)]
+pub(super) struct ResultRow {
+    pub(super) stored: StoredResult,
+    /// It is the state that an execution left which detached.
+    pub(super) of_wait: bool,
+}
+
 /// Everything that is stored.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -79,7 +87,7 @@ pub(super) struct Tables {
     pub(super) classes: Table<String, ClassRow>,
     pub(super) attempts: Table<(JobId, FencingToken), Attempt>,
     pub(super) payloads: Table<JobId, Payload>,
-    pub(super) results: Table<(JobId, FencingToken), StoredResult>,
+    pub(super) results: Table<(JobId, FencingToken), ResultRow>,
     /// The unique index `jobs_dedupe_held`.
     held: Table<HeldKey, JobId>,
     /// The unique index `leases_one_live_per_job`.
@@ -161,12 +169,12 @@ impl Tables {
         Ok(())
     }
 
-    pub(super) fn insert_result(&mut self, result: StoredResult) -> Result<(), Error> {
-        let key = (result.job, result.token);
+    pub(super) fn insert_result(&mut self, result: ResultRow) -> Result<(), Error> {
+        let key = (result.stored.job, result.stored.token);
         if self.results.get(&key).is_some() {
             return Err(fired("results_pkey", "RESULT_INSERT"));
         }
-        if self.jobs.get(&result.job).is_none() {
+        if self.jobs.get(&key.0).is_none() {
             return Err(fired("results_belong_to_a_job", "RESULT_INSERT"));
         }
         self.results.put(key, result);

@@ -86,6 +86,7 @@ async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
         .column(results.iter().map(|(_, result)| &*result.content_type).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| At::from(put.expires_at)).collect::<Vec<_>>())
+        .column(results.iter().map(|(put, _)| put.of_wait).collect::<Vec<_>>())
         .run_all(connection)
         .await
 }

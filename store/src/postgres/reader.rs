@@ -18,7 +18,7 @@ use sqlx::{
     query::Query,
 };
 use tenure_scheduler::{
-    Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
 };
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
@@ -48,7 +48,7 @@ pub struct PostgresReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 20] = [
+pub(super) const ALL: [&str; 21] = [
     DURABILITY,
     JOB_GET,
     JOB_LIST,
@@ -60,6 +60,7 @@ pub(super) const ALL: [&str; 20] = [
     ATTEMPT_LIST,
     PAYLOAD_GET,
     RESULT_NEWEST,
+    STATE_GET,
     JOB_DUE,
     RESULT_DUE,
     VIOLATION_LIST_LEASES,
@@ -133,7 +134,8 @@ where state = 'dead'
 group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
-select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
+select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
+  detached
 from attempts
 where job_id = $1 and token > $2
 order by token
@@ -147,9 +149,14 @@ where job_id = any($1::uuid[])";
 pub(super) const RESULT_NEWEST: &str = "
 select token, data, content_type, created_at, expires_at
 from results
-where job_id = $1
+where job_id = $1 and not of_wait
 order by token desc
 limit 1";
+
+pub(super) const STATE_GET: &str = "
+select token, data, content_type, created_at, expires_at
+from results
+where job_id = $1 and token = $2 and of_wait";
 
 // The kinds that final jobs have are found by jumps along the index, one per kind.
 pub(super) const JOB_DUE: &str = concat!(
@@ -181,16 +188,19 @@ where id = any(array(
       and jobs.finished_at is not null
       and jobs.finished_at <= due.finished_until
       and not exists (select 1 from leases where leases.job_id = jobs.id)
+      and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
     order by jobs.finished_at
     limit $4) as found
   limit $4))"
 );
 
 pub(super) const RESULT_DUE: &str = "
-select job_id, token
+select results.job_id, results.token, jobs.parent_id
 from results
-where expires_at <= $1
-order by expires_at, job_id, token
+join jobs on jobs.id = results.job_id
+where results.expires_at <= $1
+  and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
+order by results.expires_at, results.job_id, results.token
 limit $2";
 
 pub(super) const VIOLATION_LIST_LEASES: &str =
@@ -306,7 +316,19 @@ impl PostgresReader {
     }
 
     pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
-        let rows = self.rows(|| sqlx::query(RESULT_NEWEST).bind(job.0)).await?;
+        self.one_result(job, || sqlx::query(RESULT_NEWEST).bind(job.0)).await
+    }
+
+    pub(crate) async fn state(&self, job: JobId, token: FencingToken) -> Result<Option<StoredResult>, Error> {
+        self.one_result(job, || sqlx::query(STATE_GET).bind(job.0).bind(int(token.0))).await
+    }
+
+    async fn one_result<'q>(
+        &self,
+        job: JobId,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Option<StoredResult>, Error> {
+        let rows = self.rows(query).await?;
         let read = |row: &PgRow| -> Result<StoredResult, sqlx::Error> {
             Ok(StoredResult {
                 job,
@@ -335,13 +357,12 @@ impl PostgresReader {
         Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
     }
 
-    pub(crate) async fn due_results(
-        &self,
-        now: Wall,
-        limit: u32,
-    ) -> Result<Vec<(JobId, FencingToken)>, Error> {
+    pub(crate) async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<DueResult>, Error> {
         let query = || sqlx::query(RESULT_DUE).bind(At::from(now)).bind(i64::from(limit));
-        let read = |row: &PgRow| -> Result<_, sqlx::Error> { Ok((JobId(row.try_get(0)?), token(row, 1)?)) };
+        let read = |row: &PgRow| -> Result<DueResult, sqlx::Error> {
+            let parent = row.try_get::<Option<Uuid>, _>(2)?.map(JobId);
+            Ok(DueResult { job: JobId(row.try_get(0)?), token: token(row, 1)?, parent })
+        };
         let rows = self.rows(query).await?;
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
     }

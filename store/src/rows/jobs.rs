@@ -4,12 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tenure_scheduler::{
-    Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, Outcome,
-    Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
+    Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, OnParent,
+    Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
 };
 
 use super::{
-    At, Error, Fields, Hex, Json, Text, int,
+    At, Error, Fields, Hex, Json, Text,
+    families::{DetachedJson, on_parent_of},
+    int,
     json::{NeedsJson, WaitJson},
     json_text, length_us, positional,
     selector::SelectorJson,
@@ -60,6 +62,10 @@ pub(crate) struct JobRow<'a> {
     scheduled_cause: Option<&'static str>,
     queued_at: Option<At>,
     finished_at: Option<At>,
+    on_parent_cancel: &'static str,
+    on_parent_lost: &'static str,
+    waiting_at: Option<At>,
+    detached: Option<Json>,
     previous: Option<i64>,
 }
 }
@@ -78,11 +84,13 @@ impl<'a> JobRow<'a> {
             JobState::Scheduled { until, cause } => (Some(At(until.0)), Some(cause_name(cause))),
             JobState::Queued { .. }
             | JobState::Running
+            | JobState::Waiting { .. }
             | JobState::Succeeded { .. }
             | JobState::Dead { .. }
             | JobState::Cancelled { .. }
             | JobState::Expired { .. } => (None, None),
         };
+        let waiting_at = if let JobState::Waiting { since } = job.state { Some(At(since.0)) } else { None };
         let queued_at = if let JobState::Queued { since } = job.state { Some(At(since.0)) } else { None };
         Self {
             id: Text(job.id),
@@ -126,6 +134,10 @@ impl<'a> JobRow<'a> {
             scheduled_cause,
             queued_at,
             finished_at: job.state.finished_at().map(At::from),
+            on_parent_cancel: job.on_parent_cancel.name(),
+            on_parent_lost: job.on_parent_lost.name(),
+            waiting_at,
+            detached: job.detached.as_ref().map(|detached| json_text(&DetachedJson::from(&**detached))),
             previous,
         }
     }
@@ -138,7 +150,7 @@ macro_rules! job_columns {
          dedupe_held, fingerprint, hard_time_limit_us, parent_id, root_id, depth, children, traceparent, \
          tracestate, payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
          started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
-         finished_at"
+         finished_at, on_parent_cancel, on_parent_lost, waiting_at, detached"
     };
 }
 pub(crate) use job_columns;
@@ -155,7 +167,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
     let producer = row.name("producer", Producer::new)?;
     let kind = row.name("kind", KindName::new)?;
     let state_name = row.name("state", |name| name)?;
-    Ok(Job {
+    let mut job = Job {
         id,
         sequence,
         tenant,
@@ -191,8 +203,22 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         stale_at: row.opt_wall("stale_at")?,
         reason: row.opt_text("reason", |text| text.into())?,
         waits: row.json::<Vec<WaitJson<'_>>>("waits")?.into_iter().map(Wait::from).collect(),
-        state: read_state(row, &state_name)?,
-    })
+        // What stands behind these columns.
+        state: JobState::Running,
+        on_parent_cancel: OnParent::Cancel,
+        on_parent_lost: OnParent::Keep,
+        detached: None,
+    };
+    let times = StateTimes::read(row)?;
+    job.on_parent_cancel = read_on_parent(row, "on_parent_cancel")?;
+    job.on_parent_lost = read_on_parent(row, "on_parent_lost")?;
+    job.state = times.state(row, &state_name)?;
+    job.detached = row.opt_json::<DetachedJson>("detached")?.map(|json| Box::new(json.into()));
+    Ok(job)
+}
+
+fn read_on_parent(row: &mut Fields<'_>, column: &'static str) -> Result<OnParent, Error> {
+    row.text(column, on_parent_of)?.ok_or_else(|| row.wrong(column, &"is none that this version knows"))
 }
 
 fn read_trace(row: &mut Fields<'_>) -> Result<Option<Arc<TraceContext>>, Error> {
@@ -205,26 +231,43 @@ fn read_trace(row: &mut Fields<'_>) -> Result<Option<Arc<TraceContext>>, Error> 
     }
 }
 
-/// The last columns: what belongs to the state.
-fn read_state(row: &mut Fields<'_>, name: &str) -> Result<JobState, Error> {
-    let run_at = row.opt_wall("run_at")?;
-    let cause = row.opt_text("scheduled_cause", cause_of)?;
-    let queued_at = row.opt_wall("queued_at")?;
-    let finished_at = row.opt_wall("finished_at")?;
-    let at = |row: &Fields<'_>, at: Option<Wall>| row.some("the time of the state", at);
-    Ok(match name {
-        "scheduled" => {
-            let cause = row.some("scheduled_cause", cause.flatten())?;
-            JobState::Scheduled { until: at(row, run_at)?, cause }
-        }
-        "queued" => JobState::Queued { since: at(row, queued_at)? },
-        "running" => JobState::Running,
-        "succeeded" => JobState::Succeeded { at: at(row, finished_at)? },
-        "dead" => JobState::Dead { at: at(row, finished_at)? },
-        "cancelled" => JobState::Cancelled { at: at(row, finished_at)? },
-        "expired" => JobState::Expired { at: at(row, finished_at)? },
-        _ => return Err(row.wrong("state", &"is none that this version knows")),
-    })
+/// The columns that belong to the state, but for the time of a wait.
+struct StateTimes {
+    run_at: Option<Wall>,
+    cause: Option<ScheduledCause>,
+    queued_at: Option<Wall>,
+    finished_at: Option<Wall>,
+}
+
+impl StateTimes {
+    fn read(row: &mut Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            run_at: row.opt_wall("run_at")?,
+            cause: row.opt_text("scheduled_cause", cause_of)?.flatten(),
+            queued_at: row.opt_wall("queued_at")?,
+            finished_at: row.opt_wall("finished_at")?,
+        })
+    }
+
+    /// The state of that name; its last column comes next.
+    fn state(self, row: &mut Fields<'_>, name: &str) -> Result<JobState, Error> {
+        let waiting_at = row.opt_wall("waiting_at")?;
+        let at = |row: &Fields<'_>, at: Option<Wall>| row.some("the time of the state", at);
+        Ok(match name {
+            "scheduled" => {
+                let cause = row.some("scheduled_cause", self.cause)?;
+                JobState::Scheduled { until: at(row, self.run_at)?, cause }
+            }
+            "queued" => JobState::Queued { since: at(row, self.queued_at)? },
+            "running" => JobState::Running,
+            "waiting" => JobState::Waiting { since: at(row, waiting_at)? },
+            "succeeded" => JobState::Succeeded { at: at(row, self.finished_at)? },
+            "dead" => JobState::Dead { at: at(row, self.finished_at)? },
+            "cancelled" => JobState::Cancelled { at: at(row, self.finished_at)? },
+            "expired" => JobState::Expired { at: at(row, self.finished_at)? },
+            _ => return Err(row.wrong("state", &"is none that this version knows")),
+        })
+    }
 }
 
 positional! {
@@ -242,30 +285,34 @@ pub(crate) struct AttemptRow<'a> {
     granted_at: At,
     started_at: Option<At>,
     ended_at: At,
+    detached: bool,
 }
 }
 
 impl<'a> From<&'a Attempt> for AttemptRow<'a> {
     fn from(attempt: &'a Attempt) -> Self {
+        let detached = attempt.outcome == Outcome::Detached;
         Self {
             job_id: Text(attempt.job),
             token: int(attempt.token.0),
             attempt: attempt.attempt,
             round: attempt.round,
             node: attempt.node.as_str(),
-            outcome: attempt.outcome.name(),
+            // A return with a flag: what the version before takes it for.
+            outcome: if detached { Outcome::Returned.name() } else { attempt.outcome.name() },
             cause: &attempt.cause,
             error: &attempt.error,
             exit_code: attempt.exit_code,
             granted_at: attempt.granted_at.into(),
             started_at: attempt.started_at.map(At::from),
             ended_at: attempt.ended_at.into(),
+            detached,
         }
     }
 }
 
 /// Reads an attempt from job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at,
-/// started_at, ended_at.
+/// started_at, ended_at, detached.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -274,7 +321,7 @@ pub(crate) fn read_attempt(row: &mut Fields<'_>) -> Result<Attempt, Error> {
     row.set_key(&job);
     let token = row.token("token")?;
     row.set_key(&format_args!("{job} {token}"));
-    Ok(Attempt {
+    let mut attempt = Attempt {
         job,
         token,
         attempt: row.int("attempt")?,
@@ -290,7 +337,11 @@ pub(crate) fn read_attempt(row: &mut Fields<'_>) -> Result<Attempt, Error> {
         granted_at: row.wall("granted_at")?,
         started_at: row.opt_wall("started_at")?,
         ended_at: row.wall("ended_at")?,
-    })
+    };
+    if row.flag("detached")? {
+        attempt.outcome = Outcome::Detached;
+    }
+    Ok(attempt)
 }
 
 /// A dedupe key with what it is unique in, to be asked for.

@@ -115,9 +115,11 @@ set
   run_at = new.value ->> 37,
   scheduled_cause = new.value ->> 38,
   queued_at = new.value ->> 39,
-  finished_at = new.value ->> 40
+  finished_at = new.value ->> 40,
+  waiting_at = new.value ->> 43,
+  detached = new.value ->> 44
 from jsonb_each(jsonb($1)) as new
-where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 41";
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 45";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day)
@@ -209,7 +211,8 @@ select
   new.value ->> 22, new.value ->> 23, new.value ->> 24, new.value ->> 25, new.value ->> 26,
   new.value ->> 27, new.value ->> 28, new.value ->> 29, new.value ->> 30, new.value ->> 31,
   new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
-  new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40
+  new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40, new.value ->> 41,
+  new.value ->> 42, new.value ->> 43, new.value ->> 44
 from jsonb_each(jsonb($1)) as new"
 );
 
@@ -234,10 +237,11 @@ on conflict (token) do update set
 
 pub(super) const ATTEMPT_UPSERT: &str = "
 insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at,
-  ended_at)
+  ended_at, detached)
 select
   new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
-  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11
+  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11,
+  new.value ->> 12
 from jsonb_each(jsonb($1)) as new
 where true
 on conflict (job_id, token) do update set
@@ -250,13 +254,14 @@ on conflict (job_id, token) do update set
   exit_code = excluded.exit_code,
   granted_at = excluded.granted_at,
   started_at = excluded.started_at,
-  ended_at = excluded.ended_at";
+  ended_at = excluded.ended_at,
+  detached = excluded.detached";
 
 pub(super) const RESULT_INSERT: &str = "
-insert into results (job_id, token, data, content_type, created_at, expires_at)
+insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait)
 select
   new.value ->> 0, new.value ->> 1, substr($2, new.value ->> 2, new.value ->> 3), new.value ->> 4, new.value ->> 5,
-  new.value ->> 6
+  new.value ->> 6, new.value ->> 7
 from json_each($1) as new";
 
 async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
@@ -276,8 +281,10 @@ async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     let mut bytes = Bytes::new();
     let results = turn.results.iter().map(|(put, result)| {
         let (from, length) = bytes.add(&result.data);
+        let (job, token) = (put.job.to_string(), int(put.token.0));
         let (created_at, expires_at) = (put.created_at.0, put.expires_at.0);
-        (put.job.to_string(), int(put.token.0), from, length, &result.content_type, created_at, expires_at)
+        let of_wait = i64::from(put.of_wait);
+        (job, token, from, length, &result.content_type, created_at, expires_at, of_wait)
     });
     let results = batch("results", results)?;
     with_bytes(connection, "RESULT_INSERT", RESULT_INSERT, results, bytes).await?;

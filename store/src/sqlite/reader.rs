@@ -19,7 +19,7 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteConnectOptions, SqlitePoolOptions, SqliteRow},
 };
 use tenure_scheduler::{
-    Attempt, DedupeKey, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
 };
 
 use super::{Options, columns::read_all, schema::SCHEMA_VERSION};
@@ -38,7 +38,7 @@ pub struct SqliteReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 19] = [
+pub(super) const ALL: [&str; 20] = [
     JOB_GET,
     JOB_LIST,
     JOB_LIST_OF_KIND,
@@ -49,6 +49,7 @@ pub(super) const ALL: [&str; 19] = [
     ATTEMPT_LIST,
     PAYLOAD_GET,
     RESULT_NEWEST,
+    STATE_GET,
     JOB_DUE,
     RESULT_DUE,
     VIOLATION_LIST_LEASES,
@@ -122,7 +123,8 @@ where state = 'dead'
 group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
-select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
+select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
+  detached
 from attempts
 where job_id = $1 and token > $2
 order by token
@@ -136,9 +138,14 @@ where job_id in (select value from json_each($1))";
 pub(super) const RESULT_NEWEST: &str = "
 select token, data, content_type, created_at, expires_at
 from results
-where job_id = $1
+where job_id = $1 and not of_wait
 order by token desc
 limit 1";
+
+pub(super) const STATE_GET: &str = "
+select token, data, content_type, created_at, expires_at
+from results
+where job_id = $1 and token = $2 and of_wait";
 
 // The kinds that final jobs have are found by jumps along the index, one per kind.
 pub(super) const JOB_DUE: &str = concat!(
@@ -167,14 +174,17 @@ where rowid in (
     and jobs.finished_at is not null
     and jobs.finished_at <= due.finished_until
   where jobs.id not in (select job_id from leases)
+    and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
   limit $3)"
 );
 
 pub(super) const RESULT_DUE: &str = "
-select job_id, token
+select results.job_id, results.token, jobs.parent_id
 from results
-where expires_at <= $1
-order by expires_at, job_id, token
+join jobs on jobs.id = results.job_id
+where results.expires_at <= $1
+  and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
+order by results.expires_at, results.job_id, results.token
 limit $2";
 
 pub(super) const VIOLATION_LIST_LEASES: &str =
@@ -277,7 +287,19 @@ impl SqliteReader {
     }
 
     pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
-        let rows = self.rows(sqlx::query(RESULT_NEWEST).bind(job.to_string())).await?;
+        self.one_result(job, sqlx::query(RESULT_NEWEST).bind(job.to_string())).await
+    }
+
+    pub(crate) async fn state(&self, job: JobId, token: FencingToken) -> Result<Option<StoredResult>, Error> {
+        self.one_result(job, sqlx::query(STATE_GET).bind(job.to_string()).bind(int(token.0))).await
+    }
+
+    async fn one_result(
+        &self,
+        job: JobId,
+        query: Query<'_, Sqlite, SqliteArguments>,
+    ) -> Result<Option<StoredResult>, Error> {
+        let rows = self.rows(query).await?;
         let read = |row: &SqliteRow| -> Result<StoredResult, sqlx::Error> {
             Ok(StoredResult {
                 job,
@@ -302,16 +324,13 @@ impl SqliteReader {
         Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
     }
 
-    pub(crate) async fn due_results(
-        &self,
-        now: Wall,
-        limit: u32,
-    ) -> Result<Vec<(JobId, FencingToken)>, Error> {
+    pub(crate) async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<DueResult>, Error> {
         let rows = self.rows(sqlx::query(RESULT_DUE).bind(now.0).bind(limit)).await?;
-        let read = |row: &SqliteRow| -> Result<(JobId, FencingToken), sqlx::Error> {
-            let job: &str = row.try_get(0)?;
-            let job = job.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-            Ok((job, token(row, 1)?))
+        let id = |text: &str| text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)));
+        let read = |row: &SqliteRow| -> Result<DueResult, sqlx::Error> {
+            let job = id(row.try_get(0)?)?;
+            let parent = row.try_get::<Option<&str>, _>(2)?.map(id).transpose()?;
+            Ok(DueResult { job, token: token(row, 1)?, parent })
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
     }

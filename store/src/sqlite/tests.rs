@@ -164,6 +164,9 @@ fn big_job() -> tenure_scheduler::Job {
         stale_at: None,
         reason: None,
         waits: Vec::new(),
+        on_parent_cancel: s::OnParent::Cancel,
+        on_parent_lost: s::OnParent::Keep,
+        detached: None,
     }
 }
 

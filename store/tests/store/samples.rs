@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Attempt, Capacity, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Epoch, FencingToken, Fingerprint, Host,
-    Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs, Node, NodeName, Outcome, Pause,
-    PausePolicy, Producer, RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector,
-    Sequence, Slot, SlotName, Stage, Tenant, TraceContext, Wait, Wall,
+    Attempt, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Detached,
+    Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs,
+    Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Producer, RateLimit, Requirement, Reservation,
+    RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage, Tenant, TraceContext,
+    Wait, WaitPolicy, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -57,6 +58,9 @@ pub(crate) fn job(n: u64) -> Job {
         stale_at: None,
         reason: None,
         waits: Vec::new(),
+        on_parent_cancel: OnParent::Cancel,
+        on_parent_lost: OnParent::Keep,
+        detached: None,
     }
 }
 
@@ -131,8 +135,25 @@ pub(crate) fn rich_job(n: u64) -> Job {
             count: 38,
             duration: Duration::from_micros(25 * 60 * 1_000_000 + 1),
         }],
+        on_parent_cancel: OnParent::Keep,
+        on_parent_lost: OnParent::Cancel,
+        detached: Some(Box::new(detached(WaitPolicy::AtLeast(2)))),
         ..job(n)
     }
+}
+
+/// A wait with every end that there is, and one that is to come.
+pub(crate) fn detached(policy: WaitPolicy) -> Detached {
+    let ends = ChildEnd::ALL.into_iter().map(Some).chain([None]);
+    let children = (70..).zip(ends).map(|(n, end)| Child { job: id(n), end }).collect();
+    let wait = ChildWait { children, policy, until: Some(Wall(1_790_000_000_000_003)) };
+    Detached { wait, token: token(4), has_state: true, same_node: true }
+}
+
+/// The job as it waits for children, for which it detached.
+pub(crate) fn waiting(n: u64, policy: WaitPolicy) -> Job {
+    let detached = Some(Box::new(detached(policy)));
+    Job { state: JobState::Waiting { since: Wall(1_000) }, detached, ..job(n) }
 }
 
 pub(crate) fn lease(n: u64, token: FencingToken, stage: Stage) -> Lease {

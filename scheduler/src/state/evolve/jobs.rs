@@ -25,6 +25,7 @@ impl State {
             entry.arrivals.count(now.mono);
         }
         self.index_live(job);
+        self.take_back_end(job); // Its parent may have named it before it came.
         self.admit(job, now);
     }
 
@@ -34,6 +35,7 @@ impl State {
         // A job that was set aside was live all the time.
         if self.jobs.get(&job.id).is_none_or(|entry| entry.job.state.is_final()) {
             self.index_live(job);
+            self.take_back_end(job);
         }
         self.leave_queue(job.id);
         self.admit(job, now);
@@ -55,6 +57,7 @@ impl State {
         if job.root != job.id {
             *self.descendants.entry(job.root).or_default() += 1;
         }
+        self.join_family(job);
         if matches!(job.state, JobState::Running)
             && let Some(entry) = self.kinds.get_mut(&job.kind)
         {
@@ -70,6 +73,7 @@ impl State {
         match self.jobs.get(&id).map(|entry| entry.job.state.clone()) {
             Some(JobState::Scheduled { until, cause }) => self.await_time(id, until, cause, now),
             Some(JobState::Queued { .. }) => self.join(id, now),
+            Some(JobState::Waiting { .. }) => self.await_children(id, now),
             Some(
                 JobState::Running
                 | JobState::Succeeded { .. }
@@ -178,6 +182,10 @@ impl State {
             self.aside = self.aside.saturating_sub(1);
             return; // Of its kind it was counted out when it was set aside.
         }
+        if matches!(entry.job.state, JobState::Waiting { .. }) {
+            let since = entry.since;
+            return self.forget_children(id, since);
+        }
         let Some(kind) = self.kinds.get_mut(&entry.job.kind) else { return };
         match entry.job.state {
             JobState::Scheduled { until, cause } => {
@@ -188,7 +196,8 @@ impl State {
             JobState::Queued { since } => {
                 kind.queued.remove(&(since, id));
             }
-            JobState::Running
+            JobState::Waiting { .. }
+            | JobState::Running
             | JobState::Succeeded { .. }
             | JobState::Dead { .. }
             | JobState::Cancelled { .. }
@@ -290,6 +299,7 @@ impl State {
                 JobState::Scheduled { .. }
                 | JobState::Queued { .. }
                 | JobState::Running
+                | JobState::Waiting { .. }
                 | JobState::Cancelled { .. }
                 | JobState::Expired { .. } => {}
             }
@@ -298,6 +308,8 @@ impl State {
                 self.forget_key(&job);
             }
         }
+        self.leave_family(&job);
+        self.drop_detached(id, None);
         if root != id
             && let Some(count) = self.descendants.get_mut(&root)
         {

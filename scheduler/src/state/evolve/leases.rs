@@ -13,7 +13,7 @@ use crate::{
     place::hard_time_limit,
     rows::ResultPut,
     slots::{Needs, Reservation},
-    state::{Due, LeaseEntry, Stand, State},
+    state::{Due, LeaseEntry, Stand, State, evolve::family::STATE_KEPT_UNTIL},
     time::{Mono, Now, Wall, micros},
 };
 
@@ -137,7 +137,15 @@ impl State {
         }
         self.keep_result(end, &lease.kind, now);
         self.change(end.job, |job| count_outcome(job, end));
+        self.detach(end);
         self.become_state(end.job, &end.next, end.reason.as_ref(), now);
+    }
+
+    /// An execution that detached says what its job waits for, and what its resume is to be given.
+    fn detach(&mut self, end: &AttemptEnd) {
+        if end.detached.is_some() {
+            self.drop_detached(end.job, end.detached.clone());
+        }
     }
 
     pub(super) fn loss_replaced(&mut self, end: &AttemptEnd, now: Now) {
@@ -148,6 +156,7 @@ impl State {
             job.take_back_loss();
             count_outcome(job, end);
         });
+        self.detach(end);
         let was_lost = matches!(job.last_outcome, Some(Outcome::Lost));
         self.dirty.attempt(Attempt {
             job: end.job,
@@ -171,9 +180,11 @@ impl State {
         if !end.keep_result {
             return;
         }
+        let of_wait = end.detached.is_some();
         let ttl = self.kinds.get(kind).map(|entry| entry.kind.policy.result_ttl).unwrap_or_default();
-        let expires_at = now.wall.after(ttl);
-        self.dirty.result(ResultPut { job: end.job, token: end.token, created_at: now.wall, expires_at });
+        let expires_at = if of_wait { STATE_KEPT_UNTIL } else { now.wall.after(ttl) };
+        let (job, token, created_at) = (end.job, end.token, now.wall);
+        self.dirty.result(ResultPut { job, token, of_wait, created_at, expires_at });
     }
 
     /// A lease is over. What it charges of the fleet is free; of its node too, unless it stays unreaped.
@@ -318,6 +329,8 @@ fn count_outcome(job: &mut Job, end: &AttemptEnd) {
             job.returns_in_row += 1;
             return;
         }
+        // Its attempt goes on, and what went wrong before is told by its attempts.
+        Outcome::Detached => (job.last_outcome, job.reason) = (None, None),
         Outcome::Succeeded | Outcome::Cancelled => {}
     }
     job.returns_in_row = 0;

@@ -1,15 +1,19 @@
 //! The order in which jobs are due, from the rules: band, priority, enqueue. A job is due only after those of its class
 //! and its priority that were enqueued before it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use tenure_scheduler::{Durable, Job, JobId, JobState, Mono, Now, Wall};
 
 use super::key_of;
 
-/// Since when each job has been queued, by the clock that nobody sets, and for how long before the leader began.
+/// Since when each job has been queued, by the clock that nobody sets, and for how long before the leader began; and
+/// which were queued when the last command had been applied.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Queued(BTreeMap<JobId, (Wall, Mono, Duration)>);
+pub(crate) struct Queued(BTreeMap<JobId, (Wall, Mono, Duration)>, BTreeSet<JobId>);
 
 impl Queued {
     /// What a new leader finds.
@@ -17,11 +21,16 @@ impl Queued {
         let mut found = Self::default();
         for (job, since) in queued(rows) {
             found.0.insert(job.id, (since, now.mono, now.wall.since(since)));
+            found.1.insert(job.id);
         }
         found
     }
 
     pub(crate) fn observe(&mut self, now: Now, rows: &Durable) {
+        // Who was granted before this command waits anew if it comes back: nobody sees that of one that comes back and is
+        // granted again within it.
+        let before = std::mem::replace(&mut self.1, queued(rows).map(|(job, _)| job.id).collect());
+        self.0.retain(|job, _| before.contains(job));
         for (job, since) in queued(rows) {
             if self.0.get(&job.id).is_none_or(|(known, _, _)| *known != since) {
                 self.0.insert(job.id, (since, now.mono, Duration::ZERO));

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Prior, Producer, Reply,
-    Selector, Tenant,
+    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, OnParent, Prior, Producer,
+    Reply, Selector, Tenant,
 };
 use tenure_store::{Payload, memory::Memory};
 use tokio::{
@@ -153,6 +153,8 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
         needs: None,
         hard_time_limit: None,
         parent: None,
+        on_parent_cancel: OnParent::Cancel,
+        on_parent_lost: OnParent::Keep,
         trace: None,
         prior: Prior::default(),
     }));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tenure_proto::v1;
 use tenure_scheduler::{
     Attempt, Deferral, DeferralView, FencingToken, Job, JobState, Kind, LiveView, Outcome, ScheduledCause,
-    Wait,
+    Wait, WaitPolicy, WaitView,
 };
 use tenure_store::StoredResult;
 
@@ -67,6 +67,34 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         payload_size: job.payload_size,
         waits: job.waits.iter().map(share).collect(),
+        waiting_for: match live {
+            Some(live) => live.waiting_for.as_ref().map(child_wait),
+            None => row_wait(job).as_ref().map(child_wait),
+        },
+    }
+}
+
+/// What the row alone tells of a wait for children.
+fn row_wait(job: &Job) -> Option<WaitView> {
+    let waits = matches!(job.state, JobState::Waiting { .. });
+    job.detached.as_ref().filter(|_| waits).map(|detached| detached.wait.view())
+}
+
+fn child_wait(view: &WaitView) -> v1::ChildWait {
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let (policy, at_least) = match view.policy {
+        WaitPolicy::All => (v1::WaitPolicy::All, 0),
+        WaitPolicy::Any => (v1::WaitPolicy::Any, 0),
+        WaitPolicy::AtLeast(number) => (v1::WaitPolicy::AtLeast, number),
+        WaitPolicy::FirstFailure => (v1::WaitPolicy::FirstFailure, 0),
+    };
+    v1::ChildWait {
+        children: count(view.children),
+        unfinished: count(view.unfinished),
+        unfinished_job_ids: view.first.iter().map(ToString::to_string).collect(),
+        policy: policy.into(),
+        at_least,
+        until: view.until.map(timestamp),
     }
 }
 
@@ -76,6 +104,7 @@ pub(crate) fn state(state: &JobState) -> v1::JobState {
         JobState::Scheduled { .. } => v1::JobState::Scheduled,
         JobState::Queued { .. } => v1::JobState::Queued,
         JobState::Running => v1::JobState::Running,
+        JobState::Waiting { .. } => v1::JobState::Waiting,
         JobState::Succeeded { .. } => v1::JobState::Succeeded,
         JobState::Dead { .. } => v1::JobState::Dead,
         JobState::Cancelled { .. } => v1::JobState::Cancelled,
@@ -90,6 +119,7 @@ pub(crate) fn state_name(state: v1::JobState) -> Option<&'static str> {
         v1::JobState::Scheduled => Some("scheduled"),
         v1::JobState::Queued => Some("queued"),
         v1::JobState::Running => Some("running"),
+        v1::JobState::Waiting => Some("waiting"),
         v1::JobState::Succeeded => Some("succeeded"),
         v1::JobState::Dead => Some("dead"),
         v1::JobState::Cancelled => Some("cancelled"),
@@ -112,6 +142,10 @@ fn resting(job: &Job) -> Option<v1::Deferral> {
             (Deferral::Backoff { until }, since)
         }
         JobState::Queued { since } => (Deferral::Ready, since),
+        JobState::Waiting { since } => {
+            let children = row_wait(job).map_or(0, |view| view.unfinished);
+            (Deferral::WaitingChildren { children: u32::try_from(children).unwrap_or(u32::MAX) }, since)
+        }
         JobState::Running
         | JobState::Succeeded { .. }
         | JobState::Dead { .. }
@@ -197,6 +231,7 @@ fn outcome(outcome: Outcome) -> v1::Outcome {
         Outcome::Lost => v1::Outcome::Lost,
         Outcome::Returned => v1::Outcome::Returned,
         Outcome::Cancelled => v1::Outcome::Cancelled,
+        Outcome::Detached => v1::Outcome::Detached,
     }
 }
 

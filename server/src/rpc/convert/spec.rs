@@ -6,7 +6,8 @@ use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Prior, Producer, Tenant, TraceContext,
+    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, OnParent, Prior, Producer, Tenant,
+    TraceContext,
 };
 use tenure_store::Payload;
 
@@ -60,6 +61,8 @@ pub(crate) fn submission(
     let needs = checks.needs("job.needs", spec.needs.as_ref());
     let hard_time_limit = checks.duration("job.hard_time_limit", spec.hard_time_limit.as_ref(), LIMITS);
     let parent = checks.optional_job_id("job.parent_id", &spec.parent_id);
+    let on_parent_cancel = on_parent(&mut checks, "job.on_parent_cancel", spec.on_parent_cancel);
+    let on_parent_lost = on_parent(&mut checks, "job.on_parent_lost", spec.on_parent_lost);
     let own = trace::of_spec(&mut checks, &spec.traceparent, &spec.tracestate);
 
     if size > MOST_PAYLOAD {
@@ -90,10 +93,25 @@ pub(crate) fn submission(
         needs,
         hard_time_limit,
         parent,
+        on_parent_cancel: on_parent_cancel.unwrap_or(OnParent::Cancel),
+        on_parent_lost: on_parent_lost.unwrap_or(OnParent::Keep),
         trace: own.or(ambient),
         prior: Prior::default(),
     }));
     Ok(Submission { command, payload: bytes_beside(payload.data, &content_type) })
+}
+
+/// What becomes of a child; none: the default.
+fn on_parent(checks: &mut Checks, field: &str, value: i32) -> Option<OnParent> {
+    match v1::OnParent::try_from(value) {
+        Ok(v1::OnParent::Unspecified) => None,
+        Ok(v1::OnParent::Cancel) => Some(OnParent::Cancel),
+        Ok(v1::OnParent::Keep) => Some(OnParent::Keep),
+        Err(_) => {
+            checks.refuse(field, format!("{value} is unknown"));
+            None
+        }
+    }
 }
 
 fn bytes_beside(data: Bytes, content_type: &Arc<str>) -> Option<Payload> {

@@ -25,6 +25,7 @@ fn grant(n: u64) -> Message {
         idempotency_key: n.to_string(),
         parent: None,
         trace: None,
+        resume: None,
     }))
 }
 

@@ -53,7 +53,7 @@ from unnest(
   $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[], $28::bigint[], $29::text[],
   $30::text[], $31::timestamptz[], $32::timestamptz[], $33::boolean[], $34::timestamptz[], $35::timestamptz[],
   $36::text[], $37::jsonb[], $38::timestamptz[], $39::text[], $40::timestamptz[], $41::timestamptz[],
-  $42::bigint[])
+  $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::bigint[])
   as new (",
             job_columns!(),
             ", previous)"
@@ -93,7 +93,9 @@ set
   run_at = new.run_at,
   scheduled_cause = new.scheduled_cause,
   queued_at = new.queued_at,
-  finished_at = new.finished_at",
+  finished_at = new.finished_at,
+  waiting_at = new.waiting_at,
+  detached = new.detached",
     new_jobs!(),
     "
 where jobs.id = new.id and jobs.token = new.previous"
@@ -196,14 +198,17 @@ on conflict (token) do update set
 
 pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (
-  job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at)
+  job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
+  detached)
 select
-  job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
+  job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
+  detached
 from unnest(
   $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
-  $9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[])
+  $9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[])
   as new (
-    job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at)
+    job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
+    detached)
 on conflict (job_id, token) do update set
   attempt = excluded.attempt,
   round = excluded.round,
@@ -214,10 +219,11 @@ on conflict (job_id, token) do update set
   exit_code = excluded.exit_code,
   granted_at = excluded.granted_at,
   started_at = excluded.started_at,
-  ended_at = excluded.ended_at";
+  ended_at = excluded.ended_at,
+  detached = excluded.detached";
 
 pub(in crate::postgres) const RESULT_INSERT: &str = "
-insert into results (job_id, token, data, content_type, created_at, expires_at)
-select job_id, token, data, content_type, created_at, expires_at
-from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[])
-  as new (job_id, token, data, content_type, created_at, expires_at)";
+insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait)
+select job_id, token, data, content_type, created_at, expires_at, of_wait
+from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::boolean[])
+  as new (job_id, token, data, content_type, created_at, expires_at, of_wait)";

@@ -60,6 +60,13 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update jobs set round = 0", "jobs_round_from_one"),
         ("update jobs set losses = -1", "jobs_counts_not_negative"),
         ("update jobs set tracestate = 'a=b'", "jobs_state_of_a_trace"),
+        ("update jobs set on_parent_cancel = 'die'", "jobs_on_parent_cancel_is_known"),
+        ("update jobs set on_parent_lost = 'die'", "jobs_on_parent_lost_is_known"),
+        ("update jobs set waiting_at = now()", "jobs_waiting_has_waiting_at"),
+        (
+            "update jobs set state = 'expired', queued_at = null, finished_at = now(), detached = '{}'",
+            "jobs_final_has_no_wait",
+        ),
         ("update slots set scope = 'zone'", "slots_scope_is_known"),
         ("update slots set capacity = 1", "slots_fleet_has_capacity"),
         ("update slots set scope = 'fleet'", "slots_fleet_has_capacity"),
@@ -77,11 +84,11 @@ async fn checks_refuse_what_makes_no_sense() {
         ("insert into leader_fence (epoch, one) values (5, false)", "leader_fence_one"),
         ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
         (
-            "insert into attempts select id, 1, 1, 1, 'n', 'ok', '', '', null, now(), null, now() from jobs",
+            "insert into attempts select id, 1, 1, 1, 'n', 'ok', '', '', null, now(), null, now(), false from jobs",
             "attempts_outcome_is_known",
         ),
         (
-            "insert into attempts select id, 1, 0, 1, 'n', 'lost', '', '', null, now(), null, now() from jobs",
+            "insert into attempts select id, 1, 0, 1, 'n', 'lost', '', '', null, now(), null, now(), false from jobs",
             "attempts_number_from_one",
         ),
     ];

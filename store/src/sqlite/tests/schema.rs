@@ -77,6 +77,13 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update jobs set round = 0", "jobs_round_from_one"),
         ("update jobs set losses = -1", "jobs_counts_not_negative"),
         ("update jobs set tracestate = 'a=1'", "jobs_state_of_a_trace"),
+        ("update jobs set on_parent_cancel = 'die'", "jobs_on_parent_cancel_is_known"),
+        ("update jobs set on_parent_lost = 'die'", "jobs_on_parent_lost_is_known"),
+        ("update jobs set waiting_at = 1", "jobs_waiting_has_waiting_at"),
+        (
+            "update jobs set state = 'expired', queued_at = null, finished_at = 1, detached = '{}'",
+            "jobs_final_has_no_wait",
+        ),
         ("update slots set scope = 'zone'", "slots_scope_is_known"),
         ("update slots set capacity = 1", "slots_fleet_has_capacity"),
         ("update slots set scope = 'fleet'", "slots_fleet_has_capacity"),
@@ -96,13 +103,18 @@ async fn checks_refuse_what_makes_no_sense() {
         ("insert into leader_fence (epoch, one) values (5, 0)", "leader_fence_one"),
         ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
         (
-            "insert into attempts values ('j', 1, 1, 1, 'n', 'ok', '', '', null, 1, null, 1)",
+            "insert into attempts values ('j', 1, 1, 1, 'n', 'ok', '', '', null, 1, null, 1, 0)",
             "attempts_outcome_is_known",
         ),
         (
-            "insert into attempts values ('j', 1, 0, 1, 'n', 'lost', '', '', null, 1, null, 1)",
+            "insert into attempts values ('j', 1, 0, 1, 'n', 'lost', '', '', null, 1, null, 1, 0)",
             "attempts_number_from_one",
         ),
+        (
+            "insert into attempts values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, 2)",
+            "attempts_flags_are_flags",
+        ),
+        ("insert into results values ('j', 1, x'', '', 1, 1, 2)", "results_flags_are_flags"),
     ];
     for (statement, wall) in broken {
         let error = hand.execute(statement).await.expect_err(statement);
@@ -149,7 +161,7 @@ async fn views_show_what_must_never_be() {
     insert_job(&mut hand, "unsettled", "queued", 0).await;
     hand.execute("update jobs set last_outcome = 'succeeded' where id = 'unsettled'").await.unwrap();
     expected.push(("inv_final_is_settled", "unsettled"));
-    hand.execute("insert into results values ('sound', 1, x'', '', 1, 1)").await.unwrap();
+    hand.execute("insert into results values ('sound', 1, x'', '', 1, 1, 0)").await.unwrap();
     expected.push(("inv_results_have_executions", "sound"));
     insert_job(&mut hand, "miscounted", "queued", 0).await;
     hand.execute("update jobs set failures = 1 where id = 'miscounted'").await.unwrap();

@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use tenure_scheduler::{
     Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState, KindName, Outcome, ResultPut,
-    Stage, Tenant, Wall,
+    Stage, Tenant, WaitPolicy, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal};
 
 use crate::{
     samples::{
         attempt, bare_node, class, ended, id, job, keyed, kinds, lease, node, rich_job, rich_lease, running,
-        slots, token,
+        slots, token, waiting,
     },
     stores::{Led, TestStore, bytes_for, payload_of},
 };
@@ -25,6 +25,36 @@ fn update(previous: FencingToken, job: &Job) -> JobChange {
 
 fn jobs(jobs: Vec<JobChange>) -> Changes {
     Changes { jobs, ..Changes::default() }
+}
+
+/// What an execution left which detached is found by its token, and is no result; its attempt tells that it detached.
+pub(crate) async fn a_state_is_no_result<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&job(1)]).await;
+    let state =
+        ResultPut { job: id(1), token: token(4), of_wait: true, created_at: Wall(5), expires_at: Wall(60) };
+    led.commit(&Changes {
+        attempts_put: vec![attempt(1, token(4), Outcome::Detached), attempt(1, token(5), Outcome::Returned)],
+        results_put: vec![state],
+        ..Changes::default()
+    })
+    .await;
+    let reader = led.store.reader().clone();
+    let found = reader.state(id(1), token(4)).await.unwrap().unwrap();
+    assert_eq!((found.token, found.created_at, found.expires_at), (token(4), Wall(5), Wall(60)));
+    assert_eq!(found.data, Bytes::from(format!("result of {} {}", id(1), token(4))));
+    assert_eq!(reader.result(id(1)).await.unwrap(), None);
+    let outcomes: Vec<Outcome> =
+        reader.attempts(id(1), None, 9).await.unwrap().iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Detached, Outcome::Returned]);
+
+    let result =
+        ResultPut { job: id(1), token: token(6), of_wait: false, created_at: Wall(5), expires_at: Wall(60) };
+    led.commit(&Changes { results_put: vec![result], ..Changes::default() }).await;
+    assert_eq!(reader.result(id(1)).await.unwrap().unwrap().token, token(6));
+    assert_eq!(reader.state(id(1), token(6)).await.unwrap(), None);
+    led.commit(&Changes { results_deleted: vec![(id(1), token(4))], ..Changes::default() }).await;
+    assert_eq!(reader.state(id(1), token(4)).await.unwrap(), None);
 }
 
 pub(crate) async fn a_new_store_is_empty<S: TestStore>() {
@@ -42,7 +72,10 @@ pub(crate) async fn an_empty_turn_commits<S: TestStore>() {
 
 pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
     let mut led = Led::<S>::new().await;
-    let all = [job(1), rich_job(10)];
+    let policies =
+        [WaitPolicy::All, WaitPolicy::Any, WaitPolicy::AtLeast(u32::MAX), WaitPolicy::FirstFailure];
+    let parents = (30..).zip(policies).map(|(n, policy)| waiting(n, policy));
+    let all: Vec<Job> = [job(1), rich_job(10)].into_iter().chain(parents).collect();
     let leases = [
         rich_lease(20, token(9)),
         lease(21, token(10), Stage::Finished),
@@ -177,7 +210,7 @@ pub(crate) async fn prior_finds_ids_and_held_keys<S: TestStore>() {
     let held = keyed(1, "a");
     let released = Job { dedupe_held: false, state: JobState::Dead { at: Wall(9) }, ..keyed(2, "b") };
     let elsewhere = Job { tenant: Tenant::new("other"), ..keyed(3, "a") };
-    let dead = Job { state: JobState::Dead { at: Wall(9) }, ..rich_job(4) };
+    let dead = Job { state: JobState::Dead { at: Wall(9) }, detached: None, ..rich_job(4) };
     led.insert(&[&held, &released, &elsewhere, &dead]).await;
 
     let key = |tenant: &Tenant, key: &str| HeldKey {
@@ -247,7 +280,8 @@ pub(crate) async fn a_lease_freed_in_a_turn_is_taken_in_it<S: TestStore>() {
 pub(crate) async fn a_deleted_job_takes_its_bytes_and_attempts_along<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     let dead = Job { payload_size: 5, state: JobState::Dead { at: Wall(9) }, ..job(1) };
-    let put = ResultPut { job: id(1), token: token(1), created_at: Wall(5), expires_at: Wall(6) };
+    let put =
+        ResultPut { job: id(1), token: token(1), of_wait: false, created_at: Wall(5), expires_at: Wall(6) };
     led.commit(&Changes {
         jobs: vec![insert(&dead), insert(&Job { payload_size: 5, ..job(2) })],
         attempts_put: vec![attempt(1, token(1), Outcome::Failed), attempt(2, token(2), Outcome::Failed)],
@@ -296,7 +330,13 @@ pub(crate) async fn the_newest_result_is_read<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     led.insert(&[&job(1)]).await;
     for n in [2, 1] {
-        let put = ResultPut { job: id(1), token: token(n), created_at: Wall(5), expires_at: Wall(60) };
+        let put = ResultPut {
+            job: id(1),
+            token: token(n),
+            of_wait: false,
+            created_at: Wall(5),
+            expires_at: Wall(60),
+        };
         led.commit(&Changes { results_put: vec![put], ..Changes::default() }).await;
     }
     let result = led.store.reader().result(id(1)).await.unwrap().unwrap();
@@ -310,7 +350,13 @@ pub(crate) async fn the_newest_result_is_read<S: TestStore>() {
 pub(crate) async fn results_of_one_turn_keep_their_bytes<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     led.insert(&[&job(1), &job(2), &job(3), &job(4)]).await;
-    let put = |n| ResultPut { job: id(n), token: token(n), created_at: Wall(5), expires_at: Wall(60) };
+    let put = |n| ResultPut {
+        job: id(n),
+        token: token(n),
+        of_wait: false,
+        created_at: Wall(5),
+        expires_at: Wall(60),
+    };
     let bytes: [&[u8]; 4] = [b"", b"\0\xff\0", b"", b"four"];
     for turn in [&[1][..], &[2, 3, 4]] {
         let changes = Changes { results_put: turn.iter().copied().map(put).collect(), ..Changes::default() };
@@ -340,7 +386,8 @@ pub(crate) async fn an_outcome_that_came_late_replaces_a_loss<S: TestStore>() {
 pub(crate) async fn deleting_a_result_twice_is_no_error<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     led.insert(&[&job(1)]).await;
-    let put = ResultPut { job: id(1), token: token(1), created_at: Wall(5), expires_at: Wall(60) };
+    let put =
+        ResultPut { job: id(1), token: token(1), of_wait: false, created_at: Wall(5), expires_at: Wall(60) };
     led.commit(&Changes { results_put: vec![put], ..Changes::default() }).await;
     for _ in 0..2 {
         led.commit(&Changes { results_deleted: vec![(id(1), token(1))], ..Changes::default() }).await;

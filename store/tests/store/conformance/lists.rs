@@ -1,8 +1,8 @@
 //! What readers list.
 
 use tenure_scheduler::{
-    Changes, DedupeKey, FencingToken, Job, JobChange, JobId, JobState, KindName, NodeName, Outcome, Producer,
-    ResultPut, Stage, Tenant, Wall,
+    Changes, DedupeKey, DueResult, FencingToken, Job, JobChange, JobId, JobState, KindName, NodeName,
+    Outcome, Producer, ResultPut, Stage, Tenant, Wall,
 };
 use tenure_store::{JobCursor, JobFilter, KindCutoff};
 
@@ -141,15 +141,45 @@ pub(crate) async fn results_are_due_the_oldest_first<S: TestStore>() {
     let put = |n, expires_at| ResultPut {
         job: id(n),
         token: token(n),
+        of_wait: false,
         created_at: Wall(1),
         expires_at: Wall(expires_at),
     };
     led.commit(&Changes { results_put: vec![put(1, 30), put(2, 10), put(3, 20)], ..Changes::default() })
         .await;
+    let due = |n| DueResult { job: id(n), token: token(n), parent: None };
     let reader = led.store.reader();
     assert_eq!(reader.due_results(Wall(9), 10).await.unwrap(), []);
-    assert_eq!(reader.due_results(Wall(20), 10).await.unwrap(), [(id(2), token(2)), (id(3), token(3))]);
-    assert_eq!(reader.due_results(Wall(99), 1).await.unwrap(), [(id(2), token(2))]);
+    assert_eq!(reader.due_results(Wall(20), 10).await.unwrap(), [due(2), due(3)]);
+    assert_eq!(reader.due_results(Wall(99), 1).await.unwrap(), [due(2)]);
+}
+
+/// What final children left is due only once their parent, which may read it, is final or gone.
+pub(crate) async fn what_a_live_parent_may_read_is_not_due<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let child = |n, parent| Job {
+        parent: Some(id(parent)),
+        state: JobState::Succeeded { at: Wall(5) },
+        last_outcome: Some(Outcome::Succeeded),
+        ..job(n)
+    };
+    let over = Job { state: JobState::Dead { at: Wall(90) }, ..job(2) };
+    let children = [child(11, 1), child(12, 2), child(13, 3)];
+    led.insert(&[&job(1), &over, &children[0], &children[1], &children[2]]).await;
+    let put = |n| ResultPut {
+        job: id(n),
+        token: token(n),
+        of_wait: false,
+        created_at: Wall(1),
+        expires_at: Wall(2),
+    };
+    led.commit(&Changes { results_put: vec![put(11), put(12), put(13)], ..Changes::default() }).await;
+    let reader = led.store.reader();
+    let mut due = reader.due_jobs(&[], Wall(10), 500).await.unwrap();
+    due.sort_by_key(|job| job.id);
+    assert_eq!(due, children[1..]);
+    let due = |n, parent| DueResult { job: id(n), token: token(n), parent: Some(id(parent)) };
+    assert_eq!(reader.due_results(Wall(9), 10).await.unwrap(), [due(12, 2), due(13, 3)]);
 }
 
 pub(crate) async fn attempts_come_in_pages<S: TestStore>() {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use tenure_scheduler::{
     Changes, Durable, FencingToken, Job, JobChange, JobId, JobState, Lease, Outcome, ScheduledCause, Stage,
-    Wall,
+    WaitPolicy, Wall,
 };
 
 use crate::{
     random::{Random, seeds},
-    samples::{attempt, id, keyed, kinds, lease, node, rich_job, rich_lease, slots, token},
+    samples::{attempt, detached, id, keyed, kinds, lease, node, rich_job, rich_lease, slots, token},
     stores::{Led, TestStore, assert_same},
 };
 
@@ -122,17 +122,21 @@ impl Model {
 
     fn move_on(&mut self, random: &mut Random, job: &mut Job) {
         let at = Wall(i64::try_from(random.below(1_000)).unwrap());
-        job.state = match random.below(6) {
+        job.state = match random.below(7) {
             0 => JobState::Scheduled { until: at, cause: ScheduledCause::RunAt },
             1 | 2 => JobState::Queued { since: at },
             3 => JobState::Dead { at },
             4 => JobState::Expired { at },
+            5 => JobState::Waiting { since: at },
             _ => {
                 self.next_token += 1;
                 job.token = token(self.next_token);
                 JobState::Running
             }
         };
+        let waits =
+            matches!(job.state, JobState::Waiting { .. }) || (random.chance(20) && !job.state.is_final());
+        job.detached = waits.then(|| Box::new(detached(WaitPolicy::All)));
         job.failures = u32::try_from(random.below(5)).unwrap();
         job.reason = random.chance(50).then(|| "because".into());
     }

@@ -9,10 +9,10 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
-    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, RateLimit,
-    Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TraceContext,
-    Wall,
+    Changes, Command, DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish,
+    FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnParent,
+    PausePolicy, Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector,
+    SessionId, SlotName, State, Statement, Tenant, TraceContext, WaitPolicy, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -35,6 +35,8 @@ pub(super) struct World {
     effects: Vec<Effect>,
     next_job: u64,
     next_session: u64,
+    /// Jobs that were, or should have been, enqueued under another.
+    children: BTreeMap<JobId, BTreeSet<JobId>>,
     /// What has happened, to see that the world is lively.
     pub(super) seen: BTreeSet<String>,
 }
@@ -50,6 +52,7 @@ impl World {
             effects: Vec::new(),
             next_job: 0,
             next_session: 0,
+            children: BTreeMap::new(),
             seen: BTreeSet::new(),
         }
     }
@@ -142,6 +145,10 @@ impl World {
         self.next_job += u64::from(!again);
         let key = random.chance(40).then(|| DedupeKey::new(format!("key-{}", random.below(5))));
         let own_needs = random.chance(30).then(|| needs(&[("browser", 1), ("anthropic", 1)]));
+        let parent = (self.next_job > 1 && random.chance(25)).then(|| id(random.below(self.next_job)));
+        if let Some(parent) = parent {
+            self.children.entry(parent).or_default().insert(id(n));
+        }
         Command::Enqueue(Box::new(Enqueue {
             job: id(n),
             producer: Producer::new("local"),
@@ -158,7 +165,9 @@ impl World {
             selector: if random.chance(10) { selector(n) } else { Selector::default() },
             needs: own_needs,
             hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
-            parent: (self.next_job > 1 && random.chance(10)).then(|| id(random.below(self.next_job))),
+            parent,
+            on_parent_cancel: on_parent(random),
+            on_parent_lost: on_parent(random),
             trace: random.chance(20).then(|| {
                 let state = random.chance(50).then(|| "rojo=1".into());
                 Arc::new(TraceContext { parent: "00-ab-cd-01".into(), state })
@@ -202,7 +211,15 @@ impl World {
                 pressure: Pressure::default(),
             }));
         };
-        let (statement, next) = statement(random, phase);
+        let (mut statement, next) = statement(random, phase);
+        if let (Statement::Finished(finish), Some(children)) = (&mut statement, self.children.get(&job))
+            && finish.how != FinishedHow::Revoked
+            && random.chance(40)
+        {
+            finish.how = FinishedHow::Detached;
+            finish.has_result = random.chance(50);
+            finish.detach = Some(Box::new(detach(random, children)));
+        }
         match next {
             Some(next) => agent.held.insert(token, (job, next)),
             None => agent.held.remove(&token),
@@ -247,11 +264,34 @@ impl World {
             }
         } else if let Command::Report(report) = command {
             report.prior = journal.prior(&self.unknown(report.job), &[]).await.unwrap().pop().map(Box::new);
+            if let Statement::Finished(Finish { detach: Some(detach), .. }) = &mut report.statement {
+                let unknown: Vec<JobId> = detach.children.iter().flat_map(|id| self.unknown(*id)).collect();
+                detach.prior = journal.prior(&unknown, &[]).await.unwrap();
+            }
         }
     }
 
     fn unknown(&self, job: JobId) -> Vec<JobId> {
         if self.state.knows_job(job) { Vec::new() } else { vec![job] }
+    }
+}
+
+fn on_parent(random: &mut Random) -> OnParent {
+    if random.chance(50) { OnParent::Cancel } else { OnParent::Keep }
+}
+
+fn detach(random: &mut Random, children: &BTreeSet<JobId>) -> Detach {
+    Detach {
+        children: children.iter().rev().copied().collect(),
+        policy: match random.below(4) {
+            0 => WaitPolicy::Any,
+            1 => WaitPolicy::AtLeast(2),
+            2 => WaitPolicy::FirstFailure,
+            _ => WaitPolicy::All,
+        },
+        max_wait: random.chance(30).then(|| Duration::from_millis(random.below(20_000))),
+        same_node: random.chance(50),
+        prior: Vec::new(),
     }
 }
 

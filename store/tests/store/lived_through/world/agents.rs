@@ -83,6 +83,7 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
             error: if how == FinishedHow::Succeeded { "".into() } else { "boom \"ä\"".into() },
             retry_after: random.chance(20).then(|| Duration::from_millis(1_500)),
             has_result: how == FinishedHow::Succeeded && random.chance(60),
+            detach: None,
         })
     };
     match phase {

@@ -1,0 +1,42 @@
+//! What the oracle says of parents that wait for their children, from the rows and the events alone.
+
+use std::collections::BTreeSet;
+
+use tenure_scheduler::{ChildEnd, ChildWait, Durable, JobId, JobState, WaitPolicy};
+
+/// Whether nothing that may still happen to a child can change that a parent goes on: counted anew, from what the row of
+/// the parent tells and from which children live.
+fn is_over(wait: &ChildWait, rows: &Durable) -> bool {
+    let ends = wait.children.iter().map(|child| match child.end {
+        None if rows.jobs.contains_key(&child.job) => None,
+        None => Some(ChildEnd::Missing),
+        end => end,
+    });
+    let ends: Vec<Option<ChildEnd>> = ends.collect();
+    let open = ends.iter().filter(|end| end.is_none()).count();
+    let good = ends.iter().filter(|end| **end == Some(ChildEnd::Succeeded)).count();
+    let bad = ends.len() - open - good;
+    let wanted = match wait.policy {
+        WaitPolicy::All => return open == 0,
+        WaitPolicy::FirstFailure => return bad > 0 || open == 0,
+        WaitPolicy::Any => 1,
+        WaitPolicy::AtLeast(number) => usize::try_from(number).unwrap(),
+    };
+    good >= wanted || bad > ends.len().saturating_sub(wanted) || wanted > ends.len()
+}
+
+/// A parent that waits although it has nothing to wait for.
+pub(super) fn waits_for_nothing(rows: &Durable, broken: &BTreeSet<JobId>) -> Option<JobId> {
+    let waiting = rows.jobs.values().filter(|job| matches!(job.state, JobState::Waiting { .. }));
+    let mut idle = waiting.filter(|job| !broken.contains(&job.id)).filter(|job| {
+        let wait = job.detached.as_ref().map(|detached| &detached.wait);
+        wait.is_none_or(|wait| is_over(wait, rows))
+    });
+    idle.next().map(|job| job.id)
+}
+
+/// A wait ended that had something to wait for, and time.
+pub(super) fn ended_early(rows: &Durable, parent: JobId) -> bool {
+    let wait = rows.jobs.get(&parent).and_then(|job| job.detached.as_ref()).map(|detached| &detached.wait);
+    wait.is_none_or(|wait| wait.until.is_none() && !is_over(wait, rows))
+}
