@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    ids::{KindName, SlotName},
+    ids::{KindName, SlotName, Tenant},
     slots::{Needs, Scope},
+    tenant::TenantPolicy,
 };
 
 /// Node labels and the values that they must have. Empty: any node.
@@ -136,6 +137,8 @@ pub struct Fleet {
     pub slots: BTreeMap<SlotName, Scope>,
     /// Declared kinds.
     pub kinds: BTreeMap<KindName, KindPolicy>,
+    /// Declared tenants. The others have the default policy.
+    pub tenants: BTreeMap<Tenant, TenantPolicy>,
 }
 
 impl Fleet {

@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `slots, kind, job, node, lease` → `command, event, effect, refusal, deferral, rows,
+//! Reading order: `ids, time` → `slots, kind, tenant, job, node, lease` → `command, event, effect, refusal, deferral, rows,
 //! view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
 
 mod command;
@@ -31,6 +31,7 @@ mod rows;
 mod slots;
 mod state;
 mod step;
+mod tenant;
 mod time;
 mod view;
 
@@ -58,6 +59,7 @@ pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
 pub use state::{Limits, State};
 pub use step::Applied;
+pub use tenant::{MOST_WEIGHT, TenantPolicy};
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
     DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,

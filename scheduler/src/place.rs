@@ -47,25 +47,29 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
     let gained = std::mem::take(&mut step.state.gained);
     let mut line = candidates(step.state, step.now, &gained);
     let mut budget = step.state.limits.placements_per_tick;
-    while let Some((class, job)) = line.next(step.state, step.now) {
+    while let Some(turn) = line.next(step, |step, class, job| fits(step, class, job, &gained)) {
         if budget == 0 {
             step.state.gained.extend(gained);
             return true;
         }
-        match choose(step.state, step.now, class, job, &gained) {
-            Choice::Place(node) => {
-                // Whatever its timer did: what is stale does not start.
-                if !step.due_stale(job) {
-                    grant(step, job, &node);
-                }
-                budget -= 1;
-                line.join(step.state, step.now, class);
-            }
-            Choice::Defer(reason) => step.emit(Event::Deferred { class, job, reason }),
-            Choice::Leave => {}
+        // Whatever its timer did: what is stale does not start.
+        if !step.due_stale(turn.job) {
+            grant(step, turn.job, &turn.node);
         }
+        budget -= 1;
+        line.took(step.state, step.now, &turn);
     }
     false
+}
+
+/// Where the head of a class fits; if nowhere, that it does not is noted.
+fn fits(step: &mut Step<'_>, class: ClassId, job: JobId, gained: &BTreeSet<NodeName>) -> Option<NodeName> {
+    match choose(step.state, step.now, class, job, gained) {
+        Choice::Place(node) => return Some(node),
+        Choice::Defer(reason) => step.emit(Event::Deferred { class, job, reason }),
+        Choice::Leave => {}
+    }
+    None
 }
 
 /// All classes that are worth a look.
@@ -127,6 +131,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
         token: step.state.next_token(),
         job: id,
         kind: job.kind.clone(),
+        tenant: job.tenant.clone(),
         node: node.clone(),
         length: policy.lease,
         reservation: Reservation { node: class.node.clone(), fleet: class.fleet.clone() },

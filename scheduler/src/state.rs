@@ -5,6 +5,7 @@ mod dirty;
 mod evolve;
 pub(crate) mod nodes;
 mod rates;
+pub(crate) mod tenants;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,7 @@ pub(crate) use self::{
     dirty::Dirty,
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
+    tenants::Tenants,
     timers::{Due, Timers},
 };
 
@@ -163,6 +165,8 @@ pub struct State {
     /// Per fleet slot, raised whenever a unit of it becomes available.
     pub(crate) gains: BTreeMap<SlotName, u64>,
     pub(crate) nodes: BTreeMap<NodeName, NodeEntry>,
+    /// Who is owed how much, and takes how much.
+    pub(crate) tenants: Tenants,
     /// Nodes of which something became available, or that went away, since placement last looked at all classes: what
     /// fits may fit now, and the reason of what does not may be another.
     pub(crate) gained: BTreeSet<NodeName>,
@@ -196,6 +200,7 @@ impl State {
             fleet: Ledger::default(),
             gains: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            tenants: Tenants::default(),
             gained: BTreeSet::new(),
             jobs: BTreeMap::new(),
             aside: 0,
@@ -224,9 +229,13 @@ impl State {
             state.nodes.insert(name, entry);
         }
         state.warm = state.nodes.is_empty();
+        for (tenant, policy) in rows.tenants {
+            state.tenants.declare(&tenant, Some(policy));
+        }
         for lease in rows.leases.into_values() {
             state.load_lease(lease, now);
         }
+        state.tenants = state.count_tenants();
         state.load_jobs(rows.jobs, &rows.classes, now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);
         let saved: BTreeSet<String> = saved.map(|(_, class)| class.key.text()).collect();
@@ -381,6 +390,7 @@ impl State {
             kinds: self.kinds.iter().map(|(name, entry)| (name.clone(), entry.kind.clone())).collect(),
             slots: self.slots.clone(),
             nodes: self.nodes.iter().map(|(name, entry)| (name.clone(), entry.node.clone())).collect(),
+            tenants: self.tenants.declared().map(|(name, policy)| (name.clone(), policy)).collect(),
             jobs: self.jobs.iter().filter(|(_, entry)| !entry.job.state.is_final()).map(live).collect(),
             leases: self.leases.iter().map(|(token, entry)| (*token, entry.lease.clone())).collect(),
             classes: BTreeMap::new(),

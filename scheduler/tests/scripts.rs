@@ -33,3 +33,5 @@ mod slots;
 mod stale;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tenants;

@@ -6,12 +6,13 @@ mod nodes;
 
 use crate::{
     event::Event,
-    ids::{JobId, KindName},
+    ids::{JobId, KindName, Tenant},
     kind::Kind,
     lease::Stage,
     place::{self, ClassId, classes::ClassKey},
     slots::{Needs, Reservation, Scope, Slot},
     state::{Due, KindEntry, Stand, State},
+    tenant::TenantPolicy,
     time::Now,
 };
 
@@ -37,7 +38,10 @@ impl State {
                 self.fleet.set_capacity(name, 0);
                 self.classes.split_again(&self.slots);
                 self.gains.remove(name); // No class remembers it any more.
+                self.recount_slot(name);
             }
+            Event::TenantPut { tenant, policy } => self.declare_tenant(tenant, Some(*policy)),
+            Event::TenantRemoved(tenant) => self.declare_tenant(tenant, None),
             Event::Enqueued(job) => self.enqueued(job, now),
             Event::Ready(id) => self.ready(*id, now),
             Event::Granted { lease, waits } => self.granted(lease, waits, now),
@@ -63,6 +67,7 @@ impl State {
             Event::NodeForgotten(name) => {
                 if let Some(entry) = self.nodes.remove(name) {
                     self.dirty.node(name, true);
+                    self.recount_node(Some(&entry.node), None);
                     entry.masks.keys().for_each(|class| self.unmask_class(*class));
                 }
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
@@ -178,6 +183,12 @@ impl State {
         }
     }
 
+    fn declare_tenant(&mut self, tenant: &Tenant, policy: Option<TenantPolicy>) {
+        let known = self.tenants.get(tenant).is_some_and(|entry| entry.declared.is_some());
+        self.dirty.tenant(tenant, known);
+        self.tenants.declare(tenant, policy);
+    }
+
     fn slot_put(&mut self, slot: &Slot) {
         let known = self.slots.insert(slot.name.clone(), slot.clone());
         self.dirty.slot(&slot.name, known.is_some());
@@ -188,6 +199,7 @@ impl State {
             Scope::Fleet { capacity } => self.fleet.set_capacity(&slot.name, capacity),
             Scope::Node => self.fleet.set_capacity(&slot.name, 0),
         }
+        self.recount_slot(&slot.name);
         if let Some(until) = slot.paused.and_then(|pause| pause.until) {
             self.timers.at_wall(until, Due::SlotPause(slot.name.clone()));
         }

@@ -9,7 +9,7 @@ use std::{
 use tenure_scheduler::{
     Applied, Command, DedupeKey, DedupePolicy, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow,
     Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, PausePolicy, Phase, Prior, Producer,
-    Refusal, RetryPolicy, Return, Scope, SlotName, Statement, Tenant,
+    Refusal, RetryPolicy, Return, Scope, SlotName, Statement, Tenant, TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -400,7 +400,7 @@ fn priority(rng: &mut Rng) -> i8 {
     i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
 }
 
-/// A fleet file; the capacity of `f1`, the units that `k2` needs and the limit of `k3` differ from apply to apply.
+/// A fleet file; the capacity of `f1`, the units that `k2` needs, the limit of `k3` and the weight of `t1` differ from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
         needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
@@ -421,5 +421,6 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     Fleet {
         slots: fleets.chain(nodes).map(|(name, scope)| (SlotName::new(name), scope)).collect(),
         kinds: KINDS.into_iter().map(KindName::new).zip(kinds).collect(),
+        tenants: (f1 > 1).then(|| (Tenant::new("t1"), TenantPolicy { weight: f1 })).into_iter().collect(),
     }
 }

@@ -165,13 +165,10 @@ impl Oracle {
                 session.unanswered.remove(&lease.token);
             }
             let used = Used::of(&rows, rows.leases.values());
-            let rank = |job: &Job| order::rank(now, &self.queued, job);
-            for job in order::heads(&rows, self.candidates(&rows)) {
-                if rank(job) < rank(&granted)
-                    && let Some(node) = self.fits(now, &rows, &used, &sessions, job)
-                {
-                    panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
-                }
+            let heads = order::heads(&rows, self.candidates(&rows)).into_iter();
+            let fitting = heads.filter(|job| self.fits(now, &rows, &used, &sessions, job).is_some());
+            if let Some(job) = order::first_before(now, &self.queued, &rows, &granted, fitting) {
+                panic!("{} was granted before {}, which was first and fitted", granted.id, job.id);
             }
         }
     }
