@@ -63,5 +63,5 @@ pub use tenant::{MOST_WEIGHT, TenantPolicy};
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
     DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotView, Snapshot,
+    QueueSignal, SlotExplanation, SlotView, Snapshot, TenantView,
 };

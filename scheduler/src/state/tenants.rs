@@ -11,10 +11,14 @@ use crate::{
     ids::{SlotName, Tenant},
     lease::Lease,
     node::Node,
-    slots::{Needs, Reservation, Scope},
+    slots::{Count, Needs, Reservation, Scope},
     state::State,
     tenant::TenantPolicy,
+    view::TenantView,
 };
+
+/// More tenants than this are not listed.
+const MOST_VIEWS: usize = 10_000;
 
 /// A part of a slot over a weight, in units of 2⁻⁴⁰ of the whole; at the end of the range instead of beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -197,6 +201,45 @@ impl State {
             None => 0,
         };
         self.tenants.set_capacity(slot, units);
+    }
+
+    /// Whoever is declared, takes something or has something queued.
+    pub(crate) fn tenant_views(&self) -> Vec<TenantView> {
+        let mut queued: BTreeMap<&Tenant, u64> = BTreeMap::new();
+        for (_, class) in self.classes.iter() {
+            *queued.entry(&class.key.tenant).or_default() += class.queue.len() as u64;
+        }
+        let mut leases: BTreeMap<&Tenant, u64> = BTreeMap::new();
+        for entry in self.leases.values() {
+            *leases.entry(&entry.lease.tenant).or_default() += 1;
+        }
+        let mut names: BTreeSet<&Tenant> = queued.keys().chain(leases.keys()).copied().collect();
+        names.extend(self.tenants.all.keys());
+        let nothing = TenantEntry::default();
+        let view = |tenant: &Tenant| {
+            let entry = self.tenants.get(tenant).unwrap_or(&nothing);
+            let capacity = |slot: &SlotName| self.tenants.capacity(slot);
+            // The first of those that are equal.
+            let dominant =
+                entry.used.iter().rev().max_by_key(|(slot, used)| Share::of(**used, capacity(slot), 1));
+            let dominant = dominant.filter(|(slot, _)| capacity(slot) > 0);
+            let permille = dominant.map_or(0, |(slot, used)| used.saturating_mul(1000) / capacity(slot));
+            let short = |units: u64| u32::try_from(units).unwrap_or(u32::MAX);
+            let count = |(slot, used): (&SlotName, &u64)| {
+                (slot.clone(), Count { capacity: short(capacity(slot)), used: short(*used) })
+            };
+            TenantView {
+                tenant: tenant.clone(),
+                declared: entry.declared.is_some(),
+                weight: entry.weight(),
+                share_permille: short(permille),
+                dominant: dominant.map(|(slot, _)| slot.clone()),
+                used: entry.used.iter().map(count).collect(),
+                queued: queued.get(tenant).copied().unwrap_or(0),
+                leases: leases.get(tenant).copied().unwrap_or(0),
+            }
+        };
+        names.into_iter().take(MOST_VIEWS).map(view).collect()
     }
 
     /// All of it worked out from the rows.

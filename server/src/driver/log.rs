@@ -69,7 +69,9 @@ fn log(epoch: Epoch, event: &Event) {
         }
         Event::SlotPut(slot) => tracing::debug!(%epoch, slot.name = %slot.name, "{event}"),
         Event::SlotRemoved(slot) => tracing::debug!(%epoch, slot.name = %slot, "{event}"),
-        Event::KindPut(_)
+        Event::TenantPut { .. }
+        | Event::TenantRemoved(_)
+        | Event::KindPut(_)
         | Event::KindRemoved(_)
         | Event::KindPaused { .. }
         | Event::Deferred { .. }

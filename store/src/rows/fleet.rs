@@ -1,10 +1,10 @@
-//! Kinds, slots, nodes, and the timelines of classes.
+//! Kinds, slots, tenants, nodes, and the timelines of classes.
 
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
     Capacity, ClassEntry, ClassRow, Host, Kind, KindName, KindPolicy, Node, NodeName, Pause, PausePolicy,
-    Scope, Slot, SlotName,
+    Scope, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 use super::{
@@ -114,6 +114,30 @@ pub(crate) fn read_slot(row: &mut Fields<'_>) -> Result<Slot, Error> {
     let paused = row.flag("paused")?;
     let until = row.opt_wall("paused_until")?;
     Ok(Slot { name, scope, paused: paused.then_some(Pause { until }), capacity_since })
+}
+
+mapped! {
+/// The columns of a declared tenant, to be written.
+pub(crate) struct TenantRow<'a> {
+    name: &'a str,
+    weight: u32,
+}
+}
+
+impl<'a> From<&'a (Tenant, TenantPolicy)> for TenantRow<'a> {
+    fn from((name, policy): &'a (Tenant, TenantPolicy)) -> Self {
+        Self { name: name.as_str(), weight: policy.weight }
+    }
+}
+
+/// Reads a declared tenant from name, weight.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_tenant(row: &mut Fields<'_>) -> Result<(Tenant, TenantPolicy), Error> {
+    let name = row.name("name", Tenant::new)?;
+    row.set_key(&name);
+    Ok((name, TenantPolicy { weight: row.int("weight")? }))
 }
 
 mapped! {

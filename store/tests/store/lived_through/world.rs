@@ -11,7 +11,7 @@ use std::{
 use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
     JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, Report,
-    RetryPolicy, Scope, SessionId, SlotName, State, Tenant, TraceContext, Wall,
+    RetryPolicy, Scope, SessionId, SlotName, State, Tenant, TenantPolicy, TraceContext, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -263,7 +263,7 @@ pub(super) fn come_and_go(random: &mut Random) -> Vec<Command> {
         hello(random, node.clone(), &mut Agent::default(), session),
         Command::SessionClosed { node: node.clone(), session },
         Command::Forget { node, lost: true, validate_only: false },
-        apply(Fleet { slots: [].into(), kinds: [].into() }),
+        apply(Fleet::default()),
         Command::Tick,
     ]
 }
@@ -319,6 +319,11 @@ fn fleet(random: &mut Random) -> Fleet {
             .map(|(slot, scope)| (SlotName::new(slot), scope))
             .into(),
         kinds: kinds.map(|(kind, policy)| (KindName::new(kind), policy)).into(),
+        tenants: random
+            .chance(50)
+            .then(|| (Tenant::new("other"), TenantPolicy { weight: capacity }))
+            .into_iter()
+            .collect(),
     }
 }
 
