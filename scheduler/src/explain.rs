@@ -40,13 +40,13 @@ impl State {
             Stand::Class(class) => self.classes.get(class)?.timeline.waits(&entry.joined, now),
             Stand::NotReaped | Stand::Broken | Stand::Nowhere => Vec::new(),
         };
-        let (reason, since) = self.reason(entry)?;
+        let (reason, since) = self.reason(now, entry)?;
         let count = lately.iter().map(|wait| wait.count).sum::<u64>();
         Some(DeferralView { reason, since, count, history })
     }
 
     /// What holds a waiting job now, and since when.
-    fn reason(&self, entry: &JobEntry) -> Option<(Deferral, crate::time::Wall)> {
+    fn reason(&self, now: Now, entry: &JobEntry) -> Option<(Deferral, crate::time::Wall)> {
         if let Some(reason) = self.hold_reason(entry).or_else(|| entry.waiting_for_time()) {
             return Some((reason, entry.since.wall));
         }
@@ -55,7 +55,7 @@ impl State {
         match &class.failed {
             Some(failed) => {
                 let since = class.timeline.present_since().map_or(entry.since.wall, |since| since.wall);
-                Some((failed.reason.clone(), since.max(entry.since.wall)))
+                Some((self.told_now(now, id, class, &failed.reason), since.max(entry.since.wall)))
             }
             None => {
                 let jobs = class.queue.before(&entry.job).count() as u64;
@@ -63,6 +63,13 @@ impl State {
                 Some((reason, entry.since.wall))
             }
         }
+    }
+
+    /// The reason why a class was not placed, with the figures of now: placement does not look again while they cannot
+    /// matter.
+    fn told_now(&self, now: Now, id: ClassId, class: &Class, known: &Deferral) -> Deferral {
+        let told = fit::why_not(self, now, id, class).found;
+        if told.is_same_reason(known) { told } else { known.clone() }
     }
 
     /// Why a job does not run yet; none if memory does not hold it.

@@ -74,7 +74,7 @@ impl State {
             }
         };
         compare("fleet", &self.fleet, Some(&fleet));
-        for (name, node) in &self.nodes {
+        for (name, node) in self.nodes.iter() {
             compare(name.as_str(), &node.ledger, nodes.get(name));
         }
     }
@@ -97,7 +97,7 @@ impl State {
                 judge(format!("fleet {name}"), true, newest, slot.capacity_since);
             }
         }
-        for (node_name, node) in &self.nodes {
+        for (node_name, node) in self.nodes.iter() {
             for (slot, count) in node.ledger.iter().filter(|(_, count)| count.used > count.capacity) {
                 let holds = |lease: &crate::lease::Lease| {
                     lease.node == *node_name && lease.reservation.node.amount(slot) > 0
@@ -168,7 +168,7 @@ impl State {
                 found.push(violation(NAMES[3], token.to_string(), "its node does not list it".into()));
             }
         }
-        for (name, node) in &self.nodes {
+        for (name, node) in self.nodes.iter() {
             for token in node.leases.iter().filter(|token| !self.leases.contains_key(*token)) {
                 found.push(violation(NAMES[3], token.to_string(), format!("gone, but listed by {name}")));
             }

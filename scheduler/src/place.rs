@@ -1,15 +1,18 @@
 //! Placement: which class next, on which node. Two directions of decision share one fit function (`place/fit.rs`):
 //!
-//! * *class-driven*: the class was not tried yet, or its fleet slots were short: every node is looked at;
-//! * *node-driven*: no node had room when the class was last tried: only nodes that gained since are looked at.
+//! * *class-driven*: the class was not tried yet, or one of the fleet slots that it failed for gained;
+//! * *node-driven*: no node had room when the class was last tried, and it may fit on one that gained since, or hear
+//!   from it why not.
 //!
-//! A class that failed for the fleet is skipped until one of its fleet slots gained, one that failed for the nodes
-//! until a node gained. A class that meets a dry fleet slot before it has looked at a node that gained fails for the
-//! fleet from then on, and will look at every node. There are no wait lists by reason: a class that failed for a node
-//! slot, then for a dry fleet slot, would stand on the wrong one, and its wake-up would be lost.
+//! Either finds out, by the index (`place/index.rs`), which classes are worth a look; all of them stand in one line
+//! (`place/order.rs`), and whoever's turn it is is held against the fleet and then against any node that the index
+//! offers. A class that meets a dry fleet slot fails for the fleet from then on, and will look at every node once that
+//! slot gained. There are no wait lists by reason: a class that failed for a node slot, then for a dry fleet slot, would
+//! stand on the wrong one, and its wake-up would be lost.
 
 pub(crate) mod classes;
 pub(crate) mod fit;
+pub(crate) mod index;
 pub(crate) mod order;
 pub(crate) mod queue;
 pub(crate) mod timeline;
@@ -21,16 +24,18 @@ use crate::{
     deferral::Deferral,
     effect::{Grant, Message},
     event::Event,
-    ids::{JobId, NodeName},
+    ids::{JobId, NodeName, SlotName},
     job::{Job, Wait},
     kind::KindPolicy,
     lease::{Lease, Stage, first_lease, start_window},
     place::{
         classes::{Class, Failed},
+        fit::{Looked, Nearness},
+        index::{Index, News},
         order::Line,
         timeline::merge,
     },
-    slots::Reservation,
+    slots::{Reservation, Scope},
     state::{JobEntry, Stand, State},
     step::Step,
     time::Now,
@@ -44,12 +49,14 @@ pub(crate) const SAVE_EVERY: Duration = Duration::from_secs(1);
 
 /// Places what can be placed. True: the budget of the tick was spent, and there may be more.
 pub(crate) fn place(step: &mut Step<'_>) -> bool {
-    let gained = std::mem::take(&mut step.state.gained);
-    let mut line = candidates(step.state, step.now, &gained);
+    step.state.follow();
+    let news = step.state.take_news();
+    let mut line = candidates(step.state, step.now, &news);
     let mut budget = step.state.limits.placements_per_tick;
-    while let Some(turn) = line.next(step, |step, class, job| fits(step, class, job, &gained)) {
+    let mut dry = BTreeSet::new();
+    while let Some(turn) = line.next(step, |step, class, job| fits(step, class, job, &news, &mut dry)) {
         if budget == 0 {
-            step.state.gained.extend(gained);
+            step.state.put_back(news);
             return true;
         }
         // Whatever its timer did: what is stale does not start.
@@ -57,31 +64,47 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
             grant(step, turn.job, &turn.node);
         }
         budget -= 1;
+        step.state.follow();
         line.took(step.state, step.now, &turn);
     }
     false
 }
 
-/// Where the head of a class fits; if nowhere, that it does not is noted.
-fn fits(step: &mut Step<'_>, class: ClassId, job: JobId, gained: &BTreeSet<NodeName>) -> Option<NodeName> {
-    match choose(step.state, step.now, class, job, gained) {
+/// Where the head of a class fits; if nowhere, that is noted.
+fn fits(
+    step: &mut Step<'_>,
+    class: ClassId,
+    job: JobId,
+    news: &News,
+    dry: &mut BTreeSet<SlotName>,
+) -> Option<NodeName> {
+    let Looked { found: choice, looked } = choose(step.state, step.now, class, job, news, dry);
+    step.looked += looked;
+    match choice {
         Choice::Place(node) => return Some(node),
-        Choice::Defer(reason) => step.emit(Event::Deferred { class, job, reason }),
+        Choice::Defer(reason) => {
+            if let Deferral::SlotBusy { slot, node: None, .. } = &reason {
+                dry.insert(slot.clone());
+            }
+            step.emit(Event::Deferred { class, job, reason });
+            step.state.follow();
+        }
         Choice::Leave => {}
     }
     None
 }
 
 /// All classes that are worth a look.
-fn candidates(state: &State, now: Now, gained: &BTreeSet<NodeName>) -> Line {
-    let worth = |class: &Class| match &class.failed {
-        None => true,
-        Some(failed) if failed.reason.is_of_fleet() => failed.gains != gains(state, class),
-        Some(_) => !gained.is_empty(),
-    };
+fn candidates(state: &State, now: Now, news: &News) -> Line {
     let mut line = Line::default();
-    let all = state.classes.iter().filter(|(_, class)| worth(class));
-    all.for_each(|(id, _)| line.join(state, now, id));
+    for handle in state.index.worth_a_look(&state.nodes, news) {
+        let Some((id, class)) = state.classes.at(handle) else { continue };
+        // Since it failed for the fleet, none of its slots gained: another tick of the same news has tried it.
+        let tried = |failed: &Failed| failed.reason.is_of_fleet() && failed.gains == gains(state, class);
+        if !class.failed.as_ref().is_some_and(tried) {
+            line.join(state, now, id);
+        }
+    }
     line
 }
 
@@ -99,26 +122,44 @@ enum Choice {
     Leave,
 }
 
-fn choose(state: &State, now: Now, id: ClassId, head: JobId, gained: &BTreeSet<NodeName>) -> Choice {
-    let Some(class) = state.classes.get(id) else { return Choice::Leave };
-    let Some(entry) = state.jobs.get(&head) else { return Choice::Leave };
+/// What becomes of the head of a class. `dry` are the fleet slots that a class before it in this tick found too few
+/// units of: whoever failed for the same needs not be told again.
+fn choose(
+    state: &State,
+    now: Now,
+    id: ClassId,
+    head: JobId,
+    news: &News,
+    dry: &BTreeSet<SlotName>,
+) -> Looked<Choice> {
+    let leave = |looked| Looked { found: Choice::Leave, looked };
+    let Some(class) = state.classes.get(id) else { return leave(0) };
+    let Some(entry) = state.jobs.get(&head) else { return leave(0) };
+    let known = class.failed.as_ref().map(|failed| &failed.reason);
     if let Err(reason) = fit::of_fleet(state, class) {
-        return Choice::Defer(reason);
+        let is_said = matches!(&reason, Deferral::SlotBusy { slot, .. } if dry.contains(slot));
+        let found = if is_said && known == Some(&reason) { Choice::Leave } else { Choice::Defer(reason) };
+        return Looked { found, looked: 1 };
     }
-    let known = class.failed.as_ref().map(|failed| &failed.reason).filter(|reason| !reason.is_of_fleet());
-    let Some(known) = known else {
-        return match fit::best(state, now, id, class, &entry.job, state.nodes.keys()) {
-            Some(node) => Choice::Place(node),
-            None => Choice::Defer(fit::why_not(state, now, id, class)),
-        };
-    };
-    match fit::best(state, now, id, class, &entry.job, gained.iter()) {
-        Some(node) => Choice::Place(node),
-        None if fit::tells_more(state, now, id, class, gained, known) => {
-            Choice::Defer(fit::why_not(state, now, id, class))
+    let known = known.filter(|reason| !reason.is_of_fleet());
+    let may_fit = known.is_none() || state.index.is_room_on(&state.nodes, class, &news.nodes);
+    let mut looked = 1;
+    if may_fit {
+        let best = fit::best(state, now, id, class, &entry.job);
+        looked += best.looked;
+        if let Some(node) = best.found {
+            return Looked { found: Choice::Place(node), looked };
         }
-        None => Choice::Leave,
     }
+    let told_by_news = known.is_some_and(|known| known.node().is_some_and(|node| news.nodes.contains(node)));
+    if known.is_some_and(|known| fit::nearness(known).0 >= Nearness::SlotBusy) && !told_by_news && !may_fit {
+        return leave(looked); // What gained is full, and no nearer to a fit than what was known.
+    }
+    let why_not = fit::why_not(state, now, id, class);
+    looked += why_not.looked;
+    let is_news = known.is_none_or(|known| fit::nearness(&why_not.found) > fit::nearness(known));
+    let found = if is_news || told_by_news { Choice::Defer(why_not.found) } else { Choice::Leave };
+    Looked { found, looked }
 }
 
 fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
@@ -183,6 +224,28 @@ pub(crate) fn note_failure(state: &mut State, id: ClassId, reason: &Deferral, no
 }
 
 impl State {
+    /// The index takes over what changed. Whoever asks it has called this.
+    pub(crate) fn follow(&mut self) {
+        self.index.follow(&mut self.nodes, &mut self.classes);
+    }
+
+    /// Slots were declared anew: the index begins anew, too.
+    pub(crate) fn index_anew(&mut self) {
+        let of_nodes = self.slots.values().filter(|slot| matches!(slot.scope, Scope::Node));
+        self.index = Index::new(of_nodes.map(|slot| &slot.name));
+        self.nodes.touch_all();
+        self.classes.touch_all();
+    }
+
+    fn take_news(&mut self) -> News {
+        News { nodes: std::mem::take(&mut self.gained), fleet: std::mem::take(&mut self.gained_fleet) }
+    }
+
+    fn put_back(&mut self, news: News) {
+        self.gained.extend(news.nodes);
+        self.gained_fleet.extend(news.fleet);
+    }
+
     /// What a waiting job waited for, before and up to now; none if it does not wait.
     pub(crate) fn waits(&self, id: JobId, now: Now) -> Option<Vec<Wait>> {
         let entry = self.jobs.get(&id)?;

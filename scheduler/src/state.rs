@@ -5,6 +5,7 @@ mod dirty;
 mod evolve;
 pub(crate) mod nodes;
 mod rates;
+mod roster;
 pub(crate) mod tenants;
 mod timers;
 
@@ -19,6 +20,7 @@ use crate::{
     place::{
         ClassId,
         classes::{ClassKey, Classes},
+        index::Index,
         timeline::{Joined, Timeline},
     },
     rows::{Changes, Durable},
@@ -30,6 +32,7 @@ pub(crate) use self::{
     dirty::Dirty,
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
+    roster::Nodes,
     tenants::Tenants,
     timers::{Due, Timers},
 };
@@ -164,12 +167,14 @@ pub struct State {
     pub(crate) fleet: Ledger,
     /// Per fleet slot, raised whenever a unit of it becomes available.
     pub(crate) gains: BTreeMap<SlotName, u64>,
-    pub(crate) nodes: BTreeMap<NodeName, NodeEntry>,
+    pub(crate) nodes: Nodes,
     /// Who is owed how much, and takes how much.
     pub(crate) tenants: Tenants,
     /// Nodes of which something became available, or that went away, since placement last looked at all classes: what
     /// fits may fit now, and the reason of what does not may be another.
     pub(crate) gained: BTreeSet<NodeName>,
+    /// Fleet slots of which something became available since then.
+    pub(crate) gained_fleet: BTreeSet<SlotName>,
     pub(crate) jobs: BTreeMap<JobId, JobEntry>,
     /// How many of them stand aside.
     pub(crate) aside: u64,
@@ -180,6 +185,8 @@ pub struct State {
     /// Live jobs by the root of their tree, without the root.
     pub(crate) descendants: BTreeMap<JobId, u32>,
     pub(crate) classes: Classes,
+    /// Over nodes and classes.
+    pub(crate) index: Index,
     pub(crate) timers: Timers,
     pub(crate) dirty: Dirty,
 }
@@ -199,9 +206,10 @@ impl State {
             slots: BTreeMap::new(),
             fleet: Ledger::default(),
             gains: BTreeMap::new(),
-            nodes: BTreeMap::new(),
+            nodes: Nodes::default(),
             tenants: Tenants::default(),
             gained: BTreeSet::new(),
+            gained_fleet: BTreeSet::new(),
             jobs: BTreeMap::new(),
             aside: 0,
             leases: BTreeMap::new(),
@@ -209,6 +217,7 @@ impl State {
             keys: BTreeMap::new(),
             descendants: BTreeMap::new(),
             classes: Classes::default(),
+            index: Index::default(),
             timers: Timers::default(),
             dirty: Dirty::default(),
         };
@@ -244,6 +253,8 @@ impl State {
         orphans.for_each(|text| state.dirty.delete_orphan_class(text));
         state.timers.at(now.mono.after(crate::place::WARM_UP), Due::WarmUp);
         state.timers.at(now.mono.after(crate::place::SAVE_EVERY), Due::SaveTimelines);
+        state.index_anew();
+        state.follow();
         state
     }
 

@@ -33,6 +33,8 @@ pub struct Applied {
     pub effects: Vec<Effect>,
     /// Placement stopped at its budget: tick again soon.
     pub more: bool,
+    /// How often placement held a class against the fleet or a node: what its decisions cost.
+    pub looked: u64,
 }
 
 /// A command being applied.
@@ -41,6 +43,8 @@ pub(crate) struct Step<'a> {
     pub(crate) now: Now,
     events: Vec<Event>,
     effects: Vec<Effect>,
+    /// See [`Applied::looked`].
+    pub(crate) looked: u64,
 }
 
 impl State {
@@ -49,9 +53,11 @@ impl State {
     /// # Errors
     /// A refusal, which has changed nothing.
     pub fn apply(&mut self, now: Now, command: Command) -> Result<Applied, Refusal> {
-        let mut step = Step { state: self, now, events: Vec::new(), effects: Vec::new() };
+        let mut step = Step { state: self, now, events: Vec::new(), effects: Vec::new(), looked: 0 };
         let more = step.run(command)?;
-        Ok(Applied { events: step.events, effects: step.effects, more })
+        let Step { events, effects, looked, .. } = step;
+        self.follow();
+        Ok(Applied { events, effects, more, looked })
     }
 }
 

@@ -132,7 +132,6 @@ fn a_class_stands_where_the_best_of_its_heads_stands() {
             960s: lease 1.1 gone
             960s: granted old -> n1 token=1.2
             960s: deferred between slot_busy: slot f 1/1
-            960s: deferred young slot_busy: slot f 1/1
             960s: ended old token=1.2 succeeded (exit) -> succeeded
             960s: lease 1.2 gone
             960s: granted between -> n1 token=1.3

@@ -38,7 +38,6 @@ fn higher_priority_comes_first_then_age_over_all_kinds() {
             lease 1.1 gone
             granted b -> n1 token=1.2
             deferred d slot_busy: slot f 1/1
-            deferred a slot_busy: slot f 1/1
             ended b token=1.2 succeeded (exit) -> succeeded
             lease 1.2 gone
             granted d -> n1 token=1.3

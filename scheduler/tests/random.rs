@@ -1,9 +1,16 @@
 //! Histories at random, absurd ones too. A seed is a whole history: a failure prints it, and
-//! `TENURE_SCHEDULER_SEED=N` replays it with its trace. `TENURE_SCHEDULER_SEEDS=N` tries more of them than the usual run does.
+//! `TENURE_SCHEDULER_SEED=N` replays it with its trace. `TENURE_SCHEDULER_SEEDS=N` tries more of them than the usual run
+//! does; the ignored test goes on for as long as `TENURE_SCHEDULER_SECONDS` or `TENURE_SCHEDULER_STEPS` say.
 
 mod faults;
 mod fuzz;
 mod heal;
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
 use self::fuzz::Fuzz;
 
@@ -65,4 +72,70 @@ fn the_same_history_gives_the_same_events_and_effects() {
         };
         assert_eq!(transcript(seed), transcript(seed), "seed {seed}");
     });
+}
+
+/// What many threads share that try one seed after the other.
+struct Run {
+    next: AtomicU64,
+    steps: AtomicU64,
+    most_steps: u64,
+    until: Option<Instant>,
+}
+
+impl Run {
+    fn goes_on(&self) -> bool {
+        let late = self.until.is_some_and(|until| present() >= until);
+        !late && self.steps.load(Ordering::Relaxed) < self.most_steps
+    }
+
+    /// A whole history for each seed, healed at its end.
+    fn work(&self) {
+        while self.goes_on() {
+            let seed = self.next.fetch_add(1, Ordering::Relaxed);
+            let _replay = OnPanic(seed);
+            let mut fuzz = Fuzz::new(seed, false);
+            (0..STEPS).for_each(|_| fuzz.step());
+            fuzz.heal();
+            self.steps.fetch_add(u64::from(STEPS), Ordering::Relaxed);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long to try, not what happens, depends on it")]
+fn present() -> Instant {
+    Instant::now()
+}
+
+/// Steps of healing are not counted. A thread that fails ends the others with the history that they are in.
+#[test]
+#[ignore = "as long as one asks: scripts/test asks for a minute, scripts/torture for ten million steps"]
+fn random_histories_for_as_long_as_one_asks() {
+    let first = variable("TENURE_SCHEDULER_FIRST").unwrap_or(1);
+    let seconds = variable("TENURE_SCHEDULER_SECONDS");
+    let steps = variable("TENURE_SCHEDULER_STEPS");
+    let begun = present();
+    let run = Run {
+        next: AtomicU64::new(first),
+        steps: AtomicU64::new(0),
+        most_steps: steps.unwrap_or(if seconds.is_some() { u64::MAX } else { 100_000 }),
+        until: seconds.map(|seconds| begun + Duration::from_secs(seconds)),
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let failed = thread::scope(|scope| {
+        let all: Vec<_> = (0..workers).map(|_| scope.spawn(|| run.work())).collect();
+        let fails = |worker: thread::ScopedJoinHandle<'_, ()>| {
+            let fails = worker.join().is_err();
+            if fails {
+                run.steps.store(u64::MAX / 2, Ordering::Relaxed);
+            }
+            fails
+        };
+        all.into_iter().map(fails).filter(|fails| *fails).count()
+    });
+    assert_eq!(failed, 0, "histories failed; their seeds are above");
+    let (last, steps) = (run.next.into_inner() - 1, run.steps.into_inner());
+    println!(
+        "seeds {first} to {last}, {steps} steps and their healing, {workers} threads, {:?}",
+        begun.elapsed()
+    );
 }

@@ -45,12 +45,10 @@ fn a_freed_unit_goes_to_the_tenant_that_has_least_whoever_came_first() {
             lease 1.2 gone
             granted b1 -> n1 token=1.3
             deferred b2 slot_busy: slot f 2/2
-            deferred a2 slot_busy: slot f 2/2
             ended a4 token=1.1 succeeded (exit) -> succeeded
             lease 1.1 gone
             granted a2 -> n1 token=1.4
             deferred a3 slot_busy: slot f 2/2
-            deferred b2 slot_busy: slot f 2/2
             ended b1 token=1.3 succeeded (exit) -> succeeded
             lease 1.3 gone
             granted b2 -> n1 token=1.5

@@ -10,7 +10,7 @@ use crate::{
     ids::{KindName, SlotName, Tenant},
     job::Job,
     kind::{Kind, Selector},
-    place::{queue::Queue, timeline::Timeline},
+    place::{index::Touched, queue::Queue, timeline::Timeline},
     slots::{Needs, Scope, Slot},
 };
 
@@ -24,13 +24,16 @@ impl fmt::Display for ClassId {
     }
 }
 
+/// What a kind and a job ask of the labels of a node.
+pub(crate) type ClassSelector = BTreeSet<(String, String)>;
+
 /// What the jobs of a class have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassKey {
     pub(crate) kind: KindName,
     pub(crate) needs: Needs,
     /// The kind's and the job's, both of which must hold; two values for one label match no node.
-    pub(crate) selector: BTreeSet<(String, String)>,
+    pub(crate) selector: ClassSelector,
     pub(crate) tenant: Tenant,
 }
 
@@ -76,6 +79,8 @@ pub(crate) struct Class {
     pub(crate) saved: bool,
     /// The class whose timeline it took over when a new policy made it.
     pub(crate) moved_from: Option<ClassId>,
+    /// A small number for the index, another class's after this one; none: it is in no index.
+    pub(crate) handle: Option<u32>,
 }
 
 impl Class {
@@ -92,6 +97,7 @@ impl Class {
             masks: 0,
             saved: false,
             moved_from: None,
+            handle: None,
         }
     }
 }
@@ -105,13 +111,18 @@ pub(crate) struct Failed {
     pub(crate) gains: u64,
 }
 
-/// All classes.
+/// All classes. Whatever is lent out to be changed is noted, so that the index can follow.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Classes {
     by_key: BTreeMap<ClassKey, ClassId>,
     all: BTreeMap<ClassId, Class>,
     /// A queue that empties forgets its class, so a leader counts far more of them than there ever are at once.
     next: u64,
+    /// Who has which handle.
+    handles: Vec<Option<ClassId>>,
+    /// Handles of nobody.
+    free: Vec<u32>,
+    touched: Touched,
 }
 
 impl Classes {
@@ -124,11 +135,24 @@ impl Classes {
     }
 
     pub(crate) fn get_mut(&mut self, id: ClassId) -> Option<&mut Class> {
-        self.all.get_mut(&id)
+        let class = self.all.get_mut(&id)?;
+        class.handle.into_iter().for_each(|handle| self.touched.note(handle));
+        Some(class)
     }
 
     pub(crate) fn find(&self, key: &ClassKey) -> Option<ClassId> {
         self.by_key.get(key).copied()
+    }
+
+    /// Who has this handle now.
+    pub(crate) fn id_at(&self, handle: u32) -> Option<ClassId> {
+        self.handles.get(handle as usize).copied().flatten()
+    }
+
+    /// The class that has this handle now.
+    pub(crate) fn at(&self, handle: u32) -> Option<(ClassId, &Class)> {
+        let id = self.id_at(handle)?;
+        Some((id, self.get(id)?))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ClassId, &Class)> {
@@ -136,7 +160,19 @@ impl Classes {
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ClassId, &mut Class)> {
+        self.touch_all();
         self.all.iter_mut().map(|(id, class)| (*id, class))
+    }
+
+    /// The index is to look at every class.
+    pub(crate) fn touch_all(&mut self) {
+        let handles = self.all.values().filter_map(|class| class.handle);
+        handles.for_each(|handle| self.touched.note(handle));
+    }
+
+    /// The handles that were lent out, given back or taken since this was last asked.
+    pub(crate) fn take_touched(&mut self) -> Vec<u32> {
+        self.touched.take()
     }
 
     /// The class with this key, made if there is none.
@@ -146,8 +182,16 @@ impl Classes {
         }
         let id = ClassId(self.next);
         self.next += 1;
+        let handle = self.free.pop().unwrap_or_else(|| {
+            self.handles.push(None);
+            u32::try_from(self.handles.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(place) = self.handles.get_mut(handle as usize) {
+            *place = Some(id);
+        }
+        self.touched.note(handle);
         self.by_key.insert(key.clone(), id);
-        self.all.insert(id, Class::new(key, slots));
+        self.all.insert(id, Class { handle: Some(handle), ..Class::new(key, slots) });
         id
     }
 
@@ -159,11 +203,19 @@ impl Classes {
         }
         let class = self.all.remove(&id)?;
         self.by_key.remove(&class.key);
+        if let Some(handle) = class.handle {
+            self.touched.note(handle);
+            self.free.push(handle);
+            if let Some(place) = self.handles.get_mut(handle as usize) {
+                *place = None;
+            }
+        }
         class.saved.then(|| class.key.text())
     }
 
     /// A slot was declared anew: which needs are whose may have changed, and everything is worth a try.
     pub(crate) fn split_again(&mut self, slots: &BTreeMap<SlotName, Slot>) {
+        self.touch_all();
         for class in self.all.values_mut() {
             (class.node, class.fleet) = split(&class.key.needs, slots);
             class.failed = None;
@@ -204,5 +256,12 @@ mod tests {
         let young: Vec<ClassId> = ["a", "b"].map(|tenant| classes.intern(key(tenant), &slots)).into();
         assert!(!young.contains(&old) && young[0] != young[1]);
         assert_eq!((classes.len(), classes.find(&key("old"))), (3, Some(old)));
+        // Its handle is another's once it is gone, and tells the two apart.
+        let handle = classes.get(old).and_then(|class| class.handle);
+        classes.tidy(old);
+        let next = classes.intern(key("next"), &slots);
+        assert_eq!((classes.get(next).and_then(|class| class.handle), classes.len()), (handle, 3));
+        assert_eq!(handle.and_then(|handle| classes.id_at(handle)), Some(next));
+        assert!(next > old && classes.get(old).is_none());
     }
 }

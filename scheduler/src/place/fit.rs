@@ -1,13 +1,14 @@
 //! The one fit function: whether a class may start on a node now, and if not, why not. Every path uses it, explain too.
 
-use std::collections::BTreeSet;
-
 use crate::{
     deferral::Deferral,
     ids::{NodeName, SlotName},
     job::{Job, Outcome},
-    node::Group,
-    place::{ClassId, classes::Class},
+    node::{Group, Node},
+    place::{
+        ClassId,
+        classes::{Class, ClassKey},
+    },
     refusal::ImpossibleNeed,
     retry::hash,
     slots::{Needs, Scope},
@@ -35,8 +36,13 @@ pub(crate) fn of_fleet(state: &State, class: &Class) -> Result<(), Deferral> {
 
 /// Whether a node runs this kind, with these labels.
 pub(crate) fn matches(class: &Class, node: &NodeEntry) -> bool {
-    node.node.kinds.contains(&class.key.kind)
-        && class.key.selector.iter().all(|(label, value)| node.node.labels.get(label) == Some(value))
+    suits(&class.key, &node.node)
+}
+
+/// As [`matches`]. Of the node it reads what makes its type (`place/index/types.rs`), and nothing else.
+pub(crate) fn suits(key: &ClassKey, node: &Node) -> bool {
+    node.kinds.contains(&key.kind)
+        && key.selector.iter().all(|(label, value)| node.labels.get(label) == Some(value))
 }
 
 /// Whether an empty node could ever hold it.
@@ -99,7 +105,7 @@ pub(crate) fn of_node(
         let (used, capacity) = (short.used, short.capacity);
         return Err(Deferral::SlotBusy { slot: short.slot, node: Some(name()), used, capacity });
     }
-    if live.blocked || live.hold_until_seen.is_some() || live.is_full() {
+    if !live.takes_a_grant() {
         let grants = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);
         return Err(Deferral::Unanswered { node: name(), grants });
     }
@@ -124,88 +130,136 @@ pub(crate) fn impossible(state: &State, needs: &Needs) -> Vec<ImpossibleNeed> {
     needs.iter().filter_map(short).collect()
 }
 
-/// Of the nodes on which the head of a class fits, the best.
-pub(crate) fn best<'a>(
+/// Nodes that are looked at together; the best of them is taken.
+const SCANNED: usize = 64;
+
+/// Of the nodes on which the head of a class fits, the best of the first that are looked at.
+pub(crate) fn best(
     state: &State,
     now: Now,
     id: ClassId,
     class: &Class,
     job: &Job,
-    nodes: impl Iterator<Item = &'a NodeName>,
-) -> Option<NodeName> {
-    let fits = |name: &&NodeName| {
-        let node = state.nodes.get(*name)?;
-        of_node(state, now, id, class, node).ok()?;
-        Some((score(class, job, node), (*name).clone()))
-    };
-    nodes.filter_map(|name| fits(&name)).min().map(|(_, name)| name)
+) -> Looked<Option<NodeName>> {
+    let mut looked = 0;
+    let mut nodes = state.index.fitting(class, hash(job.id, 0));
+    loop {
+        let some = nodes.by_ref().take(SCANNED).filter_map(|handle| Some((handle, state.nodes.at(handle)?)));
+        let scored = some.map(|(handle, node)| (score(state, class, job, handle, node), node));
+        let mut scored: Vec<(Score, &NodeEntry)> = scored.collect();
+        if scored.is_empty() {
+            return Looked { found: None, looked };
+        }
+        scored.sort_unstable_by_key(|(score, _)| *score);
+        for (_, node) in scored {
+            looked += 1;
+            if of_node(state, now, id, class, node).is_ok() {
+                return Looked { found: Some(node.node.name.clone()), looked };
+            }
+        }
+    }
 }
+
+/// What was found, and how many nodes were held against the class for it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Looked<T> {
+    pub(crate) found: T,
+    pub(crate) looked: u64,
+}
+
+/// Lower is better.
+type Score = (bool, u32, u8, u32, u64);
 
 /// Lower is better: not where this job just failed; few kinds of free slots that it does not need; little pressure;
 /// little left over (pack); then a hash that spreads ties.
-fn score(class: &Class, job: &Job, node: &NodeEntry) -> (bool, u32, u8, u32, u64) {
+fn score(state: &State, class: &Class, job: &Job, handle: u32, node: &NodeEntry) -> Score {
     let failed_here = job.last_node.as_ref() == Some(&node.node.name)
         && matches!(job.last_outcome, Some(Outcome::Failed | Outcome::TimedOut | Outcome::Lost));
-    let weight = node.live.as_ref().map_or(1, |live| live.pressure.weight);
-    let (mut idle, mut left) = (0, 0);
-    for (slot, count) in node.ledger.iter() {
-        match class.node.amount(slot) {
-            0 => idle += u32::from(count.free() > 0),
-            amount => left += count.free().saturating_sub(amount),
-        }
-    }
-    let name = node
-        .node
-        .name
-        .as_str()
-        .bytes()
-        .fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    (failed_here, idle, weight, left, hash(job.id, name))
+    let standing = state.index.standing(class, handle);
+    (failed_here, standing.idle, standing.weight, standing.left, hash(job.id, standing.number))
 }
 
-/// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says.
-pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> Deferral {
+/// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says; of equally near ones the
+/// one with the highest handle.
+pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> Looked<Deferral> {
     if let Err(reason) = of_fleet(state, class) {
-        return reason;
+        return Looked { found: reason, looked: 1 };
     }
-    let reasons = state.nodes.values().filter_map(|node| of_node(state, now, id, class, node).err());
-    let nearest = reasons.max_by_key(nearness);
-    match nearest {
+    let mut nearest: Option<((Nearness, u32), Deferral)> = None;
+    let mut looked = 1;
+    // Few are ever looked at: the first of a set is as near as its members can be, but for nodes that only the fit
+    // function knows something of, such as masks.
+    for limit in Nearness::LIMITS {
+        for handle in state.index.within(class, limit, state.warm) {
+            let Some(node) = state.nodes.at(handle) else { continue };
+            looked += 1;
+            if let Err(reason) = of_node(state, now, id, class, node) {
+                let near = nearness(&reason);
+                if nearest.as_ref().is_none_or(|(known, _)| near > *known) {
+                    nearest = Some((near, reason));
+                }
+                if near.0 >= limit && limit != Nearness::TooSmall {
+                    break;
+                }
+            }
+        }
+        if nearest.as_ref().is_some_and(|((near, _), _)| *near >= limit) {
+            break;
+        }
+    }
+    let found = match nearest.map(|(_, reason)| reason) {
         Some(Deferral::NoMatchingNode { .. }) | None if !state.warm => Deferral::WarmingUp,
         Some(reason) => reason,
         None => Deferral::NoMatchingNode { selector: class.key.selector_map() },
-    }
+    };
+    Looked { found, looked }
 }
 
-/// Whether what these nodes say may change the reason that is known: it was one of them that gave it, or one is nearer
-/// to a fit.
-pub(crate) fn tells_more(
-    state: &State,
-    now: Now,
-    id: ClassId,
-    class: &Class,
-    nodes: &BTreeSet<NodeName>,
-    known: &Deferral,
-) -> bool {
-    let said = nodes.iter().filter_map(|name| of_node(state, now, id, class, state.nodes.get(name)?).err());
-    known.node().is_some_and(|node| nodes.contains(node))
-        || said.map(|reason| nearness(&reason)).max().is_some_and(|nearest| nearest > nearness(known))
+/// How many of the steps of [`of_node`] a node passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Nearness {
+    NoMatch,
+    WarmingUp,
+    TooSmall,
+    Draining,
+    Cordoned,
+    Suspect,
+    Pressure,
+    Masked,
+    SlotBusy,
+    Unanswered,
 }
 
-/// How near to a fit a node was that gave this reason: in how many steps of [`of_node`] it passed.
-/// Of nodes that are too small the largest is nearest.
-fn nearness(reason: &Deferral) -> (u8, u32) {
+impl Nearness {
+    /// The nearest that there is.
+    pub(crate) const MOST: Self = Self::Unanswered;
+
+    /// What the index can tell apart, the nearest first.
+    const LIMITS: [Self; 8] = [
+        Self::MOST,
+        Self::SlotBusy,
+        Self::Pressure,
+        Self::Suspect,
+        Self::Cordoned,
+        Self::Draining,
+        Self::TooSmall,
+        Self::WarmingUp,
+    ];
+}
+
+/// How near to a fit a node was that gave this reason. Of nodes that are too small the largest is nearest.
+pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
     let steps = match reason {
-        Deferral::Impossible { most, .. } => return (2, *most),
-        Deferral::NoMatchingNode { .. } => 0,
-        Deferral::WarmingUp => 1,
-        Deferral::Draining { .. } => 3,
-        Deferral::NodesCordoned { .. } => 4,
-        Deferral::Suspect { .. } => 5,
-        Deferral::NodePressure { .. } => 6,
-        Deferral::Masked { .. } => 7,
-        Deferral::SlotBusy { .. } => 8,
-        Deferral::Unanswered { .. } => 9,
+        Deferral::Impossible { most, .. } => return (Nearness::TooSmall, *most),
+        Deferral::NoMatchingNode { .. } => Nearness::NoMatch,
+        Deferral::WarmingUp => Nearness::WarmingUp,
+        Deferral::Draining { .. } => Nearness::Draining,
+        Deferral::NodesCordoned { .. } => Nearness::Cordoned,
+        Deferral::Suspect { .. } => Nearness::Suspect,
+        Deferral::NodePressure { .. } => Nearness::Pressure,
+        Deferral::Masked { .. } => Nearness::Masked,
+        Deferral::SlotBusy { .. } => Nearness::SlotBusy,
+        Deferral::Unanswered { .. } => Nearness::Unanswered,
         Deferral::Behind { .. }
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
@@ -213,7 +267,7 @@ fn nearness(reason: &Deferral) -> (u8, u32) {
         | Deferral::Broken
         | Deferral::Backoff { .. }
         | Deferral::RunAt { .. }
-        | Deferral::Ready => 0,
+        | Deferral::Ready => Nearness::NoMatch,
     };
     (steps, 0)
 }

@@ -37,6 +37,7 @@ impl State {
                 self.dirty.slot(name, self.slots.remove(name).is_some());
                 self.fleet.set_capacity(name, 0);
                 self.classes.split_again(&self.slots);
+                self.index_anew();
                 self.gains.remove(name); // No class remembers it any more.
                 self.recount_slot(name);
             }
@@ -208,6 +209,7 @@ impl State {
                 || known.paused != slot.paused
         }) {
             self.classes.split_again(&self.slots);
+            self.index_anew();
         }
         self.gain(&Reservation { fleet: Needs::new([(slot.name.clone(), 1)]), ..Reservation::default() });
     }
@@ -216,6 +218,7 @@ impl State {
     fn gain(&mut self, freed: &Reservation) {
         for (slot, _) in freed.fleet.iter() {
             *self.gains.entry(slot.clone()).or_default() += 1;
+            self.gained_fleet.insert(slot.clone());
         }
     }
 }

@@ -73,6 +73,11 @@ pub(crate) struct Live {
 }
 
 impl Live {
+    /// Whether it takes a grant more.
+    pub(crate) fn takes_a_grant(&self) -> bool {
+        !self.blocked && self.hold_until_seen.is_none() && !self.is_full()
+    }
+
     /// Whether it takes no grant more until it has answered one.
     pub(crate) fn is_full(&self) -> bool {
         u32::try_from(self.unanswered.len()).unwrap_or(u32::MAX) >= self.credits

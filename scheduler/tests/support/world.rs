@@ -90,6 +90,8 @@ impl World {
         }
         let broken = self.state.check_invariants();
         assert!(broken.is_empty(), "{broken:#?}\nafter {command:?}");
+        let differs = self.state.check_index(now);
+        assert!(differs.is_empty(), "{differs:#?}\nafter {command:?}");
         if let Err(refusal @ Refusal::QueueFull { .. }) = &result {
             assert!(
                 refusal.retry_after() > Some(Duration::ZERO),
@@ -206,6 +208,8 @@ impl World {
                 State::load(Epoch(self.state.epoch().0 + 1), self.limits.clone(), rows, self.now());
             assert_eq!(again.durable(), durable, "a reload differs from what was lived through");
             assert!(again.check_invariants().is_empty(), "{:#?}", again.check_invariants());
+            let differs = again.check_index(self.now());
+            assert!(differs.is_empty(), "{differs:#?}");
             assert!(again.take_changes().is_empty(), "a reload changes rows");
         }
         for effect in std::mem::take(&mut self.pending) {
