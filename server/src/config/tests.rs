@@ -42,6 +42,10 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         retention = "2d"
 
         [kinds.plain]
+
+        [tenants.site]
+        weight = 3
+        [tenants.plain]
         "#,
     )
     .unwrap();
@@ -56,6 +60,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.max_running, Some(3));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
+    let weights: Vec<_> = fleet.tenants.iter().map(|(name, policy)| (name.as_str(), policy.weight)).collect();
+    assert_eq!(weights, [("plain", 1), ("site", 3)]);
 }
 
 #[test]
@@ -128,6 +134,14 @@ needs = { gpu = 1 }
 kind = "b"
 
 [limits]
+
+[tenants.Site]
+weight = 0
+[tenants.web]
+weight = 1001
+wieght = 2
+[tenants]
+x = 3
 "#,
         expect![[r#"
             line 3: slots.anthropic: must be 0 to 1000000
@@ -158,7 +172,7 @@ kind = "b"
             line 25: kinds.b.retention: must be at most 3660 days
             line 26: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
             line 28: cron: is not supported by this version
-            line 31: limits: is unknown; known here: slots, kinds
+            line 31: limits: is unknown; known here: slots, kinds, tenants
         "#]],
     );
 }

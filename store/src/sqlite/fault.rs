@@ -18,6 +18,7 @@ pub(super) const UNIQUE: [(&str, &str); 13] = [
     ("leases.job_id", "leases_one_live_per_job"),
     ("kinds.name", "kinds_pkey"),
     ("slots.name", "slots_pkey"),
+    ("tenants.name", "tenants_pkey"),
     ("nodes.name", "nodes_pkey"),
     ("classes.class", "classes_pkey"),
     ("leader_fence.epoch", "leader_fence_pkey"),
