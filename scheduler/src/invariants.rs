@@ -7,7 +7,7 @@ use crate::{
     job::JobState,
     lease::Stage,
     slots::{Ledger, Scope},
-    state::{Stand, State},
+    state::{Holders, Stand, State},
 };
 
 /// A broken invariant.
@@ -22,7 +22,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -34,6 +34,7 @@ pub const NAMES: [&str; 11] = [
     "held_keys_are_found",
     "timers_have_live_jobs",
     "tenants_use_what_their_leases_take",
+    "earmarks_are_indexed",
 ];
 
 impl State {
@@ -51,15 +52,19 @@ impl State {
         self.held_keys_are_found(&mut found);
         self.timers_have_live_jobs(&mut found);
         self.tenants_use_what_their_leases_take(&mut found);
+        if !self.earmarks.is_consistent() {
+            found.push(violation(NAMES[11], "earmarks".into(), "an index differs from them".into()));
+        }
         found
     }
 
     /// I7, I8: per fleet and per node.
     fn used_is_the_sum(&self, found: &mut Vec<Violation>) {
-        let mut fleet = Ledger::default();
+        let (mut fleet, mut holders) = (Ledger::default(), Holders::default());
         let mut nodes: BTreeMap<_, Ledger> = BTreeMap::new();
         for entry in self.leases.values() {
             fleet.take(&entry.lease.reservation.fleet);
+            holders.take(entry.lease.token, &entry.lease.reservation.fleet);
             nodes.entry(&entry.lease.node).or_default().take(&entry.lease.reservation.node);
         }
         let mut compare = |place: &str, kept: &Ledger, sum: Option<&Ledger>| {
@@ -76,6 +81,9 @@ impl State {
         compare("fleet", &self.fleet, Some(&fleet));
         for (name, node) in self.nodes.iter() {
             compare(name.as_str(), &node.ledger, nodes.get(name));
+        }
+        if holders != self.holders {
+            found.push(violation(NAMES[0], "holders".into(), "the index differs from the leases".into()));
         }
     }
 

@@ -41,6 +41,7 @@ pub use command::{
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
+pub use explain::Explaining;
 pub use ids::{
     DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
     Sequence, SessionId, SlotName, Tenant, is_name,
@@ -53,7 +54,10 @@ pub use lease::{
     start_window,
 };
 pub use node::{Capacity, ClosedGroup, Group, Host, Node, Pressure};
-pub use place::ClassId;
+pub use place::{
+    ClassId,
+    earmarks::{Dropped, Earmark, Holder as EarmarkHolder, Rank as EarmarkRank},
+};
 pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
 pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
@@ -62,6 +66,6 @@ pub use step::Applied;
 pub use tenant::{MOST_WEIGHT, TenantPolicy};
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotView, Snapshot, TenantView,
+    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup, NodeState, NodeView,
+    QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot, TenantView,
 };

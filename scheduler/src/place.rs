@@ -11,6 +11,7 @@
 //! stand on the wrong one, and its wake-up would be lost.
 
 pub(crate) mod classes;
+pub(crate) mod earmarks;
 pub(crate) mod fit;
 pub(crate) mod index;
 pub(crate) mod order;
@@ -65,6 +66,11 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
         }
         budget -= 1;
         step.state.follow();
+        if step.state.earmarks.has_news() {
+            // What was kept for it elsewhere is free, perhaps for one that was looked at already.
+            step.state.put_back(news);
+            return true;
+        }
         line.took(step.state, step.now, &turn);
     }
     false
@@ -136,7 +142,8 @@ fn choose(
     let Some(class) = state.classes.get(id) else { return leave(0) };
     let Some(entry) = state.jobs.get(&head) else { return leave(0) };
     let known = class.failed.as_ref().map(|failed| &failed.reason);
-    if let Err(reason) = fit::of_fleet(state, class) {
+    let asks = state.asks(now, id, Some(&entry.job));
+    if let Err(reason) = fit::of_fleet(state, class, asks) {
         let is_said = matches!(&reason, Deferral::SlotBusy { slot, .. } if dry.contains(slot));
         let found = if is_said && known == Some(&reason) { Choice::Leave } else { Choice::Defer(reason) };
         return Looked { found, looked: 1 };
@@ -145,7 +152,7 @@ fn choose(
     let may_fit = known.is_none() || state.index.is_room_on(&state.nodes, class, &news.nodes);
     let mut looked = 1;
     if may_fit {
-        let best = fit::best(state, now, id, class, &entry.job);
+        let best = fit::best(state, now, id, class, &entry.job, asks);
         looked += best.looked;
         if let Some(node) = best.found {
             return Looked { found: Choice::Place(node), looked };
@@ -155,7 +162,7 @@ fn choose(
     if known.is_some_and(|known| fit::nearness(known).0 >= Nearness::SlotBusy) && !told_by_news && !may_fit {
         return leave(looked); // What gained is full, and no nearer to a fit than what was known.
     }
-    let why_not = fit::why_not(state, now, id, class);
+    let why_not = fit::why_not(state, now, id, class, asks);
     looked += why_not.looked;
     let is_news = known.is_none_or(|known| fit::nearness(&why_not.found) > fit::nearness(known));
     let found = if is_news || told_by_news { Choice::Defer(why_not.found) } else { Choice::Leave };
@@ -165,8 +172,8 @@ fn choose(
 fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
     let Some(entry) = step.state.jobs.get(&id) else { return };
     let Some(kind) = step.state.kinds.get(&entry.job.kind) else { return };
-    let Stand::Class(class) = entry.stand else { return };
-    let Some(class) = step.state.classes.get(class) else { return };
+    let Stand::Class(class_id) = entry.stand else { return };
+    let Some(class) = step.state.classes.get(class_id) else { return };
     let (job, policy) = (&entry.job, &kind.kind.policy);
     let lease = Lease {
         token: step.state.next_token(),
@@ -185,6 +192,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
     let waits = step.state.waits(id, step.now).unwrap_or_default();
     let grant = grant_message(job, policy, &lease, step.now);
     step.emit(Event::Granted { lease: Box::new(lease), waits });
+    earmarks::granted(step, class_id, id, node);
     step.send(node, Message::Grant(Box::new(grant)));
     step.notify(id);
 }
@@ -221,6 +229,7 @@ pub(crate) fn note_failure(state: &mut State, id: ClassId, reason: &Deferral, no
         class.failed = Some(Failed { reason: reason.clone(), gains });
         class.timeline.deferred(now, reason);
     }
+    state.blocked(id, now);
 }
 
 impl State {

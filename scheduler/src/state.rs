@@ -3,23 +3,29 @@
 
 mod dirty;
 mod evolve;
+mod holders;
 pub(crate) mod nodes;
 mod rates;
 mod roster;
 pub(crate) mod tenants;
 mod timers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     deferral::Deferral,
     ids::{DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::Kind,
-    lease::{Lease, Phase, RevokeReason, Watch, expiry},
+    lease::{Lease, Phase, RevokeReason, Watch, expiry, returns_by, start_window},
     place::{
         ClassId,
         classes::{ClassKey, Classes},
+        earmarks::Earmarks,
+        hard_time_limit,
         index::Index,
         timeline::{Joined, Timeline},
     },
@@ -30,6 +36,7 @@ use crate::{
 
 pub(crate) use self::{
     dirty::Dirty,
+    holders::Holders,
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
     roster::Nodes,
@@ -165,6 +172,8 @@ pub struct State {
     pub(crate) slots: BTreeMap<SlotName, Slot>,
     /// Capacity and use of the fleet slots.
     pub(crate) fleet: Ledger,
+    /// Who holds them.
+    pub(crate) holders: Holders,
     /// Per fleet slot, raised whenever a unit of it becomes available.
     pub(crate) gains: BTreeMap<SlotName, u64>,
     pub(crate) nodes: Nodes,
@@ -185,6 +194,8 @@ pub struct State {
     /// Live jobs by the root of their tree, without the root.
     pub(crate) descendants: BTreeMap<JobId, u32>,
     pub(crate) classes: Classes,
+    /// Units that are kept for large jobs. None of it is stored: a new leader elects anew.
+    pub(crate) earmarks: Earmarks,
     /// Over nodes and classes.
     pub(crate) index: Index,
     pub(crate) timers: Timers,
@@ -205,6 +216,7 @@ impl State {
             kinds: rows.kinds.into_iter().map(|(name, kind)| (name, KindEntry::new(kind))).collect(),
             slots: BTreeMap::new(),
             fleet: Ledger::default(),
+            holders: Holders::default(),
             gains: BTreeMap::new(),
             nodes: Nodes::default(),
             tenants: Tenants::default(),
@@ -217,6 +229,7 @@ impl State {
             keys: BTreeMap::new(),
             descendants: BTreeMap::new(),
             classes: Classes::default(),
+            earmarks: Earmarks::default(),
             index: Index::default(),
             timers: Timers::default(),
             dirty: Dirty::default(),
@@ -246,6 +259,7 @@ impl State {
         }
         state.tenants = state.count_tenants();
         state.load_jobs(rows.jobs, &rows.classes, now);
+        state.limit_loaded(now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);
         let saved: BTreeSet<String> = saved.map(|(_, class)| class.key.text()).collect();
         // A timeline that no queued job needs any more: its row goes with the first turn.
@@ -275,17 +289,31 @@ impl State {
             kept: false,
             revoked: None,
             started_at: None,
+            hard_limit: Duration::ZERO,
+            returns_by: now.mono,
         };
         if lease.stage.is_live() {
             self.timers.at(watch.expires, Due::Lease(lease.token));
             self.lease_of.insert(lease.job, lease.token);
-            self.fleet.take(&lease.reservation.fleet);
+            self.charge_fleet(lease.token, &lease.reservation.fleet);
         }
         if let Some(node) = self.nodes.get_mut(&lease.node) {
             node.ledger.take(&lease.reservation.node);
             node.leases.insert(lease.token);
         }
         self.leases.insert(lease.token, LeaseEntry { lease, watch });
+    }
+
+    /// When loaded leases give back what they take, as far as their jobs and kinds tell.
+    fn limit_loaded(&mut self, now: Now) {
+        for entry in self.leases.values_mut() {
+            let job = self.jobs.get(&entry.lease.job).map(|entry| &entry.job);
+            let policy = self.kinds.get(&entry.lease.kind).map(|kind| kind.kind.policy.clone());
+            let policy = policy.unwrap_or_default();
+            entry.watch.hard_limit = job.map_or(policy.hard_time_limit, |job| hard_time_limit(job, &policy));
+            let start = now.mono.after(start_window(entry.lease.length));
+            entry.watch.returns_by = returns_by(start, entry.watch.hard_limit);
+        }
     }
 
     fn load_jobs(

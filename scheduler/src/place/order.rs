@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     ids::{JobId, NodeName, Sequence, Tenant},
-    place::{ClassId, classes::Class},
+    place::{ClassId, classes::Class, earmarks::Holder},
     slots::Needs,
     state::{JobEntry, State, tenants::Share},
     step::Step,
@@ -27,6 +27,8 @@ pub(crate) const BAND_RISES_AFTER: Duration = Duration::from_secs(15 * 60);
 /// What comes before everything else. Another lane than the normal one is for those who wait on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
+    /// Units are kept for it: see `place/earmarks.rs`.
+    Earmarked,
     /// Whatever waits in the queue of its class.
     Normal,
 }
@@ -62,17 +64,19 @@ impl Band {
 
 /// Where a class stands among those of its tenant, with the job that it stands there with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Standing {
+pub(crate) struct Standing {
     lane: Lane,
-    band: Band,
+    pub(crate) band: Band,
     priority: Reverse<i8>,
-    sequence: Sequence,
+    pub(crate) sequence: Sequence,
     /// The head: the job that the class is tried with.
-    job: JobId,
+    pub(crate) job: JobId,
 }
 
 /// Where a class stands now; none: nothing of it is queued.
-fn standing(state: &State, now: Now, class: &Class) -> Option<Standing> {
+pub(crate) fn standing(state: &State, now: Now, id: ClassId, class: &Class) -> Option<Standing> {
+    let earmark = state.earmarks.of(Holder::Class(id));
+    let lane = if earmark.is_some() { Lane::Earmarked } else { Lane::Normal };
     let mut best: Option<Standing> = None;
     for (priority, sequence, job) in class.queue.heads() {
         // Who waits can rise to the high band at most, and stands behind a higher priority there.
@@ -81,7 +85,7 @@ fn standing(state: &State, now: Now, class: &Class) -> Option<Standing> {
         }
         let waited = state.jobs.get(&job).map(|entry| state.waited(entry, now)).unwrap_or_default();
         let band = Band::of(priority.0, waited);
-        let standing = Standing { lane: Lane::Normal, band, priority, sequence, job };
+        let standing = Standing { lane, band, priority, sequence, job };
         best = Some(best.map_or(standing, |best| best.min(standing)));
     }
     best
@@ -142,7 +146,7 @@ impl Line {
     /// A class stands in line, if it has anything to stand there with.
     pub(crate) fn join(&mut self, state: &State, now: Now, id: ClassId) {
         let Some(class) = state.classes.get(id) else { return };
-        let Some(standing) = standing(state, now, class) else { return };
+        let Some(standing) = standing(state, now, id, class) else { return };
         let tenant = &class.key.tenant;
         let share = state.tenants.share_with(tenant, &class.key.needs);
         let group = self.groups.entry(tenant.clone()).or_default();

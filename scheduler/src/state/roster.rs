@@ -20,6 +20,10 @@ impl Nodes {
         self.handles.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
     pub(crate) fn contains_key(&self, name: &NodeName) -> bool {
         self.handles.contains_key(name)
     }
@@ -65,6 +69,14 @@ impl Nodes {
     /// By name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&NodeName, &NodeEntry)> {
         self.handles.iter().filter_map(|(name, handle)| Some((name, self.at(*handle)?)))
+    }
+
+    /// By name, those after this one; none: all.
+    pub(crate) fn after(&self, name: Option<&NodeName>) -> impl Iterator<Item = (&NodeName, &NodeEntry)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = name.map_or(Unbounded, Excluded);
+        let handles = self.handles.range::<NodeName, _>((from, Unbounded));
+        handles.filter_map(|(name, handle)| Some((name, self.at(*handle)?)))
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &NodeName> {

@@ -43,9 +43,9 @@ fn queued(rows: &Durable) -> impl Iterator<Item = (&Job, Wall)> {
 }
 
 /// Among the jobs of one tenant the less comes first: band, priority, enqueue.
-type Own = (u8, i32, u64);
+pub(crate) type Own = (u8, i32, u64);
 
-fn own_rank(now: Now, queued: &Queued, job: &Job) -> Own {
+pub(crate) fn own_rank(now: Now, queued: &Queued, job: &Job) -> Own {
     let quarters = queued.waited(now, job).as_secs() / 900;
     let first: u8 = match job.priority {
         50.. => 0,
@@ -58,15 +58,16 @@ fn own_rank(now: Now, queued: &Queued, job: &Job) -> Own {
 }
 
 /// Of these jobs, all of which fit, one that had to be granted before `granted`. Each tenant stands for the first of its
-/// own; among tenants the share that each would have with that job comes after the band.
+/// own; among tenants the share that each would have with that job comes after the band. `lane` comes before all.
 pub(crate) fn first_before<'a>(
     now: Now,
     queued: &Queued,
     rows: &Durable,
     granted: &Job,
     fitting: impl Iterator<Item = &'a Job>,
+    lane: impl Fn(&Job) -> bool,
 ) -> Option<&'a Job> {
-    let own = |job: &Job| own_rank(now, queued, job);
+    let own = |job: &Job| (lane(job), own_rank(now, queued, job));
     let mut firsts: BTreeMap<Tenant, &Job> = BTreeMap::new();
     for job in fitting {
         let first = firsts.entry(job.tenant.clone()).or_insert(job);
@@ -75,8 +76,8 @@ pub(crate) fn first_before<'a>(
         }
     }
     let among = |job: &Job| {
-        let (band, priority, sequence) = own(job);
-        (band, share(rows, job), priority, sequence)
+        let (lane, (band, priority, sequence)) = own(job);
+        (lane, band, share(rows, job), priority, sequence)
     };
     firsts.into_values().find(|first| {
         if first.tenant == granted.tenant { own(first) < own(granted) } else { among(first) < among(granted) }
