@@ -176,6 +176,11 @@ x = 3
             line 27: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
             line 29: cron: is not supported by this version
             line 32: limits: is unknown; known here: slots, kinds, tenants
+            line 34: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            line 35: tenants.Site.weight: must be 1 to 1000
+            line 37: tenants.web.weight: must be 1 to 1000
+            line 38: tenants.web.wieght: is unknown; did you mean "weight"?
+            line 40: tenants.x: must be a table, not an integer
         "#]],
     );
 }
