@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use expect_test::expect;
 use tenure_scheduler::{
     Command, Durable, Effect, Enqueue, Epoch, Event, Fingerprint, Finish, FinishedHow, Fleet, JobId,
-    KindName, KindPolicy, Lease, Limits, Mono, Needs, Now, Prior, Producer, Scope, SessionId, SlotName,
-    State, Statement, Tenant, TenantPolicy, Wall,
+    KindName, KindPolicy, Lease, Limits, Mono, Needs, Now, Prior, Producer, Scope, Selector, SessionId,
+    SlotName, State, Statement, Tenant, TenantPolicy, Wall,
 };
 use uuid::Uuid;
 
@@ -419,7 +419,7 @@ impl Bare {
             delay: None,
             stale_after: None,
             labels: BTreeMap::new(),
-            selector: BTreeMap::new(),
+            selector: Selector::default(),
             needs: None,
             hard_time_limit: None,
             parent: None,
