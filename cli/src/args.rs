@@ -18,7 +18,7 @@ use tenure_client::{OwnCertificate, TlsFiles};
 use crate::exit::Failure;
 use crate::{
     agent, apply, certs, completions, config, context, dead, enqueue, health, job, kind, migrate, node,
-    server, slot, up,
+    server, slot, tenant, up,
 };
 
 /// Leases work to machines that have room for it.
@@ -142,7 +142,7 @@ pub(crate) enum Command {
 /// What is asked of a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ask {
-    /// Makes the kinds and slots those of a fleet file.
+    /// Makes the kinds, slots and tenants those of a fleet file.
     Apply(apply::ApplyArgs),
     /// Enqueues a job and prints its id.
     Enqueue(Box<enqueue::EnqueueArgs>),
@@ -155,6 +155,9 @@ pub(crate) enum Ask {
     /// Slots: what there is a limited number of.
     #[command(subcommand)]
     Slot(slot::SlotCommand),
+    /// Tenants: whose work it is, and how much of the fleet each has.
+    #[command(subcommand)]
+    Tenant(tenant::TenantCommand),
     /// Nodes: the machines that run jobs.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -178,7 +181,7 @@ impl Ask {
             Self::Slot(command) => command.writes(),
             Self::Node(command) => command.writes(),
             Self::Dead(command) => command.writes(),
-            Self::Health(_) | Self::Doctor => false,
+            Self::Tenant(_) | Self::Health(_) | Self::Doctor => false,
         }
     }
 }

@@ -46,6 +46,7 @@ canonical!(
     GetNodeResponse,
     GetQueueHealthResponse,
     GetResultResponse,
+    GetFleetResponse,
     GetServerInfoResponse,
     Kind,
     ListAttemptsResponse,

@@ -36,6 +36,7 @@ mod signals;
 mod slot;
 mod target;
 mod telemetry;
+mod tenant;
 mod up;
 mod yaml;
 
@@ -143,6 +144,7 @@ async fn answer(ask: Ask, global: &Global, client: &Client, output: &Output) -> 
         Ask::Job(command) => job::run(command, client, output).await,
         Ask::Kind(command) => kind::run(command, client, output).await,
         Ask::Slot(command) => slot::run(command, client, output).await,
+        Ask::Tenant(command) => tenant::run(command, client, output).await,
         Ask::Node(command) => node::run(command, client, output).await,
         Ask::Dead(command) => dead::run(command, client, output).await,
         Ask::Health(args) => health::run(args, client, output).await,

@@ -7,7 +7,7 @@ use tenure_proto::v1::{
     ForgetNodeRequest, ForgetNodeResponse, GetFleetRequest, GetFleetResponse, GetNodeRequest, Kind,
     ListKindsRequest, ListNodesRequest, ListSlotsRequest, Node, PauseKindRequest, PauseKindResponse,
     PausePolicy, PauseSlotRequest, PauseSlotResponse, ResumeKindRequest, ResumeKindResponse,
-    ResumeSlotRequest, ResumeSlotResponse, SetCapacityRequest, SetCapacityResponse, Slot,
+    ResumeSlotRequest, ResumeSlotResponse, SetCapacityRequest, SetCapacityResponse, Slot, Tenant,
     UncordonNodeRequest, UncordonNodeResponse,
 };
 
@@ -15,7 +15,7 @@ use crate::retry::rpc;
 use crate::{Client, Error, wire};
 
 impl Client {
-    /// Makes the kinds and slots those of a fleet file (its text). Returns one line per change; none: it was so already.
+    /// Makes the kinds, slots and tenants those of a fleet file (its text). Returns one line per change; none: it was so already.
     /// With `validate_only` nothing changes.
     ///
     /// # Errors
@@ -25,12 +25,20 @@ impl Client {
         Ok(rpc!(self, fleet.apply, request).await?.value.changes)
     }
 
-    /// The kinds and slots in force.
+    /// The kinds, slots and tenants in force.
     ///
     /// # Errors
     /// What every call may meet.
     pub async fn fleet(&self) -> Result<GetFleetResponse, Error> {
         Ok(rpc!(self, fleet.get_fleet, GetFleetRequest {}).await?.value)
+    }
+
+    /// The tenants that are declared, or have leases or queued jobs, by name.
+    ///
+    /// # Errors
+    /// What every call may meet.
+    pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
+        Ok(self.fleet().await?.tenants)
     }
 
     /// All kinds, by name.

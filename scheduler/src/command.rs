@@ -20,7 +20,7 @@ use crate::{
 /// Something that a producer, an operator, a node or the clock wants.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Make kinds and slots those of a fleet file.
+    /// Make kinds, slots and tenants those of a fleet file.
     Apply {
         /// The file.
         fleet: Box<Fleet>,

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 use crate::{
     deferral::Deferral,
     family::Detached,
-    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName},
+    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
     lease::{Lease, Phase, RevokeReason, Stage},
@@ -18,6 +18,7 @@ use crate::{
         earmarks::{Dropped, Earmark, Holder},
     },
     slots::Slot,
+    tenant::TenantPolicy,
     time::{Mono, Wall},
 };
 
@@ -40,6 +41,15 @@ pub enum Event {
     SlotPut(Slot),
     /// A slot is declared no more.
     SlotRemoved(SlotName),
+    /// A tenant is declared, or declared anew.
+    TenantPut {
+        /// Which.
+        tenant: Tenant,
+        /// What the fleet file says of it.
+        policy: TenantPolicy,
+    },
+    /// A tenant is declared no more.
+    TenantRemoved(Tenant),
 
     // Durable: jobs.
     /// A job was stored.
@@ -282,6 +292,8 @@ impl Event {
             | Self::KindPaused { .. }
             | Self::SlotPut(_)
             | Self::SlotRemoved(_)
+            | Self::TenantPut { .. }
+            | Self::TenantRemoved(_)
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -339,6 +351,8 @@ impl Event {
             | Self::KindPaused { .. }
             | Self::SlotPut(_)
             | Self::SlotRemoved(_)
+            | Self::TenantPut { .. }
+            | Self::TenantRemoved(_)
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -393,6 +407,8 @@ impl fmt::Display for Event {
                 )
             }
             Self::SlotRemoved(slot) => write!(f, "slot {slot} removed"),
+            Self::TenantPut { tenant, policy } => write!(f, "tenant {tenant} put weight={}", policy.weight),
+            Self::TenantRemoved(tenant) => write!(f, "tenant {tenant} removed"),
             Self::Enqueued(job) => write!(f, "enqueued {} {}", job.id, job.state.name()),
             Self::Ready(job) => write!(f, "ready {job}"),
             Self::Granted { lease, .. } => {

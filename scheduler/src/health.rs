@@ -36,6 +36,7 @@ impl State {
             health,
             slots: self.slot_views(),
             nodes,
+            tenants: self.tenant_views(),
             attention,
             live_jobs: self.live_jobs(),
             leases: self.leases.len() as u64,

@@ -22,7 +22,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -33,6 +33,7 @@ pub const NAMES: [&str; 11] = [
     "kind_counts_match",
     "held_keys_are_found",
     "timers_have_live_jobs",
+    "tenants_use_what_their_leases_take",
     "earmarks_are_indexed",
 ];
 
@@ -50,8 +51,9 @@ impl State {
         self.kind_counts_match(&mut found);
         self.held_keys_are_found(&mut found);
         self.timers_have_live_jobs(&mut found);
+        self.tenants_use_what_their_leases_take(&mut found);
         if !self.earmarks.is_consistent() {
-            found.push(violation(NAMES[10], "earmarks".into(), "an index differs from them".into()));
+            found.push(violation(NAMES[11], "earmarks".into(), "an index differs from them".into()));
         }
         found
     }
@@ -290,6 +292,15 @@ impl State {
                     "a timer is set for it, and it is not live".into(),
                 ));
             }
+        }
+    }
+
+    /// S6 rests on these sums.
+    fn tenants_use_what_their_leases_take(&self, found: &mut Vec<Violation>) {
+        let counted = self.count_tenants();
+        if counted != self.tenants {
+            let detail = format!("counted {counted:?}, kept {:?}", self.tenants);
+            found.push(violation(NAMES[10], "tenants".into(), detail));
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    ids::{KindName, SlotName},
+    ids::{KindName, SlotName, Tenant},
     rate::RateLimit,
     selector::Selector,
     slots::{Needs, Scope},
+    tenant::TenantPolicy,
 };
 
 /// A declared kind.
@@ -140,6 +141,8 @@ pub struct Fleet {
     pub rates: BTreeMap<SlotName, RateLimit>,
     /// Declared kinds.
     pub kinds: BTreeMap<KindName, KindPolicy>,
+    /// Declared tenants. The others have the default policy.
+    pub tenants: BTreeMap<Tenant, TenantPolicy>,
 }
 
 impl Fleet {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, Ordinal},
+    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, Tenant},
     slots::Reservation,
     time::{Mono, Wall},
 };
@@ -30,6 +30,8 @@ pub struct Lease {
     pub job: JobId,
     /// The kind of the job, for people.
     pub kind: KindName,
+    /// Whose work it is: who is charged for what it takes, also when its job is gone.
+    pub tenant: Tenant,
     /// Who holds it.
     pub node: NodeName,
     /// How long it lasts without a renewal. Fixed at the grant.

@@ -9,8 +9,8 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `rate, slots, node, selector, kind, job, family, lease` → `command, event, effect,
-//! refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
+//! Reading order: `ids, time` → `rate, slots, node, selector, kind, tenant, job, family, lease` → `command, event,
+//! effect, refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
 //! `invariants`.
 
 mod command;
@@ -35,6 +35,7 @@ mod selector;
 mod slots;
 mod state;
 mod step;
+mod tenant;
 mod time;
 mod view;
 
@@ -70,8 +71,9 @@ pub use selector::{Condition, Requirement, Selector};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
 pub use state::{Limits, State};
 pub use step::Applied;
+pub use tenant::{MOST_WEIGHT, TenantPolicy};
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
     DeferralView, EarmarkView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup,
-    NodeState, NodeView, QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot, WaitView,
+    NodeState, NodeView, QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot, TenantView, WaitView,
 };

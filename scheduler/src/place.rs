@@ -55,39 +55,49 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
     let mut line = candidates(step.state, step.now, &news);
     let mut budget = step.state.limits.placements_per_tick;
     let mut dry = BTreeSet::new();
-    while let Some((class, job)) = line.next(step.state, step.now) {
+    while let Some(turn) = line.next(step, |step, class, job| fits(step, class, job, &news, &mut dry)) {
         if budget == 0 {
             step.state.put_back(news);
             return true;
         }
-        let Looked { found: choice, looked } = choose(step.state, step.now, class, job, &news, &dry);
-        step.looked += looked;
-        match choice {
-            Choice::Place(node) => {
-                // Whatever its timer did: what is stale does not start.
-                if !step.due_stale(job) {
-                    grant(step, job, &node);
-                }
-                budget -= 1;
-                step.state.follow();
-                if step.state.earmarks.has_news() {
-                    // What was kept for it elsewhere is free, perhaps for one that was looked at already.
-                    step.state.put_back(news);
-                    return true;
-                }
-                line.join(step.state, step.now, class);
-            }
-            Choice::Defer(reason) => {
-                if let Deferral::SlotBusy { slot, node: None, .. } = &reason {
-                    dry.insert(slot.clone());
-                }
-                step.emit(Event::Deferred { class, job, reason });
-                step.state.follow();
-            }
-            Choice::Leave => {}
+        // Whatever its timer did: what is stale does not start.
+        if !step.due_stale(turn.job) {
+            grant(step, turn.job, &turn.node);
         }
+        budget -= 1;
+        step.state.follow();
+        if step.state.earmarks.has_news() {
+            // What was kept for it elsewhere is free, perhaps for one that was looked at already.
+            step.state.put_back(news);
+            return true;
+        }
+        line.took(step.state, step.now, &turn);
     }
     false
+}
+
+/// Where the head of a class fits; if nowhere, that is noted.
+fn fits(
+    step: &mut Step<'_>,
+    class: ClassId,
+    job: JobId,
+    news: &News,
+    dry: &mut BTreeSet<SlotName>,
+) -> Option<NodeName> {
+    let Looked { found: choice, looked } = choose(step.state, step.now, class, job, news, dry);
+    step.looked += looked;
+    match choice {
+        Choice::Place(node) => return Some(node),
+        Choice::Defer(reason) => {
+            if let Deferral::SlotBusy { slot, node: None, .. } = &reason {
+                dry.insert(slot.clone());
+            }
+            step.emit(Event::Deferred { class, job, reason });
+            step.state.follow();
+        }
+        Choice::Leave => {}
+    }
+    None
 }
 
 /// All classes that are worth a look.
@@ -173,6 +183,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
         token: step.state.next_token(),
         job: id,
         kind: job.kind.clone(),
+        tenant: job.tenant.clone(),
         node: node.clone(),
         length: policy.lease,
         reservation: Reservation { node: class.node.clone(), fleet: class.fleet.clone() },

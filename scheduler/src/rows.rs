@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
     job::{Attempt, Job},
     kind::Kind,
     lease::Lease,
     node::Node,
     slots::Slot,
+    tenant::TenantPolicy,
     time::Wall,
 };
 
@@ -19,6 +20,8 @@ pub struct Durable {
     pub kinds: BTreeMap<KindName, Kind>,
     /// Declared slots.
     pub slots: BTreeMap<SlotName, Slot>,
+    /// Declared tenants.
+    pub tenants: BTreeMap<Tenant, TenantPolicy>,
     /// Known nodes.
     pub nodes: BTreeMap<NodeName, Node>,
     /// Jobs that are not final.
@@ -76,6 +79,10 @@ pub struct Changes {
     pub slots_put: Vec<Slot>,
     /// Slots that are gone.
     pub slots_deleted: Vec<SlotName>,
+    /// Tenants that are new or changed.
+    pub tenants_put: Vec<(Tenant, TenantPolicy)>,
+    /// Tenants that are declared no more.
+    pub tenants_deleted: Vec<Tenant>,
     /// Nodes that are new or changed.
     pub nodes_put: Vec<Node>,
     /// Nodes that are gone.

@@ -7,6 +7,7 @@ mod holders;
 pub(crate) mod nodes;
 mod rates;
 mod roster;
+pub(crate) mod tenants;
 mod timers;
 
 use std::{
@@ -40,6 +41,7 @@ pub(crate) use self::{
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
     roster::Nodes,
+    tenants::Tenants,
     timers::{Due, Timers},
 };
 
@@ -182,6 +184,8 @@ pub struct State {
     /// Of the fleet slots with a rate.
     pub(crate) buckets: BTreeMap<SlotName, Bucket>,
     pub(crate) nodes: Nodes,
+    /// Who is owed how much, and takes how much.
+    pub(crate) tenants: Tenants,
     /// Nodes of which something became available, or that went away, since placement last looked at all classes: what
     /// fits may fit now, and the reason of what does not may be another.
     pub(crate) gained: BTreeSet<NodeName>,
@@ -227,6 +231,7 @@ impl State {
             gains: BTreeMap::new(),
             buckets: BTreeMap::new(),
             nodes: Nodes::default(),
+            tenants: Tenants::default(),
             gained: BTreeSet::new(),
             gained_fleet: BTreeSet::new(),
             jobs: BTreeMap::new(),
@@ -261,9 +266,13 @@ impl State {
             state.nodes.insert(name, entry);
         }
         state.warm = state.nodes.is_empty();
+        for (tenant, policy) in rows.tenants {
+            state.tenants.declare(&tenant, Some(policy));
+        }
         for lease in rows.leases.into_values() {
             state.load_lease(lease, now);
         }
+        state.tenants = state.count_tenants();
         state.load_jobs(rows.jobs, &rows.classes, now);
         state.limit_loaded(now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);
@@ -452,6 +461,7 @@ impl State {
             kinds: self.kinds.iter().map(|(name, entry)| (name.clone(), entry.kind.clone())).collect(),
             slots: self.slots.clone(),
             nodes: self.nodes.iter().map(|(name, entry)| (name.clone(), entry.node.clone())).collect(),
+            tenants: self.tenants.declared().map(|(name, policy)| (name.clone(), policy)).collect(),
             jobs: self.jobs.iter().filter(|(_, entry)| !entry.job.state.is_final()).map(live).collect(),
             leases: self.leases.iter().map(|(token, entry)| (*token, entry.lease.clone())).collect(),
             classes: BTreeMap::new(),

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     deferral::Deferral,
     family::WaitPolicy,
-    ids::{JobId, KindName, NodeName, SlotName},
+    ids::{JobId, KindName, NodeName, SlotName, Tenant},
     job::Wait,
     kind::{Kind, PausePolicy},
     node::{ClosedGroup, Node},
@@ -69,6 +69,28 @@ pub struct SlotView {
     pub count: Count,
     /// Queued jobs that need it.
     pub waiting: u64,
+}
+
+/// A tenant with what it takes. Every tenant is here that is declared, or has a lease or a queued job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantView {
+    /// Its name.
+    pub tenant: Tenant,
+    /// Whether the fleet file declares it.
+    pub declared: bool,
+    /// What it is owed beside the others, 1 to 1,000.
+    pub weight: u32,
+    /// The largest part that its leases take of any slot, not over its weight, in thousandths. Above 1,000 only where a
+    /// capacity was lowered.
+    pub share_permille: u32,
+    /// The slot of which it takes that part; none: it takes nothing of which there is any.
+    pub dominant: Option<SlotName>,
+    /// What its leases take, by slot. The capacity is the fleet's, or the sum over all nodes.
+    pub used: Vec<(SlotName, Count)>,
+    /// Its jobs that wait for their slots.
+    pub queued: u64,
+    /// Leases that take something for it, those included that are over and not reaped.
+    pub leases: u64,
 }
 
 /// Whether the server hears a node.
@@ -162,6 +184,8 @@ pub struct Snapshot {
     pub slots: Vec<SlotView>,
     /// By name.
     pub nodes: Vec<NodeView>,
+    /// By name, at most 10,000.
+    pub tenants: Vec<TenantView>,
     /// What a person should look at, the worst first.
     pub attention: Vec<Arc<str>>,
     /// Live jobs.

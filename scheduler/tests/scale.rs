@@ -88,6 +88,8 @@ impl Bare {
             needs: None,
             hard_time_limit: None,
             parent: None,
+            on_parent_cancel: tenure_scheduler::OnParent::Cancel,
+            on_parent_lost: tenure_scheduler::OnParent::Keep,
             trace: None,
             prior: Prior::default(),
         })));
@@ -148,7 +150,8 @@ impl Bare {
     fn finish(&mut self, token: FencingToken) {
         let how = FinishedHow::Succeeded;
         let (cause, error) = ("exit".into(), "".into());
-        let finish = Finish { how, exit_code: None, cause, error, retry_after: None, has_result: false };
+        let finish =
+            Finish { how, exit_code: None, cause, error, retry_after: None, has_result: false, detach: None };
         self.report(token, Statement::Accepted);
         self.report(token, Statement::Finished(finish));
         self.report(token, Statement::Reaped);

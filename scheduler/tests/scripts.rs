@@ -44,4 +44,5 @@ mod stale;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod tenants;
 mod waits;

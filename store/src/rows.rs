@@ -27,7 +27,10 @@ use self::positional::{mapped, positional};
 
 pub(crate) use self::{
     cells::{Arrays, At, Cell, Hex, JSONB_VERSION, Json, Text},
-    fleet::{KindRow, NodeRow, SlotRow, TimelineRow, read_class, read_kind, read_node, read_slot},
+    fleet::{
+        KindRow, NodeRow, SlotRow, TenantRow, TimelineRow, read_class, read_kind, read_node, read_slot,
+        read_tenant,
+    },
     jobs::{AttemptRow, CutoffRow, JobRow, KeyRow, job_columns, read_attempt, read_job},
     leases::{LeaseRow, read_lease},
 };

@@ -2364,6 +2364,48 @@ pub struct Kind {
     #[prost(message, repeated, tag = "24")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
 }
+/// A tenant with what it takes. Every field is set by the server. An old server sends none.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Tenant {
+    /// Its name: \[a-z0-9._-\], at most 63.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Of two tenants that both have work waiting, one with twice the weight of the other gets twice as much. 1 to 1,000; 1
+    /// if the fleet file does not say.
+    #[prost(uint32, tag = "2")]
+    pub weight: u32,
+    /// Whether the fleet file declares it.
+    #[prost(bool, tag = "3")]
+    pub declared: bool,
+    /// The largest part that its leases take of any slot, in thousandths. Above 1,000 only where a capacity was lowered.
+    #[prost(uint32, tag = "4")]
+    pub share_permille: u32,
+    /// The slot of which it takes that part. Empty: it takes nothing.
+    #[prost(string, tag = "5")]
+    pub dominant_slot: ::prost::alloc::string::String,
+    /// What its leases take, by slot.
+    #[prost(message, repeated, tag = "6")]
+    pub used: ::prost::alloc::vec::Vec<TenantSlot>,
+    /// Its jobs that wait for their slots.
+    #[prost(uint64, tag = "7")]
+    pub queued: u64,
+    /// Leases that take something for it, also those that are over and not reaped.
+    #[prost(uint64, tag = "8")]
+    pub leases: u64,
+}
+/// What a tenant takes of one slot.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TenantSlot {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub slot: ::prost::alloc::string::String,
+    /// Units that its leases take.
+    #[prost(uint32, tag = "2")]
+    pub used: u32,
+    /// Units in all: of the fleet, or the sum over all known nodes.
+    #[prost(uint32, tag = "3")]
+    pub capacity: u32,
+}
 /// A slot with its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Slot {
@@ -2545,6 +2587,9 @@ pub struct GetFleetResponse {
     /// All slots.
     #[prost(message, repeated, tag = "2")]
     pub slots: ::prost::alloc::vec::Vec<Slot>,
+    /// By name, at most 10,000: the tenants that the fleet file declares, and those with leases or queued jobs.
+    #[prost(message, repeated, tag = "3")]
+    pub tenants: ::prost::alloc::vec::Vec<Tenant>,
 }
 /// Request of ListKinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2956,7 +3001,7 @@ pub mod fleet_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Makes the kinds and slots those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots and tenants those of a fleet file. Applying twice changes nothing.
         pub async fn apply(
             &mut self,
             request: impl tonic::IntoRequest<super::ApplyRequest>,
@@ -2978,7 +3023,7 @@ pub mod fleet_service_client {
                 .insert(GrpcMethod::new("tenure.v1.FleetService", "Apply"));
             self.inner.unary(req, path, codec).await
         }
-        /// The kinds and slots in force.
+        /// The kinds, slots and tenants in force.
         pub async fn get_fleet(
             &mut self,
             request: impl tonic::IntoRequest<super::GetFleetRequest>,
@@ -3343,12 +3388,12 @@ pub mod fleet_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with FleetServiceServer.
     #[async_trait]
     pub trait FleetService: std::marker::Send + std::marker::Sync + 'static {
-        /// Makes the kinds and slots those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots and tenants those of a fleet file. Applying twice changes nothing.
         async fn apply(
             &self,
             request: tonic::Request<super::ApplyRequest>,
         ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
-        /// The kinds and slots in force.
+        /// The kinds, slots and tenants in force.
         async fn get_fleet(
             &self,
             request: tonic::Request<super::GetFleetRequest>,

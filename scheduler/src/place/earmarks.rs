@@ -275,7 +275,7 @@ impl State {
 
     /// What the head of a class asks.
     pub(crate) fn head_asks(&self, now: Now, id: ClassId, class: &Class) -> Asks {
-        let head = order::rank(self, now, id, class).and_then(|rank| self.jobs.get(&rank.job));
+        let head = order::standing(self, now, id, class).and_then(|rank| self.jobs.get(&rank.job));
         self.asks(now, id, head.map(|entry| &entry.job))
     }
 

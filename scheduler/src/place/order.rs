@@ -1,16 +1,23 @@
 //! The order in which classes are tried: lane, band, the tenant's share, priority, enqueue. Integers, compared in that
-//! order; the first is the least.
+//! order; the first is the least. The share is a matter between tenants: of one tenant's own classes priority and age
+//! decide, whatever they need.
 //!
 //! A class stands in this order with one of its jobs, its *head*. Bands rise while a job waits, so each priority in
 //! use has a head of its own, and that of the class is the best of them now. Nothing is kept up to date by timers: a
 //! band is worked out when it is looked at.
 
-use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
-    ids::{JobId, Sequence},
+    ids::{JobId, NodeName, Sequence, Tenant},
     place::{ClassId, classes::Class, earmarks::Holder},
-    state::{JobEntry, State},
+    slots::Needs,
+    state::{JobEntry, State, tenants::Share},
+    step::Step,
     time::Now,
 };
 
@@ -55,9 +62,9 @@ impl Band {
     }
 }
 
-/// Where a class stands now, with the job that it stands there with.
+/// Where a class stands among those of its tenant, with the job that it stands there with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
+pub(crate) struct Standing {
     lane: Lane,
     pub(crate) band: Band,
     priority: Reverse<i8>,
@@ -67,10 +74,10 @@ pub(crate) struct Rank {
 }
 
 /// Where a class stands now; none: nothing of it is queued.
-pub(crate) fn rank(state: &State, now: Now, id: ClassId, class: &Class) -> Option<Rank> {
+pub(crate) fn standing(state: &State, now: Now, id: ClassId, class: &Class) -> Option<Standing> {
     let earmark = state.earmarks.of(Holder::Class(id));
     let lane = if earmark.is_some() { Lane::Earmarked } else { Lane::Normal };
-    let mut best: Option<Rank> = None;
+    let mut best: Option<Standing> = None;
     for (priority, sequence, job) in class.queue.heads() {
         // Who waits can rise to the high band at most, and stands behind a higher priority there.
         if best.is_some_and(|best| best.band <= Band::High) {
@@ -78,40 +85,135 @@ pub(crate) fn rank(state: &State, now: Now, id: ClassId, class: &Class) -> Optio
         }
         let waited = state.jobs.get(&job).map(|entry| state.waited(entry, now)).unwrap_or_default();
         let band = Band::of(priority.0, waited);
-        let rank = Rank { lane, band, priority, sequence, job };
-        best = Some(best.map_or(rank, |best| best.min(rank)));
+        let standing = Standing { lane, band, priority, sequence, job };
+        best = Some(best.map_or(standing, |best| best.min(standing)));
     }
     best
 }
 
+/// Where a tenant stands among the others. What stands before its share is its first class's, as is what follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    lane: Lane,
+    band: Band,
+    share: Share,
+    priority: Reverse<i8>,
+    sequence: Sequence,
+}
+
+impl Rank {
+    fn of(standing: &Standing, share: Share) -> Self {
+        let Standing { lane, band, priority, sequence, job: _ } = *standing;
+        Self { lane, band, share, priority, sequence }
+    }
+}
+
+/// The classes of one tenant that are to be tried.
+#[derive(Debug, Default)]
+struct Group {
+    classes: BTreeSet<(Standing, ClassId)>,
+    /// No share that it would have with one of them is less than this.
+    least: Option<Share>,
+    /// Where it stands among the tenants; none: it stands there no more, or not yet.
+    rank: Option<Rank>,
+    /// Where its first class was found to fit since the last grant. Its rank is exact then, else no more than a lower
+    /// bound: its first class may fit nowhere, and the next one need less.
+    fits: Option<NodeName>,
+}
+
 /// The classes to be tried in this tick, the first first.
+///
+/// Among tenants the share decides that each would have with its first class *that fits*: not without that class, or
+/// one job could carry its tenant far above the others, and not with one that cannot be placed, or a large job that
+/// waits would hold up the small ones of its tenant. Which one fits is asked only where the answer may matter.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    ranked: BTreeSet<(Rank, ClassId)>,
+    groups: BTreeMap<Tenant, Group>,
+    ranks: BTreeSet<(Rank, Tenant)>,
+    /// Those whose `fits` is known.
+    known: Vec<Tenant>,
+}
+
+/// A class whose turn it is, and where its head fits.
+pub(crate) struct Turn {
+    pub(crate) class: ClassId,
+    pub(crate) job: JobId,
+    pub(crate) node: NodeName,
+    tenant: Tenant,
 }
 
 impl Line {
     /// A class stands in line, if it has anything to stand there with.
     pub(crate) fn join(&mut self, state: &State, now: Now, id: ClassId) {
-        if let Some(rank) = state.classes.get(id).and_then(|class| rank(state, now, id, class)) {
-            self.ranked.insert((rank, id));
+        let Some(class) = state.classes.get(id) else { return };
+        let Some(standing) = standing(state, now, id, class) else { return };
+        let tenant = &class.key.tenant;
+        let share = state.tenants.share_with(tenant, &class.key.needs);
+        let group = self.groups.entry(tenant.clone()).or_default();
+        group.least = Some(group.least.map_or(share, |least| least.min(share)));
+        group.classes.insert((standing, id));
+        self.rank(state, tenant);
+    }
+
+    /// The class whose turn it is. `fits` tries one with its head; what fits nowhere is not asked for again.
+    pub(crate) fn next(
+        &mut self,
+        step: &mut Step<'_>,
+        mut fits: impl FnMut(&mut Step<'_>, ClassId, JobId) -> Option<NodeName>,
+    ) -> Option<Turn> {
+        loop {
+            let (_, tenant) = self.ranks.first()?.clone();
+            let group = self.groups.get_mut(&tenant)?;
+            let &(standing, class) = group.classes.first()?;
+            let turn = |node, tenant| Turn { class, job: standing.job, node, tenant };
+            if let Some(node) = group.fits.clone() {
+                return Some(turn(node, tenant));
+            }
+            let Some(node) = fits(step, class, standing.job) else {
+                group.classes.pop_first();
+                self.rank(step.state, &tenant);
+                continue;
+            };
+            group.fits = Some(node.clone());
+            self.known.push(tenant.clone());
+            self.rank(step.state, &tenant);
+            if self.ranks.first().is_some_and(|(_, first)| *first == tenant) {
+                return Some(turn(node, tenant));
+            }
         }
     }
 
-    /// Takes the first class and its head. What was placed since a class joined may have moved it back, never forward,
-    /// so it is enough to look again at the first.
-    pub(crate) fn next(&mut self, state: &State, now: Now) -> Option<(ClassId, JobId)> {
-        while let Some((then, id)) = self.ranked.pop_first() {
-            let Some(rank) = state.classes.get(id).and_then(|class| rank(state, now, id, class)) else {
-                continue;
-            };
-            if rank > then && self.ranked.first().is_some_and(|next| *next < (rank, id)) {
-                self.ranked.insert((rank, id));
-                continue;
+    /// What became of a turn: its job left the queue. There is less room now, and its tenant has more.
+    pub(crate) fn took(&mut self, state: &State, now: Now, turn: &Turn) {
+        for tenant in std::mem::take(&mut self.known) {
+            if let Some(group) = self.groups.get_mut(&tenant) {
+                group.fits = None;
             }
-            return Some((id, rank.job));
+            self.rank(state, &tenant);
         }
-        None
+        if let Some(group) = self.groups.get_mut(&turn.tenant) {
+            group.classes.pop_first();
+        }
+        self.rank(state, &turn.tenant);
+        self.join(state, now, turn.class);
+    }
+
+    /// A tenant stands where it stands now.
+    fn rank(&mut self, state: &State, tenant: &Tenant) {
+        let Some(group) = self.groups.get_mut(tenant) else { return };
+        let rank = group.classes.first().map(|(standing, id)| {
+            let class = state.classes.get(*id).filter(|_| group.fits.is_some());
+            let exact = class.map(|class| state.tenants.share_with(tenant, &class.key.needs));
+            let least =
+                || state.tenants.share_with(tenant, &Needs::default()).max(group.least.unwrap_or_default());
+            Rank::of(standing, exact.unwrap_or_else(least))
+        });
+        if rank != group.rank {
+            if let Some(old) = std::mem::replace(&mut group.rank, rank) {
+                self.ranks.remove(&(old, tenant.clone()));
+            }
+            self.ranks.extend(rank.map(|rank| (rank, tenant.clone())));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
     job::Attempt,
     place::ClassId,
     rows::{Changes, ClassRow, JobChange, ResultPut},
@@ -39,6 +39,7 @@ pub(crate) struct Dirty {
     results_deleted: BTreeSet<(JobId, FencingToken)>,
     kinds: Named<KindName>,
     slots: Named<SlotName>,
+    tenants: Named<Tenant>,
     nodes: Named<NodeName>,
     classes: BTreeSet<ClassId>,
     /// Of those: without a row so far.
@@ -124,6 +125,11 @@ impl Dirty {
         self.slots.entry(name.clone()).or_insert(known);
     }
 
+    /// A tenant is declared, or no more; `known`: whether it was declared just before.
+    pub(crate) fn tenant(&mut self, name: &Tenant, known: bool) {
+        self.tenants.entry(name.clone()).or_insert(known);
+    }
+
     /// A node changes, comes or goes; `known`: whether it was there just before.
     pub(crate) fn node(&mut self, name: &NodeName, known: bool) {
         self.nodes.entry(name.clone()).or_insert(known);
@@ -188,6 +194,13 @@ impl Dirty {
             match state.slots.get(&name) {
                 Some(slot) => changes.slots_put.push(slot.clone()),
                 None if stored => changes.slots_deleted.push(name),
+                None => {}
+            }
+        }
+        for (name, stored) in self.tenants {
+            match state.tenants.get(&name).and_then(|entry| entry.declared) {
+                Some(policy) => changes.tenants_put.push((name, policy)),
+                None if stored => changes.tenants_deleted.push(name),
                 None => {}
             }
         }

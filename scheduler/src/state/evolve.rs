@@ -9,11 +9,12 @@ mod slots;
 
 use crate::{
     event::Event,
-    ids::{JobId, KindName},
+    ids::{JobId, KindName, Tenant},
     kind::Kind,
     lease::Stage,
     place::{self, ClassId, classes::ClassKey},
     state::{KindEntry, Stand, State},
+    tenant::TenantPolicy,
     time::Now,
 };
 
@@ -41,7 +42,10 @@ impl State {
                 self.index_anew();
                 self.gains.remove(name); // No class remembers it any more.
                 self.buckets.remove(name);
+                self.recount_slot(name);
             }
+            Event::TenantPut { tenant, policy } => self.declare_tenant(tenant, Some(*policy)),
+            Event::TenantRemoved(tenant) => self.declare_tenant(tenant, None),
             Event::Enqueued(job) => self.enqueued(job, now),
             Event::Ready(id) => self.ready(*id, now),
             Event::Granted { lease, waits } => self.granted(lease, waits, now),
@@ -68,6 +72,7 @@ impl State {
             Event::NodeForgotten(name) => {
                 if let Some(entry) = self.nodes.remove(name) {
                     self.dirty.node(name, true);
+                    self.recount_node(Some(&entry.node), None);
                     entry.masks.keys().for_each(|class| self.unmask_class(*class));
                 }
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
@@ -189,5 +194,11 @@ impl State {
         for (_, class) in self.classes.iter_mut().filter(|(_, class)| class.key.kind == *kind) {
             class.failed = None;
         }
+    }
+
+    fn declare_tenant(&mut self, tenant: &Tenant, policy: Option<TenantPolicy>) {
+        let known = self.tenants.get(tenant).is_some_and(|entry| entry.declared.is_some());
+        self.dirty.tenant(tenant, known);
+        self.tenants.declare(tenant, policy);
     }
 }

@@ -1,4 +1,4 @@
-//! Apply: makes the kinds and slots those of a fleet file, or lists every conflict. Applying twice changes nothing.
+//! Apply: makes the kinds, slots and tenants those of a fleet file, or lists every conflict. Applying twice changes nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -155,6 +155,7 @@ fn difference(state: &State, fleet: &Fleet) -> (Vec<Event>, Vec<String>) {
         lines.push(format!("slot {name} removed"));
         events.push(Event::SlotRemoved(name.clone()));
     }
+    tenants(state, fleet, &mut events, &mut lines);
     (events, lines)
 }
 
@@ -173,6 +174,25 @@ fn slot_with(
         capacity_since: as_it_was.map_or_else(|| newest(state), |known| known.capacity_since),
         rate: rate.filter(|_| matches!(scope, Scope::Fleet { .. })),
         full_at: known.and_then(|slot| slot.full_at),
+    }
+}
+
+/// Any name is a tenant, so nothing keeps one from being declared or not.
+fn tenants(state: &State, fleet: &Fleet, events: &mut Vec<Event>, lines: &mut Vec<String>) {
+    for (name, policy) in &fleet.tenants {
+        let known = state.tenants.get(name).and_then(|entry| entry.declared);
+        if known == Some(*policy) {
+            continue;
+        }
+        lines.push(match known {
+            None => format!("tenant {name} declared: weight {}", policy.weight),
+            Some(known) => format!("tenant {name}: weight {} -> {}", known.weight, policy.weight),
+        });
+        events.push(Event::TenantPut { tenant: name.clone(), policy: *policy });
+    }
+    for (name, _) in state.tenants.declared().filter(|(name, _)| !fleet.tenants.contains_key(*name)) {
+        lines.push(format!("tenant {name} removed"));
+        events.push(Event::TenantRemoved(name.clone()));
     }
 }
 

@@ -269,6 +269,7 @@ fn a_job_of_the_class_that_is_more_urgent_takes_the_units_and_the_head_gets_othe
         30s: lease 1.2 gone
         30s: granted urgent -> n1 token=1.5
         30s: earmark dropped of big on n1: used
+        30s: deferred big slot_busy: slot gpu on n2 2/2
         60s: earmarked gpu:2 on n2 for big within 50s
     "#]]
     .assert_eq(&after(

@@ -10,7 +10,7 @@ use tenure_scheduler::{
     Applied, Command, DedupeKey, DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish,
     FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, OnParent, PausePolicy, Phase,
     Prior, Producer, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
-    WaitPolicy,
+    TenantPolicy, WaitPolicy,
 };
 use uuid::Uuid;
 
@@ -135,7 +135,7 @@ impl Fuzz {
             0..20 => self.enqueue(),
             20..30 => self.tick(),
             30..42 => {
-                let length = match self.rng.below(200) {
+                let length = match self.rng.below(400) {
                     0 => 1_900_000_000, // Who still waits then has risen.
                     1..30 => 40_000_000,
                     _ => 3_000_000,
@@ -448,8 +448,8 @@ fn priority(rng: &mut Rng) -> i8 {
     i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
 }
 
-/// A fleet file; the capacity of `f1`, the selector of `k1`, the units that `k2` needs and the limit of `k3` differ
-/// from apply to apply.
+/// A fleet file; the capacity of `f1`, the selector of `k1`, the units that `k2` needs, the limit of `k3` and the weight of
+/// `t1` differ from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
         needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
@@ -480,5 +480,6 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
         rates: rates.into_iter().map(|(name, rate)| (SlotName::new(name), rate)).collect(),
         slots: fleets.chain(nodes).map(|(name, scope)| (SlotName::new(name), scope)).collect(),
         kinds: KINDS.into_iter().map(KindName::new).zip(kinds).collect(),
+        tenants: (f1 > 1).then(|| (Tenant::new("t1"), TenantPolicy { weight: f1 })).into_iter().collect(),
     }
 }

@@ -194,13 +194,12 @@ impl Oracle {
             }
             rates.take_back(now, lease);
             let used = Used::of(&rows, rows.leases.values());
-            let rank = |job: &Job| (earmarks.of(job, &rows).is_none(), order::rank(now, &self.queued, job));
-            for job in order::heads(&rows, self.candidates(&rows)) {
-                if rank(job) < rank(&granted)
-                    && let Some(node) = self.fits(now, &rows, &used, &rates, &sessions, &earmarks, job)
-                {
-                    panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
-                }
+            let heads = order::heads(&rows, self.candidates(&rows)).into_iter();
+            let fitting =
+                heads.filter(|job| self.fits(now, &rows, &used, &rates, &sessions, &earmarks, job).is_some());
+            let waits_aside = |job: &Job| earmarks.of(job, &rows).is_none();
+            if let Some(job) = order::first_before(now, &self.queued, &rows, &granted, fitting, waits_aside) {
+                panic!("{} was granted before {}, which was first and fitted", granted.id, job.id);
             }
         }
     }
@@ -222,7 +221,7 @@ impl Oracle {
         let alike = self.candidates(rows).filter(|other| {
             (&other.kind, &other.tenant) == (&job.kind, &job.tenant) && key_of(other, rows) == key
         });
-        alike.min_by_key(|job| order::rank(now, &self.queued, job)).unwrap_or(job)
+        alike.min_by_key(|job| order::own_rank(now, &self.queued, job)).unwrap_or(job)
     }
 
     #[expect(clippy::too_many_arguments, reason = "everything that a fit depends on")]

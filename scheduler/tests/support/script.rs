@@ -3,7 +3,7 @@
 //!
 //! | line | does |
 //! |---|---|
-//! | `slot S N [rate=50/min burst=10]`, `slot S node`, `kind K key=value…`, `drop kind K`, `drop slot S` | changes the fleet file and applies it |
+//! | `slot S N [rate=50/min burst=10]`, `slot S node`, `kind K key=value…`, `tenant T weight=2`, `drop kind K` (`slot S`, `tenant T`) | changes the fleet file and applies it |
 //! | `node N slots=s:1 labels=k:v host=os:linux kinds=a,b credits=1` | a new agent says Hello; without `kinds` it runs all declared |
 //! | `hello N [inc=2] [boot=b] [instance=i] [stream=1]`, `beat N [seen=1]`, `close N`, `leaving N` | its stream |
 //! | `mute N`, `steady N`, `deaf N`, `hearing N`, `forget-held N` | what the agent does by itself; muted: no heartbeats |
@@ -24,7 +24,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use expect_test::Expect;
 use tenure_scheduler::{
     Applied, Command, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits,
-    NodeName, PausePolicy, Refusal, RetryPolicy, Scope, SessionId, SlotName,
+    NodeName, PausePolicy, Refusal, Reply, RetryPolicy, Scope, SessionId, SlotName, Tenant, TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -109,7 +109,7 @@ impl Script {
 
     fn line(&mut self, line: &Line) {
         match line.verb.as_str() {
-            "slot" | "kind" | "drop" => self.fleet_line(line),
+            "slot" | "kind" | "tenant" | "drop" => self.fleet_line(line),
             "node" => self.node_line(line),
             "hello" => self.hello_line(line),
             "beat" => self.beat_line(line),
@@ -273,6 +273,13 @@ impl Script {
             ("kind", name) => {
                 self.fleet.kinds.insert(KindName::new(name), policy(line));
             }
+            ("tenant", name) => {
+                let weight = line.number("weight").unwrap_or(1);
+                self.fleet.tenants.insert(Tenant::new(name), TenantPolicy { weight });
+            }
+            (_, "tenant") => {
+                self.fleet.tenants.remove(&Tenant::new(line.name(1)));
+            }
             (_, "kind") => {
                 self.fleet.kinds.remove(&KindName::new(line.name(1)));
             }
@@ -283,6 +290,12 @@ impl Script {
         }
         let fleet = Box::new(self.fleet.clone());
         let result = self.world.apply(Command::Apply { fleet, validate_only: false });
+        if let Ok(applied) = &result
+            && let Some(Reply::Applied { changes }) = World::reply(&applied.effects)
+            && self.shown.iter().any(|word| word == "applied")
+        {
+            changes.iter().for_each(|change| self.say(change));
+        }
         if let Err(Refusal::FleetConflict { conflicts }) = &result {
             conflicts.iter().for_each(|conflict| self.say(&format!("conflict: {conflict}")));
             self.fleet = before;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tenure_scheduler::{
     Attempt, Changes, ClassRow, DedupeKey, Durable, FencingToken, Job, JobChange, JobId, JobState, Kind,
-    KindName, Lease, Node, NodeName, Prior, ResultPut, Slot, SlotName, Tenant,
+    KindName, Lease, Node, NodeName, Prior, ResultPut, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 /// See the module. Job rows stay when they are final, as on a disk.
@@ -17,6 +17,7 @@ pub(crate) struct Store {
     leases: BTreeMap<FencingToken, Lease>,
     kinds: BTreeMap<KindName, Kind>,
     slots: BTreeMap<SlotName, Slot>,
+    tenants: BTreeMap<Tenant, TenantPolicy>,
     nodes: BTreeMap<NodeName, Node>,
     classes: BTreeMap<String, ClassRow>,
     /// The holders of `jobs_dedupe_held`.
@@ -66,6 +67,8 @@ impl Store {
         delete_all(&mut self.kinds, &changes.kinds_deleted);
         put_all(&mut self.slots, changes.slots_put, |slot| slot.name.clone());
         delete_all(&mut self.slots, &changes.slots_deleted);
+        self.tenants.extend(changes.tenants_put);
+        delete_all(&mut self.tenants, &changes.tenants_deleted);
         put_all(&mut self.nodes, changes.nodes_put, |node| node.name.clone());
         delete_all(&mut self.nodes, &changes.nodes_deleted);
         delete_all(&mut self.classes, &changes.classes_deleted);
@@ -116,7 +119,8 @@ impl Store {
 
     fn put_lease(&mut self, lease: Lease) {
         if let Some(old) = self.leases.get(&lease.token) {
-            let same = (old.job, &old.node, old.length) == (lease.job, &lease.node, lease.length);
+            let same = (old.job, &old.node, old.length, &old.tenant)
+                == (lease.job, &lease.node, lease.length, &lease.tenant);
             assert!(same, "a lease changes what is fixed: {old:?} -> {lease:?}");
         }
         let token = lease.token;
@@ -133,6 +137,7 @@ impl Store {
             kinds: self.kinds.clone(),
             slots: self.slots.clone(),
             nodes: self.nodes.clone(),
+            tenants: self.tenants.clone(),
             jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
             leases: self.leases.clone(),
             classes: self.classes.clone(),

@@ -56,6 +56,8 @@ pub(crate) fn event(
         | Event::KindPaused { .. }
         | Event::SlotPut(_)
         | Event::SlotRemoved(_)
+        | Event::TenantPut { .. }
+        | Event::TenantRemoved(_)
         | Event::Enqueued(_)
         | Event::NodePut(_)
         | Event::SessionOpened { .. }

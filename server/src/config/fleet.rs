@@ -1,4 +1,4 @@
-//! The fleet file: declared slots, and kinds with their policies.
+//! The fleet file: declared slots, kinds with their policies, and tenants with their weights.
 //!
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
@@ -8,8 +8,8 @@ mod slot;
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use tenure_scheduler::{
-    DedupePolicy, Fleet, KindName, KindPolicy, Needs, RateLimit, RetryPolicy, SHORTEST_LEASE, Scope,
-    SlotName, is_name,
+    DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, RateLimit, RetryPolicy, SHORTEST_LEASE,
+    Scope, SlotName, Tenant, TenantPolicy, is_name,
 };
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Keys of later versions, so that the answer is not "unknown".
-const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets", "tenants"];
+const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets"];
 const LATER_KIND: &[&str] =
     &["soft_time_limit", "progress_timeout", "concurrency", "concurrency_key", "mask_payload"];
 
@@ -27,7 +27,7 @@ const LATER_KIND: &[&str] =
 const MOST_UNITS: u32 = 1_000_000;
 /// The most entries of needs.
 const MOST_ENTRIES: usize = 16;
-/// The most kinds, and the most slots.
+/// The most kinds, the most slots, and the most tenants.
 const MOST_NAMES: usize = 10_000;
 /// For how long a large job may be blocked before it gets an earmark.
 const RESERVE_AFTER: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
@@ -45,9 +45,11 @@ pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
         root.take_table("slots", &mut problems).map(|table| slots(table, &mut problems)).unwrap_or_default();
     let kinds = root.take_table("kinds", &mut problems);
     let kinds = kinds.map(|table| kinds_of(table, &slots, defaults, &mut problems)).unwrap_or_default();
+    let tenants = root.take_table("tenants", &mut problems);
+    let tenants = tenants.map(|table| tenants_of(table, &mut problems)).unwrap_or_default();
     root.finish(LATER_TABLES, &mut problems);
     let found = problems.into_found();
-    if found.is_empty() { Ok(Fleet { slots, rates, kinds }) } else { Err(found) }
+    if found.is_empty() { Ok(Fleet { slots, rates, kinds, tenants }) } else { Err(found) }
 }
 
 fn slots(table: Table<'_>, problems: &mut Problems) -> (Slots, Rates) {
@@ -102,6 +104,26 @@ fn kinds_of(
         }
     }
     kinds
+}
+
+fn tenants_of(table: Table<'_>, problems: &mut Problems) -> BTreeMap<Tenant, TenantPolicy> {
+    let mut tenants = BTreeMap::new();
+    for (name, value) in table.into_entries() {
+        if tenants.len() >= MOST_NAMES {
+            value.refuse(problems, format!("is one too many: at most {MOST_NAMES} tenants"));
+            break;
+        }
+        check_name(&name, &value, problems);
+        if let Some(mut table) = value.table(problems) {
+            let mut policy = TenantPolicy::default();
+            if let Some(value) = table.take("weight") {
+                set(&mut policy.weight, value.integer(problems, 1..=MOST_WEIGHT));
+            }
+            table.finish(&[], problems);
+            tenants.insert(Tenant::new(name), policy);
+        }
+    }
+    tenants
 }
 
 fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mut Problems) -> KindPolicy {

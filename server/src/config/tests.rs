@@ -46,6 +46,10 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         retention = "2d"
 
         [kinds.plain]
+
+        [tenants.site]
+        weight = 3
+        [tenants.plain]
         "#,
     )
     .unwrap();
@@ -68,6 +72,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
+    let weights: Vec<_> = fleet.tenants.iter().map(|(name, policy)| (name.as_str(), policy.weight)).collect();
+    assert_eq!(weights, [("plain", 1), ("site", 3)]);
 }
 
 #[test]
@@ -141,6 +147,14 @@ needs = { gpu = 1 }
 kind = "b"
 
 [limits]
+
+[tenants.Site]
+weight = 0
+[tenants.web]
+weight = 1001
+wieght = 2
+[tenants]
+x = 3
 "#,
         expect![[r#"
             line 3: slots.anthropic: must be 0 to 1000000
@@ -172,7 +186,12 @@ kind = "b"
             line 26: kinds.b.retention: must be at most 3660 days
             line 27: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
             line 29: cron: is not supported by this version
-            line 32: limits: is unknown; known here: slots, kinds
+            line 32: limits: is unknown; known here: slots, kinds, tenants
+            line 34: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            line 35: tenants.Site.weight: must be 1 to 1000
+            line 37: tenants.web.weight: must be 1 to 1000
+            line 38: tenants.web.wieght: is unknown; did you mean "weight"?
+            line 40: tenants.x: must be a table, not an integer
         "#]],
     );
 }

@@ -200,6 +200,8 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::KindPaused { .. }
         | Event::SlotPut(_)
         | Event::SlotRemoved(_)
+        | Event::TenantPut { .. }
+        | Event::TenantRemoved(_)
         | Event::LeaseUnreaped(_)
         | Event::LeaseGone(_)
         | Event::SlotsFreed(_)

@@ -78,7 +78,9 @@ fn log(epoch: Epoch, event: &Event) {
         Event::SlotRemoved(slot) | Event::Refilled(slot) => {
             tracing::debug!(%epoch, slot.name = %slot, "{event}")
         }
-        Event::KindPut(_)
+        Event::TenantPut { .. }
+        | Event::TenantRemoved(_)
+        | Event::KindPut(_)
         | Event::KindRemoved(_)
         | Event::KindPaused { .. }
         | Event::Deferred { .. }

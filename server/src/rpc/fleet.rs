@@ -47,6 +47,7 @@ impl FleetService for Fleet {
         self.0.answer(snapshot(&self.0).await.map(|snapshot| v1::GetFleetResponse {
             kinds: snapshot.kinds.iter().map(show::kind).collect(),
             slots: snapshot.slots.iter().map(show::slot).collect(),
+            tenants: snapshot.tenants.iter().map(show::tenant).collect(),
         }))
     }
 

@@ -36,6 +36,22 @@ async fn a_fleet_file_is_applied_once_and_listed() {
         (Some(2), 1, 1)
     );
     assert_eq!(in_force.kinds[1].dedupe(), v1::DedupePolicy::Live);
+    assert_eq!(in_force.tenants, []);
+    served.end().await;
+}
+
+#[tokio::test]
+async fn tenants_are_declared_listed_and_told_by_an_apply() {
+    let served = Served::start().await;
+    let with = |weight: u32| format!("{FLEET}\n[tenants.site]\nweight = {weight}\n");
+    assert_eq!(served.apply(&with(3)).await.unwrap(), ["tenant site declared: weight 3"]);
+    assert_eq!(served.apply(&with(4)).await.unwrap(), ["tenant site: weight 3 -> 4"]);
+    served.job(v1::JobSpec { tenant: "other".to_owned(), ..spec("web") }).await;
+    let listed = served.fleet.clone().get_fleet(v1::GetFleetRequest {}).await.unwrap().into_inner().tenants;
+    let other = v1::Tenant { name: "other".to_owned(), weight: 1, queued: 1, ..Default::default() };
+    let site = v1::Tenant { name: "site".to_owned(), weight: 4, declared: true, ..Default::default() };
+    assert_eq!(listed, [other, site]);
+    assert_eq!(served.apply(FLEET).await.unwrap(), ["tenant site removed"]);
     served.end().await;
 }
 

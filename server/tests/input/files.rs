@@ -44,6 +44,8 @@ dedupe = "live"
 priority = 5
 result_ttl = "1d"
 retention = "2d"
+[tenants.site]
+weight = 3
 "#;
 
 /// A piece of a good text, what stands there instead, the key that is named.
@@ -144,6 +146,12 @@ const OF_FLEET: &Mistakes = &[
     ("priority = 5", "priority = 9223372036854775808", "kinds.qa.priority"),
     ("result_ttl = \"1d\"", "result_ttl = 1979-05-27", "kinds.qa.result_ttl"),
     ("retention = \"2d\"", "retention = \"2d 500ns\"", "kinds.qa.retention"),
+    ("[tenants.site]", "[tenants.\"a b\"]", "tenants.\"a b\""),
+    ("[tenants.site]", "[tenants]\nsite = 3\n[tenants.x]", "tenants.site"),
+    ("weight = 3", "weight = 0", "tenants.site.weight"),
+    ("weight = 3", "weight = 1001", "tenants.site.weight"),
+    ("weight = 3", "weight = 1.5", "tenants.site.weight"),
+    ("weight = 3", "wait = 3", "tenants.site.wait"),
 ];
 
 /// Each mistake is told in its line, with its key and with nothing that steers a terminal.

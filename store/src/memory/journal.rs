@@ -132,6 +132,7 @@ fn load(tables: &Tables) -> Durable {
         kinds: tables.kinds.rows().clone(),
         slots: tables.slots.rows().clone(),
         nodes: tables.nodes.rows().clone(),
+        tenants: tables.tenants.rows().clone(),
         jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
         leases: tables.leases.rows().clone(),
         classes: tables.classes.rows().clone(),
@@ -165,6 +166,7 @@ fn delete(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     each("LEASE_DELETE", &changes.leases_deleted, |token| tables.delete_lease(*token))?;
     each("KIND_DELETE", &changes.kinds_deleted, |name| tables.kinds.remove(name))?;
     each("SLOT_DELETE", &changes.slots_deleted, |name| tables.slots.remove(name))?;
+    each("TENANT_DELETE", &changes.tenants_deleted, |name| tables.tenants.remove(name))?;
     each("NODE_DELETE", &changes.nodes_deleted, |name| tables.nodes.remove(name))
 }
 
@@ -180,6 +182,9 @@ fn put_fleet(tables: &mut Tables, changes: &Changes) {
     }
     for slot in &changes.slots_put {
         tables.slots.put(slot.name.clone(), slot.clone());
+    }
+    for (name, policy) in &changes.tenants_put {
+        tables.tenants.put(name.clone(), *policy);
     }
     for node in &changes.nodes_put {
         tables.nodes.put(node.name.clone(), node.clone());

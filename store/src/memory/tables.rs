@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Attempt, ClassRow, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node, NodeName, Slot, SlotName,
+    Attempt, ClassRow, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node, NodeName, Slot,
+    SlotName, Tenant, TenantPolicy,
 };
 
 use crate::{
@@ -81,6 +82,7 @@ pub(super) struct Tables {
     pub(super) epoch: Epoch,
     pub(super) kinds: Table<KindName, Kind>,
     pub(super) slots: Table<SlotName, Slot>,
+    pub(super) tenants: Table<Tenant, TenantPolicy>,
     pub(super) nodes: Table<NodeName, Node>,
     pub(super) jobs: Table<JobId, Job>,
     pub(super) leases: Table<FencingToken, Lease>,
@@ -195,10 +197,11 @@ impl Tables {
         }
     }
 
-    fn all(&mut self) -> [&mut dyn Undo; 11] {
+    fn all(&mut self) -> [&mut dyn Undo; 12] {
         [
             &mut self.kinds,
             &mut self.slots,
+            &mut self.tenants,
             &mut self.nodes,
             &mut self.jobs,
             &mut self.leases,

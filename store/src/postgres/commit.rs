@@ -4,18 +4,20 @@
 pub(super) mod statements;
 
 use sqlx::{Arguments, Encode, PgConnection, Postgres, Type, error::BoxDynError, postgres::PgArguments};
-use tenure_scheduler::{KindName, NodeName, SlotName};
+use tenure_scheduler::{KindName, NodeName, SlotName, Tenant};
 use uuid::Uuid;
 
 use self::statements::{
     ATTEMPT_UPSERT, CLASS_DELETE, CLASS_INSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT,
     LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT,
-    SLOT_DELETE, SLOT_UPSERT,
+    SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
 };
 use super::fault;
 use crate::{
     journal::Error,
-    rows::{Arrays, At, AttemptRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TimelineRow, int},
+    rows::{
+        Arrays, At, AttemptRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, int,
+    },
     turn::{self, Turn, count},
 };
 
@@ -49,6 +51,8 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     Batch::new("KIND_DELETE", KIND_DELETE, count(&kinds)).column(kinds).run_all(connection).await?;
     let slots: Vec<&str> = changes.slots_deleted.iter().map(SlotName::as_str).collect();
     Batch::new("SLOT_DELETE", SLOT_DELETE, count(&slots)).column(slots).run_all(connection).await?;
+    let tenants: Vec<&str> = changes.tenants_deleted.iter().map(Tenant::as_str).collect();
+    Batch::new("TENANT_DELETE", TENANT_DELETE, count(&tenants)).column(tenants).run_all(connection).await?;
     let nodes: Vec<&str> = changes.nodes_deleted.iter().map(NodeName::as_str).collect();
     Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await
 }
@@ -61,6 +65,7 @@ async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     }
     put(connection, "KIND_UPSERT", KIND_UPSERT, changes.kinds_put.iter().map(KindRow::from)).await?;
     put(connection, "SLOT_UPSERT", SLOT_UPSERT, changes.slots_put.iter().map(SlotRow::from)).await?;
+    put(connection, "TENANT_UPSERT", TENANT_UPSERT, changes.tenants_put.iter().map(TenantRow::from)).await?;
     put(connection, "NODE_UPSERT", NODE_UPSERT, changes.nodes_put.iter().map(NodeRow::from)).await?;
     put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await
 }

@@ -50,7 +50,7 @@ pub struct PostgresJournal {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 14] = [
+pub(super) const ALL: [&str; 15] = [
     FENCE_LOCK,
     FENCE_GET,
     EPOCH_RAISE,
@@ -63,6 +63,7 @@ pub(super) const ALL: [&str; 14] = [
     LEASE_LOAD,
     KIND_LOAD,
     SLOT_LOAD,
+    TENANT_LOAD,
     NODE_LOAD,
     CLASS_LOAD,
 ];
@@ -118,7 +119,7 @@ where finished_at is null"
 );
 
 const LEASE_LOAD: &str = "
-select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned
+select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant
 from leases";
 
 const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
@@ -126,6 +127,8 @@ const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
 const SLOT_LOAD: &str = "
 select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at
 from slots";
+
+const TENANT_LOAD: &str = "select name, weight from tenants";
 
 const NODE_LOAD: &str = "
 select name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned, draining_us,
@@ -327,6 +330,8 @@ async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
     for slot in each(&mut snapshot, &mut names, "SLOT_LOAD", SLOT_LOAD, "slots", rows::read_slot).await? {
         durable.slots.insert(slot.name.clone(), slot);
     }
+    let tenants = each(&mut snapshot, &mut names, "TENANT_LOAD", TENANT_LOAD, "tenants", rows::read_tenant);
+    durable.tenants.extend(tenants.await?);
     for node in each(&mut snapshot, &mut names, "NODE_LOAD", NODE_LOAD, "nodes", rows::read_node).await? {
         durable.nodes.insert(node.name.clone(), node);
     }

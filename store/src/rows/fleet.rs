@@ -1,10 +1,10 @@
-//! Kinds, slots, nodes, and the timelines of classes.
+//! Kinds, slots, tenants, nodes, and the timelines of classes.
 
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
     Capacity, ClassEntry, ClassRow, Host, Kind, KindName, KindPolicy, Node, NodeName, Pause, PausePolicy,
-    RateLimit, Scope, Slot, SlotName,
+    RateLimit, Scope, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 use super::{
@@ -134,6 +134,30 @@ fn rate(row: &mut Fields<'_>) -> Result<Option<RateLimit>, Error> {
     let Some(tokens) = tokens else { return Ok(None) };
     let (per, burst) = (row.some("rate_per_us", per)?, row.some("rate_burst", burst)?);
     Ok(Some(RateLimit { tokens, per, burst }))
+}
+
+mapped! {
+/// The columns of a declared tenant, to be written.
+pub(crate) struct TenantRow<'a> {
+    name: &'a str,
+    weight: u32,
+}
+}
+
+impl<'a> From<&'a (Tenant, TenantPolicy)> for TenantRow<'a> {
+    fn from((name, policy): &'a (Tenant, TenantPolicy)) -> Self {
+        Self { name: name.as_str(), weight: policy.weight }
+    }
+}
+
+/// Reads a declared tenant from name, weight.
+///
+/// # Errors
+/// If a column makes no sense.
+pub(crate) fn read_tenant(row: &mut Fields<'_>) -> Result<(Tenant, TenantPolicy), Error> {
+    let name = row.name("name", Tenant::new)?;
+    row.set_key(&name);
+    Ok((name, TenantPolicy { weight: row.int("weight")? }))
 }
 
 mapped! {

@@ -1,6 +1,6 @@
 //! Leases.
 
-use tenure_scheduler::{JobId, KindName, Lease, NodeName, Reservation, Stage};
+use tenure_scheduler::{JobId, KindName, Lease, NodeName, Reservation, Stage, Tenant};
 
 use super::{At, Error, Fields, Json, Text, int, json::ReservationJson, json_text, length_us, positional};
 
@@ -18,6 +18,7 @@ pub(crate) struct LeaseRow<'a> {
     granted_at: At,
     phase: &'static str,
     orphaned: bool,
+    tenant: &'a str,
 }
 }
 
@@ -35,12 +36,13 @@ impl<'a> From<&'a Lease> for LeaseRow<'a> {
             granted_at: lease.granted_at.into(),
             phase: lease.stage.name(),
             orphaned: lease.orphaned,
+            tenant: lease.tenant.as_str(),
         }
     }
 }
 
 /// Reads a lease from token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
-/// orphaned.
+/// orphaned, tenant.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -62,6 +64,7 @@ pub(crate) fn read_lease(row: &mut Fields<'_>) -> Result<Lease, Error> {
             row.text("phase", known)?.ok_or_else(|| row.wrong("phase", &"is none that this version knows"))?
         },
         orphaned: row.flag("orphaned")?,
+        tenant: row.name("tenant", Tenant::new)?,
     })
 }
 

@@ -2,13 +2,14 @@
 //! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part.
 
 use sqlx::SqliteConnection;
-use tenure_scheduler::{KindName, NodeName, SlotName};
+use tenure_scheduler::{KindName, NodeName, SlotName, Tenant};
 
 use super::fault;
 use crate::{
     journal::Error,
     rows::{
-        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TimelineRow, batch, int, job_columns,
+        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, batch, int,
+        job_columns,
     },
     turn::{self, Turn},
 };
@@ -25,17 +26,19 @@ pub(super) async fn write(connection: &mut SqliteConnection, turn: &Turn<'_>) ->
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 17] = [
+pub(super) const ALL: [&str; 19] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
     LEASE_DELETE,
     KIND_DELETE,
     SLOT_DELETE,
+    TENANT_DELETE,
     NODE_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
+    TENANT_UPSERT,
     NODE_UPSERT,
     CLASS_UPSERT,
     JOB_INSERT,
@@ -59,6 +62,8 @@ pub(super) const KIND_DELETE: &str = "delete from kinds where name in (select va
 
 pub(super) const SLOT_DELETE: &str = "delete from slots where name in (select value from json_each($1))";
 
+pub(super) const TENANT_DELETE: &str = "delete from tenants where name in (select value from json_each($1))";
+
 pub(super) const NODE_DELETE: &str = "delete from nodes where name in (select value from json_each($1))";
 
 async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
@@ -78,6 +83,8 @@ async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     counted(connection, "KIND_DELETE", KIND_DELETE, kinds).await?;
     let slots = batch("slots", changes.slots_deleted.iter().map(SlotName::as_str))?;
     counted(connection, "SLOT_DELETE", SLOT_DELETE, slots).await?;
+    let tenants = batch("tenants", changes.tenants_deleted.iter().map(Tenant::as_str))?;
+    counted(connection, "TENANT_DELETE", TENANT_DELETE, tenants).await?;
     let nodes = batch("nodes", changes.nodes_deleted.iter().map(NodeName::as_str))?;
     counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await
 }
@@ -151,6 +158,14 @@ on conflict (name) do update set
   rate_burst = excluded.rate_burst,
   rate_full_at = excluded.rate_full_at";
 
+pub(super) const TENANT_UPSERT: &str = "
+insert into tenants (name, weight)
+select new.value ->> 'name', new.value ->> 'weight'
+from json_each($1) as new
+where true
+on conflict (name) do update set
+  weight = excluded.weight";
+
 pub(super) const NODE_UPSERT: &str = "
 insert into nodes (name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned,
   draining_us, last_seen_at)
@@ -193,6 +208,8 @@ async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     counted(connection, "KIND_UPSERT", KIND_UPSERT, kinds).await?;
     let slots = batch("slots", changes.slots_put.iter().map(SlotRow::from))?;
     counted(connection, "SLOT_UPSERT", SLOT_UPSERT, slots).await?;
+    let tenants = batch("tenants", changes.tenants_put.iter().map(TenantRow::from))?;
+    counted(connection, "TENANT_UPSERT", TENANT_UPSERT, tenants).await?;
     let nodes = batch("nodes", changes.nodes_put.iter().map(NodeRow::from))?;
     counted(connection, "NODE_UPSERT", NODE_UPSERT, nodes).await?;
     let classes = batch("classes", changes.classes_put.iter().map(TimelineRow::from))?;
@@ -221,13 +238,13 @@ insert into payloads (job_id, data, content_type)
 select new.value ->> 0, substr($2, new.value ->> 1, new.value ->> 2), new.value ->> 3
 from json_each($1) as new";
 
-// What a lease is granted with (job, node, length, attempt) is not written again.
+// What a lease is granted with (job, tenant, node, length, attempt) is not written again.
 pub(super) const LEASE_UPSERT: &str = "
 insert into leases (token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
-  orphaned)
+  orphaned, tenant)
 select
   new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
-  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10
+  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11
 from jsonb_each(jsonb($1)) as new
 where true
 on conflict (token) do update set

@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 13] = [
+pub(super) const UNIQUE: [(&str, &str); 14] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),
@@ -18,6 +18,7 @@ pub(super) const UNIQUE: [(&str, &str); 13] = [
     ("leases.job_id", "leases_one_live_per_job"),
     ("kinds.name", "kinds_pkey"),
     ("slots.name", "slots_pkey"),
+    ("tenants.name", "tenants_pkey"),
     ("nodes.name", "nodes_pkey"),
     ("classes.class", "classes_pkey"),
     ("leader_fence.epoch", "leader_fence_pkey"),

@@ -35,7 +35,7 @@ pub struct SqliteJournal {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 10] = [
+pub(super) const ALL: [&str; 11] = [
     EPOCH_RAISE,
     EPOCH_CHECK,
     JOB_PRIOR_BY_ID,
@@ -44,6 +44,7 @@ pub(super) const ALL: [&str; 10] = [
     LEASE_LOAD,
     KIND_LOAD,
     SLOT_LOAD,
+    TENANT_LOAD,
     NODE_LOAD,
     CLASS_LOAD,
 ];
@@ -82,7 +83,7 @@ where finished_at is null"
 );
 
 pub(super) const LEASE_LOAD: &str = "
-select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned
+select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant
 from leases";
 
 pub(super) const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
@@ -90,6 +91,8 @@ pub(super) const KIND_LOAD: &str = "select name, policy, paused, dead_by_day fro
 pub(super) const SLOT_LOAD: &str = "
 select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at
 from slots";
+
+pub(super) const TENANT_LOAD: &str = "select name, weight from tenants";
 
 pub(super) const NODE_LOAD: &str = "
 select name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned, draining_us,
@@ -200,6 +203,8 @@ async fn load(connection: &mut SqliteConnection) -> Result<Durable, Error> {
     for slot in each(&mut snapshot, &mut names, "SLOT_LOAD", SLOT_LOAD, "slots", rows::read_slot).await? {
         durable.slots.insert(slot.name.clone(), slot);
     }
+    let tenants = each(&mut snapshot, &mut names, "TENANT_LOAD", TENANT_LOAD, "tenants", rows::read_tenant);
+    durable.tenants.extend(tenants.await?);
     for node in each(&mut snapshot, &mut names, "NODE_LOAD", NODE_LOAD, "nodes", rows::read_node).await? {
         durable.nodes.insert(node.name.clone(), node);
     }

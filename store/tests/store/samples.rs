@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     Attempt, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Detached,
-    Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs,
-    Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Producer, RateLimit, Requirement, Reservation,
-    RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage, Tenant, TraceContext,
-    Wait, WaitPolicy, Wall,
+    Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease,
+    MOST_WEIGHT, Needs, Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Producer, RateLimit,
+    Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage,
+    Tenant, TenantPolicy, TraceContext, Wait, WaitPolicy, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -161,6 +161,7 @@ pub(crate) fn lease(n: u64, token: FencingToken, stage: Stage) -> Lease {
         token,
         job: id(n),
         kind: KindName::new("site.qa"),
+        tenant: Tenant::new("site"),
         node: NodeName::new("mini-1"),
         length: Duration::from_secs(600),
         reservation: Reservation::default(),
@@ -201,6 +202,12 @@ pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt 
         started_at: Some(Wall(2_001)),
         ended_at: Wall(2_002),
     }
+}
+
+/// A tenant of the least weight, and one of the most.
+pub(crate) fn tenants() -> [(Tenant, TenantPolicy); 2] {
+    [("site", 1), ("büro \"x\" 'y'", MOST_WEIGHT)]
+        .map(|(name, weight)| (Tenant::new(name), TenantPolicy { weight }))
 }
 
 /// A kind without policies of its own, and one with all of them.

@@ -71,7 +71,7 @@ enum Head {
 
 fn head_of(state: &State, now: Now, id: ClassId) -> Head {
     let Some(class) = state.classes.get(id) else { return Head::None };
-    let Some(first) = order::rank(state, now, id, class) else { return Head::None };
+    let Some(first) = order::standing(state, now, id, class) else { return Head::None };
     if state.earmarks.of(Holder::Class(id)).is_some() {
         return Head::None;
     }
@@ -102,7 +102,7 @@ impl State {
         let Some(class) = self.classes.get_mut(id).filter(large) else { return };
         class.blocked.get_or_insert(now.mono);
         let due = self.classes.get(id).and_then(|class| {
-            let first = order::rank(self, now, id, class)?;
+            let first = order::standing(self, now, id, class)?;
             due_at(self, class, first.job)
         });
         if let Some(at) = due.filter(|_| self.earmarks.of(Holder::Class(id)).is_none()) {

@@ -143,6 +143,20 @@ impl State {
             entry.stand = Stand::Class(class_id);
             entry.joined = joined;
         }
+        self.head_may_differ(class_id, id);
+    }
+
+    /// A job that comes to stand first of its priority in its class, or leaves that place: the head of the class may be
+    /// another. What is kept for large jobs may be free to one head and not to the next.
+    fn head_may_differ(&mut self, class: ClassId, job: JobId) {
+        if self.earmarks.is_empty() {
+            return;
+        }
+        if let Some(class) = self.classes.get_mut(class)
+            && class.queue.heads().any(|(_, _, head)| head == job)
+        {
+            class.failed = None;
+        }
     }
 
     fn stand(&mut self, id: JobId, stand: Stand) {
@@ -209,6 +223,8 @@ impl State {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let Stand::Class(class_id) = entry.stand else { return };
         entry.stand = Stand::Nowhere;
+        self.head_may_differ(class_id, id);
+        let Some(entry) = self.jobs.get(&id) else { return };
         if let Some(class) = self.classes.get_mut(class_id) {
             class.queue.remove(&entry.job);
         }
@@ -232,6 +248,7 @@ impl State {
             Stand::NotReaped | Stand::Broken | Stand::Nowhere => None,
         };
         let class = self.jobs.get(&id).and_then(class);
+        class.into_iter().for_each(|class| self.head_may_differ(class, id));
         if let (Some(class), Some(entry)) =
             (class.and_then(|id| self.classes.get_mut(id)), self.jobs.get(&id))
         {
@@ -243,6 +260,7 @@ impl State {
         {
             class.queue.insert(&entry.job);
         }
+        class.into_iter().for_each(|class| self.head_may_differ(class, id));
     }
 
     pub(super) fn deleted(&mut self, id: JobId) {

@@ -54,6 +54,7 @@ impl State {
         }
         self.charge_fleet(lease.token, &lease.reservation.fleet);
         self.take_tokens(&lease.reservation.fleet, now);
+        self.charge_tenant(&lease.tenant, &lease.reservation);
         let watch = Watch {
             phase: Phase::Granted,
             expires: expiry(now.mono, first_lease(lease.length)),
@@ -94,6 +95,7 @@ impl State {
                 let both = fleet.iter().chain(one.iter()).map(|(slot, amount)| (slot.clone(), amount));
                 lease.reservation.fleet = Needs::new(both);
                 self.fleet.take(&one);
+                self.tenants.take(&lease.tenant, &one);
                 self.holders.take(*token, &one);
                 self.dirty.lease(*token);
             }
@@ -191,6 +193,9 @@ impl State {
     pub(super) fn lease_over(&mut self, token: FencingToken, stage: Option<Stage>, now: Now) {
         let Some(lease) = self.leases.get(&token).map(|entry| entry.lease.clone()) else { return };
         let waited = self.waited_for(&lease, now);
+        let kept = if stage.is_some() { lease.reservation.node.clone() } else { Needs::default() };
+        self.credit_tenant(&lease.tenant, &lease.reservation);
+        self.tenants.take(&lease.tenant, &kept);
         if let (Some(_), Some(entry)) = (stage, self.leases.get_mut(&token)) {
             entry.lease.stage = Stage::Unreaped;
             entry.lease.reservation.fleet = Needs::default();
@@ -237,6 +242,8 @@ impl State {
             fleet: std::mem::take(&mut entry.lease.reservation.fleet),
             ..Reservation::default()
         };
+        let tenant = entry.lease.tenant.clone();
+        self.credit_tenant(&tenant, &freed);
         self.free_fleet(token, &freed);
     }
 
@@ -264,6 +271,7 @@ impl State {
     fn free_node_slots(&mut self, token: FencingToken) {
         let Some(entry) = self.leases.get_mut(&token) else { return };
         let freed = std::mem::take(&mut entry.lease.reservation.node);
+        self.tenants.give_back(&entry.lease.tenant, &freed);
         self.dirty.lease(token);
         if let Some(node) = self.nodes.get_mut(&entry.lease.node) {
             node.ledger.give_back(&freed);

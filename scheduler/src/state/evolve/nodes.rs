@@ -18,6 +18,7 @@ impl State {
         self.dirty.node(&node.name, self.nodes.contains_key(&node.name));
         let Some(entry) = self.nodes.get_mut(&node.name) else {
             self.nodes.insert(node.name.clone(), NodeEntry::new(node.clone(), now));
+            self.recount_node(None, Some(node));
             self.gained.insert(node.name.clone());
             // A node more may turn "no matching node" or "impossible" into another reason.
             self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
@@ -40,7 +41,8 @@ impl State {
                 self.timers.at(by, Due::Drain(node.name.clone()));
             }
         }
-        entry.node = node.clone();
+        let before = std::mem::replace(&mut entry.node, node.clone());
+        self.recount_node(Some(&before), Some(node));
         if matters {
             self.gained.insert(node.name.clone());
             self.classes.iter_mut().for_each(|(_, class)| class.failed = None);

@@ -21,6 +21,7 @@ impl State {
             Scope::Fleet { capacity } => self.fleet.set_capacity(&slot.name, capacity),
             Scope::Node => self.fleet.set_capacity(&slot.name, 0),
         }
+        self.recount_slot(&slot.name);
         if let Some(until) = slot.paused.and_then(|pause| pause.until) {
             self.timers.at_wall(until, Due::SlotPause(slot.name.clone()));
         }

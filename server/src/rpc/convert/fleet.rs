@@ -1,9 +1,9 @@
-//! Kinds, slots and nodes for the wire.
+//! Kinds, slots, tenants and nodes for the wire.
 
 use tenure_proto::v1;
 use tenure_scheduler::{
     ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, RateLimit, RetryPolicy, Scope,
-    SlotView,
+    SlotView, TenantView,
 };
 
 use super::{age, duration, needs, requirement, timestamp};
@@ -80,6 +80,28 @@ pub(crate) fn slot(view: &SlotView) -> v1::Slot {
 
 fn rate(limit: RateLimit) -> v1::Rate {
     v1::Rate { amount: limit.tokens, per: Some(duration(limit.per)), burst: limit.burst }
+}
+
+/// A tenant with what it takes.
+pub(crate) fn tenant(view: &TenantView) -> v1::Tenant {
+    v1::Tenant {
+        name: view.tenant.to_string(),
+        weight: view.weight,
+        declared: view.declared,
+        share_permille: view.share_permille,
+        dominant_slot: view.dominant.as_ref().map(ToString::to_string).unwrap_or_default(),
+        used: view
+            .used
+            .iter()
+            .map(|(slot, count)| v1::TenantSlot {
+                slot: slot.to_string(),
+                used: count.used,
+                capacity: count.capacity,
+            })
+            .collect(),
+        queued: view.queued,
+        leases: view.leases,
+    }
 }
 
 /// A node with what is known of it now.

@@ -4,17 +4,19 @@ use crate::rows::job_columns;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(in crate::postgres) const ALL: [&str; 17] = [
+pub(in crate::postgres) const ALL: [&str; 19] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
     LEASE_DELETE,
     KIND_DELETE,
     SLOT_DELETE,
+    TENANT_DELETE,
     NODE_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
+    TENANT_UPSERT,
     NODE_UPSERT,
     CLASS_INSERT,
     JOB_INSERT,
@@ -38,6 +40,8 @@ pub(in crate::postgres) const LEASE_DELETE: &str = "delete from leases where tok
 pub(in crate::postgres) const KIND_DELETE: &str = "delete from kinds where name = any($1::text[])";
 
 pub(in crate::postgres) const SLOT_DELETE: &str = "delete from slots where name = any($1::text[])";
+
+pub(in crate::postgres) const TENANT_DELETE: &str = "delete from tenants where name = any($1::text[])";
 
 pub(in crate::postgres) const NODE_DELETE: &str = "delete from nodes where name = any($1::text[])";
 
@@ -142,6 +146,13 @@ on conflict (name) do update set
   rate_burst = excluded.rate_burst,
   rate_full_at = excluded.rate_full_at";
 
+pub(in crate::postgres) const TENANT_UPSERT: &str = "
+insert into tenants (name, weight)
+select name, weight
+from unnest($1::text[], $2::bigint[]) as new (name, weight)
+on conflict (name) do update set
+  weight = excluded.weight";
+
 pub(in crate::postgres) const NODE_UPSERT: &str = "
 insert into nodes (
   name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned,
@@ -180,17 +191,17 @@ insert into payloads (job_id, data, content_type)
 select job_id, data, content_type
 from unnest($1::uuid[], $2::bytea[], $3::text[]) as new (job_id, data, content_type)";
 
-// What a lease is granted with (job, node, length, attempt) is not written again.
+// What a lease is granted with (job, tenant, node, length, attempt) is not written again.
 pub(in crate::postgres) const LEASE_UPSERT: &str = "
 insert into leases (
-  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned)
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant)
 select
-  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant
 from unnest(
   $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::bigint[], $8::bigint[],
-  $9::timestamptz[], $10::text[], $11::boolean[])
+  $9::timestamptz[], $10::text[], $11::boolean[], $12::text[])
   as new (
-    token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned)
+    token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant)
 on conflict (token) do update set
   reservation = excluded.reservation,
   phase = excluded.phase,

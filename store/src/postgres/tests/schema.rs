@@ -18,20 +18,23 @@ use crate::{Journal, reader::INVARIANTS};
 #[tokio::test]
 async fn rows_of_an_older_schema_stay_as_they_were() {
     const LEASE: &str = "
-insert into leases values (3, $1, 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, now(), 'granted')";
+insert into leases values ($2, $1, 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, now(), 'granted')";
     let url = database();
     let mut hand = hand(&url).await;
     migrator(&MIGRATIONS[..5]).run_direct(None, &mut hand, false).await.unwrap();
     let id = Uuid::from_u128(7);
     insert_job(&mut hand, id, "running", 3).await;
-    sqlx::query(LEASE).bind(id).execute(&mut hand).await.unwrap();
+    sqlx::query(LEASE).bind(id).bind(3_i64).execute(&mut hand).await.unwrap();
+    // Its job was deleted.
+    sqlx::query(LEASE).bind(Uuid::from_u128(8)).bind(4_i64).execute(&mut hand).await.unwrap();
     hand.close().await.unwrap();
 
     let options = Options { migrate: true, ..Options::new(url.parse().unwrap()) };
     let (mut journal, _) = open(&options).await.unwrap();
     let durable = journal.takeover(Epoch(0)).await.unwrap().durable;
-    let leases: Vec<_> = durable.leases.values().map(|lease| (lease.token.0, lease.orphaned)).collect();
-    assert_eq!((durable.jobs.len(), leases), (1, vec![(3, false)]));
+    let leases: Vec<_> =
+        durable.leases.values().map(|lease| (lease.token.0, lease.orphaned, lease.tenant.as_str())).collect();
+    assert_eq!((durable.jobs.len(), leases), (1, vec![(3, false, "t"), (4, false, "default")]));
 }
 
 #[tokio::test]
@@ -80,6 +83,8 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
+        ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
+        ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         ("insert into leader_fence (epoch) values (5)", "leader_fence_one_row"),
         ("insert into leader_fence (epoch, one) values (5, false)", "leader_fence_one"),
         ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
@@ -174,7 +179,8 @@ insert into nodes values
 }
 
 async fn lease(hand: &mut PgConnection, token: i64, job: Uuid, node: &str, phase: &str, reservation: &str) {
-    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5::jsonb, 1, 1, now(), $4, false)";
+    const INSERT: &str =
+        "insert into leases values ($1, $2, 'k', $3, 1, $5::jsonb, 1, 1, now(), $4, false, 't')";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
 }

@@ -53,7 +53,7 @@ async fn checks_refuse_what_makes_no_sense() {
     insert_job(&mut hand, "j", "queued", 0).await;
     hand.execute("insert into slots (name, scope, capacity, capacity_since, paused, paused_until) values ('s', 'node', null, 0, 0, null)").await.unwrap();
     hand.execute(
-        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0)",
+        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0, 't')",
     )
     .await
     .unwrap();
@@ -99,6 +99,8 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
+        ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
+        ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         ("insert into leader_fence (epoch) values (5)", "leader_fence_one_row"),
         ("insert into leader_fence (epoch, one) values (5, 0)", "leader_fence_one"),
         ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
@@ -212,14 +214,18 @@ async fn rows_of_an_older_schema_stay_as_they_were() {
     let id = "01900000-0000-7000-8000-000000000001";
     insert_job(&mut hand, id, "running", 3).await;
     const LEASE: &str =
-        "insert into leases values (3, $1, 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'granted')";
-    sqlx::query(LEASE).bind(id).execute(&mut hand).await.unwrap();
+        "insert into leases values ($2, $1, 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'granted')";
+    sqlx::query(LEASE).bind(id).bind(3).execute(&mut hand).await.unwrap();
+    // Its job was deleted.
+    let gone = id.replace('1', "2");
+    sqlx::query(LEASE).bind(gone).bind(4).execute(&mut hand).await.unwrap();
     hand.close().await.unwrap();
 
     let (mut journal, _) = open(&options).await.unwrap();
     let durable = journal.takeover(Epoch(0)).await.unwrap().durable;
-    let leases: Vec<_> = durable.leases.values().map(|lease| (lease.token.0, lease.orphaned)).collect();
-    assert_eq!((durable.jobs.len(), leases), (1, vec![(3, false)]));
+    let leases: Vec<_> =
+        durable.leases.values().map(|lease| (lease.token.0, lease.orphaned, lease.tenant.as_str())).collect();
+    assert_eq!((durable.jobs.len(), leases), (1, vec![(3, false, "t"), (4, false, "default")]));
 }
 
 async fn lease(
@@ -230,7 +236,7 @@ async fn lease(
     phase: &str,
     reservation: &str,
 ) {
-    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0)";
+    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0, 't')";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
 }

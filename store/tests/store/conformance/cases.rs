@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use tenure_scheduler::{
     Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState, KindName, Outcome, ResultPut,
-    Stage, Tenant, WaitPolicy, Wall,
+    Stage, Tenant, TenantPolicy, WaitPolicy, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal};
 
 use crate::{
     samples::{
         attempt, bare_node, class, ended, id, job, keyed, kinds, lease, node, rich_job, rich_lease, running,
-        slots, token, waiting,
+        slots, tenants, token, waiting,
     },
     stores::{Led, TestStore, bytes_for, payload_of},
 };
@@ -86,6 +86,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
         leases_put: leases.to_vec(),
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
+        tenants_put: tenants().to_vec(),
         nodes_put: vec![node(), bare_node("mini-2")],
         classes_put: vec![class()],
         ..Changes::default()
@@ -94,6 +95,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
     let expected = Durable {
         kinds: kinds().into_iter().map(|kind| (kind.name.clone(), kind)).collect(),
         slots: slots().into_iter().map(|slot| (slot.name.clone(), slot)).collect(),
+        tenants: tenants().into(),
         nodes: [node(), bare_node("mini-2")].into_iter().map(|node| (node.name.clone(), node)).collect(),
         jobs: all.iter().map(|job| (job.id, job.clone())).collect(),
         leases: leases.iter().map(|lease| (lease.token, lease.clone())).collect(),
@@ -112,6 +114,7 @@ pub(crate) async fn rows_change<S: TestStore>() {
         leases_put: vec![rich_lease(1, token(1))],
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
+        tenants_put: tenants().to_vec(),
         nodes_put: vec![node()],
         classes_put: vec![class()],
         ..Changes::default()
@@ -128,12 +131,14 @@ pub(crate) async fn rows_change<S: TestStore>() {
     plain.policy = rich.policy.clone();
     let [mut slot, fleet, _] = slots();
     slot.scope = fleet.scope;
+    let changed_tenant = (tenants()[0].0.clone(), TenantPolicy { weight: 7 });
     let changed_class = tenure_scheduler::ClassRow { timeline: Vec::new(), ..class() };
     led.commit(&Changes {
         jobs: vec![update(FencingToken::NONE, &changed_job)],
         leases_put: vec![changed_lease.clone()],
         kinds_put: vec![plain.clone()],
         slots_put: vec![slot.clone()],
+        tenants_put: vec![changed_tenant.clone()],
         nodes_put: vec![bare_node("mini-1")],
         classes_put: vec![changed_class.clone()],
         ..Changes::default()
@@ -146,6 +151,7 @@ pub(crate) async fn rows_change<S: TestStore>() {
     assert_eq!(loaded.kinds.get(&plain.name), Some(&plain));
     assert_eq!(loaded.kinds.get(&rich.name), Some(&rich));
     assert_eq!(loaded.slots.get(&slot.name), Some(&slot));
+    assert_eq!(loaded.tenants, [changed_tenant, tenants()[1].clone()].into());
     assert_eq!(loaded.nodes.get(&node().name), Some(&bare_node("mini-1")));
     assert_eq!(loaded.classes.get(&class().class), Some(&changed_class));
 }
@@ -157,6 +163,7 @@ pub(crate) async fn rows_go<S: TestStore>() {
         leases_put: vec![lease(1, token(1), Stage::Finished)],
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
+        tenants_put: tenants().to_vec(),
         nodes_put: vec![node()],
         classes_put: vec![class()],
         ..Changes::default()
@@ -167,6 +174,7 @@ pub(crate) async fn rows_go<S: TestStore>() {
         leases_deleted: vec![token(1)],
         kinds_deleted: kinds().into_iter().map(|kind| kind.name).collect(),
         slots_deleted: slots().into_iter().map(|slot| slot.name).collect(),
+        tenants_deleted: tenants().into_iter().map(|(name, _)| name).collect(),
         nodes_deleted: vec![node().name],
         classes_deleted: vec![class().class, "never saved".into()],
         ..Changes::default()

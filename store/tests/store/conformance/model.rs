@@ -9,7 +9,9 @@ use tenure_scheduler::{
 
 use crate::{
     random::{Random, seeds},
-    samples::{attempt, detached, id, keyed, kinds, lease, node, rich_job, rich_lease, slots, token},
+    samples::{
+        attempt, detached, id, keyed, kinds, lease, node, rich_job, rich_lease, slots, tenants, token,
+    },
     stores::{Led, TestStore, assert_same},
 };
 
@@ -180,6 +182,14 @@ impl Model {
             slot.capacity_since = token(random.below(100));
             self.rest.slots.insert(slot.name.clone(), slot.clone());
             changes.slots_put.push(slot);
+        }
+        if let Some((tenant, policy)) = random.pick(&tenants()).cloned() {
+            if self.rest.tenants.remove(&tenant).is_some() && random.chance(30) {
+                changes.tenants_deleted.push(tenant);
+            } else {
+                self.rest.tenants.insert(tenant.clone(), policy);
+                changes.tenants_put.push((tenant, policy));
+            }
         }
         if random.chance(30) {
             let mut node = node();

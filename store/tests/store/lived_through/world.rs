@@ -12,7 +12,7 @@ use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish,
     FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnParent,
     PausePolicy, Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector,
-    SessionId, SlotName, State, Statement, Tenant, TraceContext, WaitPolicy, Wall,
+    SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -363,6 +363,11 @@ fn fleet(random: &mut Random) -> Fleet {
             .map(|(slot, scope)| (SlotName::new(slot), scope))
             .into(),
         kinds: kinds.map(|(kind, policy)| (KindName::new(kind), policy)).into(),
+        tenants: random
+            .chance(50)
+            .then(|| (Tenant::new("other"), TenantPolicy { weight: capacity }))
+            .into_iter()
+            .collect(),
     }
 }
 

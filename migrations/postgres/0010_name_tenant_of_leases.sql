@@ -1,0 +1,11 @@
+-- Why: a tenant is charged for what its leases take until they are over, which is longer than their jobs are known.
+-- Locks: leases for an instant; the rows of leases whose job is known are rewritten. Contracted by: nothing; the default
+-- lets the server before write, and stands for the tenant of a job that is gone.
+
+alter table leases add column tenant text collate "C" not null default 'default';
+comment on column leases.tenant is 'of the job: who is charged for what it takes';
+
+update leases
+set tenant = jobs.tenant
+from jobs
+where jobs.id = leases.job_id;
