@@ -46,7 +46,7 @@ pub use ids::{
 };
 pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
-pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy, Selector};
+pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, Placement, RetryPolicy, Selector};
 pub use lease::{
     ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease,
     start_window,

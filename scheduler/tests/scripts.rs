@@ -30,6 +30,8 @@ mod room;
 #[cfg(test)]
 mod scale;
 #[cfg(test)]
+mod score;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod slots;

@@ -3,11 +3,12 @@
 use crate::{
     deferral::Deferral,
     ids::{NodeName, SlotName},
-    job::{Job, Outcome},
+    job::Job,
     node::{Group, Node},
     place::{
         ClassId,
         classes::{Class, ClassKey},
+        score::{Score, Scorer},
     },
     refusal::ImpossibleNeed,
     retry::hash,
@@ -142,10 +143,11 @@ pub(crate) fn best(
     job: &Job,
 ) -> Looked<Option<NodeName>> {
     let mut looked = 0;
+    let scorer = Scorer::new(state, class, job);
     let mut nodes = state.index.fitting(class, hash(job.id, 0));
     loop {
         let some = nodes.by_ref().take(SCANNED).filter_map(|handle| Some((handle, state.nodes.at(handle)?)));
-        let scored = some.map(|(handle, node)| (score(state, class, job, handle, node), node));
+        let scored = some.map(|(handle, node)| (scorer.score(handle, node), node));
         let mut scored: Vec<(Score, &NodeEntry)> = scored.collect();
         if scored.is_empty() {
             return Looked { found: None, looked };
@@ -165,18 +167,6 @@ pub(crate) fn best(
 pub(crate) struct Looked<T> {
     pub(crate) found: T,
     pub(crate) looked: u64,
-}
-
-/// Lower is better.
-type Score = (bool, u32, u8, u32, u64);
-
-/// Lower is better: not where this job just failed; few kinds of free slots that it does not need; little pressure;
-/// little left over (pack); then a hash that spreads ties.
-fn score(state: &State, class: &Class, job: &Job, handle: u32, node: &NodeEntry) -> Score {
-    let failed_here = job.last_node.as_ref() == Some(&node.node.name)
-        && matches!(job.last_outcome, Some(Outcome::Failed | Outcome::TimedOut | Outcome::Lost));
-    let standing = state.index.standing(class, handle);
-    (failed_here, standing.idle, standing.weight, standing.left, hash(job.id, standing.number))
 }
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says; of equally near ones the

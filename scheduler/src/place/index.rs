@@ -81,11 +81,12 @@ pub(crate) struct News {
 /// What a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// How many kinds of slots it has free that are not needed.
-    pub(crate) idle: u32,
+    /// How rare the slots are, in sum, that it has free and that are not needed: 1 for a slot that a half of all nodes
+    /// has or fewer, one more for each halving; nothing for one that most nodes have.
+    pub(crate) rare: u32,
     /// Its pressure weight.
     pub(crate) weight: u8,
-    /// Units of the needed slots that would be left.
+    /// Thousandths of its units that would be left, summed over the needed slots.
     pub(crate) left: u32,
     /// A number made of its name.
     pub(crate) number: u64,
@@ -167,9 +168,9 @@ impl Index {
     /// What a node that a class may fit on is worth to it.
     pub(crate) fn standing(&self, class: &Class, handle: u32) -> Standing {
         let aim = self.classes.aim(class);
-        let (idle, left) = aim.map_or((0, 0), |aim| self.slots.rest(handle, aim));
+        let (rare, left) = aim.map_or((0, 0), |aim| self.slots.rest(handle, aim, self.nodes.count));
         let (weight, number) = self.nodes.weight_and_number(handle);
-        Standing { idle, weight, left, number }
+        Standing { rare, weight, left, number }
     }
 
     /// The nodes that come so near to a fit, or may, and perhaps some that come nearer. Of those that are too small one of

@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use expect_test::Expect;
 use tenure_scheduler::{
     Applied, Command, Event, FencingToken, Fleet, JobId, KindName, KindPolicy, Limits, NodeName, PausePolicy,
-    Refusal, RetryPolicy, Scope, SessionId, SlotName,
+    Placement, Refusal, RetryPolicy, Scope, SessionId, SlotName,
 };
 use uuid::Uuid;
 
@@ -495,6 +495,10 @@ fn policy(line: &Line) -> KindPolicy {
         dedupe: match line.get("dedupe") {
             Some("live") => tenure_scheduler::DedupePolicy::Live,
             Some(_) | None => defaults.dedupe,
+        },
+        placement: match line.get("placement") {
+            Some("spread") => Placement::Spread,
+            Some(_) | None => defaults.placement,
         },
         priority: line.number("priority").unwrap_or(defaults.priority),
         ..defaults

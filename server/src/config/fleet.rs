@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
-    DedupePolicy, Fleet, KindName, KindPolicy, Needs, RetryPolicy, SHORTEST_LEASE, Scope, Selector, SlotName,
-    is_name,
+    DedupePolicy, Fleet, KindName, KindPolicy, Needs, Placement, RetryPolicy, SHORTEST_LEASE, Scope,
+    Selector, SlotName, is_name,
 };
 
 use super::{
@@ -131,6 +131,10 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     if let Some(value) = table.take("dedupe") {
         let choices = [("retained", DedupePolicy::Retained), ("live", DedupePolicy::Live)];
         set(&mut policy.dedupe, value.choice(problems, &choices));
+    }
+    if let Some(value) = table.take("placement") {
+        let choices = [("pack", Placement::Pack), ("spread", Placement::Spread)];
+        set(&mut policy.placement, value.choice(problems, &choices));
     }
     if let Some(value) = table.take("priority") {
         set(&mut policy.priority, value.integer(problems, -100..=100));

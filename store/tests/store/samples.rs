@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tenure_scheduler::{
     Attempt, Capacity, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Epoch, FencingToken, Fingerprint, Host,
     Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs, Node, NodeName, Outcome, Pause,
-    PausePolicy, Producer, Reservation, RetryPolicy, ScheduledCause, Scope, Sequence, Slot, SlotName, Stage,
-    Tenant, TraceContext, Wait, Wall,
+    PausePolicy, Placement, Producer, Reservation, RetryPolicy, ScheduledCause, Scope, Sequence, Slot,
+    SlotName, Stage, Tenant, TraceContext, Wait, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -199,6 +199,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
             max_running: Some(7),
             stale_after: Some(Duration::from_secs(4 * 3600)),
             dedupe: DedupePolicy::Live,
+            placement: Placement::Spread,
             priority: -3,
             result_ttl: Duration::ZERO,
             retention: Duration::from_secs(1),
