@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    ids::{NodeName, SlotName},
+    ids::{JobId, NodeName, SlotName},
     kind::Selector,
     time::Wall,
 };
@@ -21,6 +21,15 @@ pub enum Deferral {
         used: u32,
         /// Units in all.
         capacity: u32,
+    },
+    /// Enough units are free, but too few beside those that are kept for a large job.
+    Earmarked {
+        /// The slot that was short.
+        slot: SlotName,
+        /// Where, for a node slot.
+        node: Option<NodeName>,
+        /// For whom they are kept.
+        job: JobId,
     },
     /// A pressure rule of the node that would fit is closed.
     NodePressure {
@@ -115,8 +124,9 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 19] = [
         "slot_busy",
+        "earmarked",
         "node_pressure",
         "masked",
         "no_matching_node",
@@ -141,6 +151,7 @@ impl Deferral {
     pub fn name(&self) -> &'static str {
         match self {
             Self::SlotBusy { .. } => "slot_busy",
+            Self::Earmarked { .. } => "earmarked",
             Self::NodePressure { .. } => "node_pressure",
             Self::Masked { .. } => "masked",
             Self::NoMatchingNode { .. } => "no_matching_node",
@@ -163,13 +174,19 @@ impl Deferral {
 
     /// Whether it is the same on every node.
     pub(crate) fn is_of_fleet(&self) -> bool {
-        matches!(self, Self::SlotBusy { node: None, .. } | Self::KindPaused | Self::SlotPaused { .. })
+        matches!(
+            self,
+            Self::SlotBusy { node: None, .. }
+                | Self::Earmarked { node: None, .. }
+                | Self::KindPaused
+                | Self::SlotPaused { .. }
+        )
     }
 
     /// The node that gave it, if one did.
     pub(crate) fn node(&self) -> Option<&NodeName> {
         match self {
-            Self::SlotBusy { node, .. } => node.as_ref(),
+            Self::SlotBusy { node, .. } | Self::Earmarked { node, .. } => node.as_ref(),
             Self::NodePressure { node, .. }
             | Self::Masked { node, .. }
             | Self::NodesCordoned { node }
@@ -200,6 +217,11 @@ impl Deferral {
                     ("used", used.to_string()),
                     ("capacity", capacity.to_string()),
                 ];
+                all.extend(node.as_ref().map(|node| ("node", node.to_string())));
+                all
+            }
+            Self::Earmarked { slot, node, job } => {
+                let mut all = vec![("slot", slot.to_string()), ("job", job.to_string())];
                 all.extend(node.as_ref().map(|node| ("node", node.to_string())));
                 all
             }
@@ -247,6 +269,8 @@ impl Deferral {
         match self {
             Self::SlotBusy { slot, node: None, .. } => format!("slot {slot}"),
             Self::SlotBusy { slot, node: Some(node), .. } => format!("slot {slot} on {node}"),
+            Self::Earmarked { slot, node: None, .. } => format!("slot {slot} earmarked"),
+            Self::Earmarked { slot, node: Some(node), .. } => format!("slot {slot} on {node} earmarked"),
             Self::NodePressure { node, rule, .. } => format!("{rule} on {node}"),
             Self::Masked { node, rule } => format!("returned by {node} ({rule})"),
             Self::NoMatchingNode { .. } => "no matching node".into(),
@@ -273,6 +297,7 @@ impl fmt::Display for Deferral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SlotBusy { used, capacity, .. } => write!(f, "{} {used}/{capacity}", self.subject()),
+            Self::Earmarked { job, .. } => write!(f, "{} for {job}", self.subject()),
             Self::NodePressure { observed, threshold, .. } => {
                 write!(f, "{} ({observed}, closes at {threshold})", self.subject())
             }

@@ -12,7 +12,10 @@ use crate::{
     kind::{Kind, PausePolicy},
     lease::{Lease, Phase, RevokeReason, Stage},
     node::{Node, Pressure},
-    place::ClassId,
+    place::{
+        ClassId,
+        earmarks::{Dropped, Earmark, Holder},
+    },
     slots::Slot,
     time::{Mono, Wall},
 };
@@ -211,6 +214,19 @@ pub enum Event {
         /// Which class.
         class: ClassId,
     },
+    /// Units are kept for a job from now on.
+    Earmarked(Box<Earmark>),
+    /// They are kept no more.
+    EarmarkDropped {
+        /// Whose they were.
+        holder: Holder,
+        /// For which job.
+        job: JobId,
+        /// Where.
+        node: NodeName,
+        /// Why.
+        why: Dropped,
+    },
     /// A job was set aside: if it waits, until an operator requeues or deletes it; if it runs, its lease does not end in
     /// silence.
     SetAside(JobId),
@@ -290,6 +306,8 @@ impl Event {
             | Self::Deferred { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
+            | Self::Earmarked(_)
+            | Self::EarmarkDropped { .. }
             | Self::SetAside(_)
             | Self::WarmedUp
             | Self::TimelinesSaved(_) => false,
@@ -337,6 +355,8 @@ impl Event {
             | Self::Revoked { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
+            | Self::Earmarked(_)
+            | Self::EarmarkDropped { .. }
             | Self::SetAside(_)
             | Self::WarmedUp => true,
         }
@@ -423,6 +443,10 @@ impl fmt::Display for Event {
             }
             Self::Masked { node, class, rule, .. } => write!(f, "masked {class} on {node} ({rule})"),
             Self::Unmasked { node, class } => write!(f, "unmasked {class} on {node}"),
+            Self::Earmarked(earmark) => write!(f, "earmarked {earmark}"),
+            Self::EarmarkDropped { job, node, why, holder: _ } => {
+                write!(f, "earmark dropped of {job} on {node}: {}", why.name())
+            }
             Self::SetAside(job) => write!(f, "set aside {job}"),
             Self::WarmedUp => f.write_str("warmed up"),
             Self::TimelinesSaved(classes) => write!(f, "saved {} timelines", classes.len()),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     deferral::Deferral,
     ids::{JobId, NodeName, SlotName},
+    job::Job,
     place::{
         ClassId,
         classes::{Class, ClassKey},
@@ -68,7 +69,7 @@ impl State {
     /// The reason why a class was not placed, with the figures of now: placement does not look again while they cannot
     /// matter.
     fn told_now(&self, now: Now, id: ClassId, class: &Class, known: &Deferral) -> Deferral {
-        let told = fit::why_not(self, now, id, class).found;
+        let told = fit::why_not(self, now, id, class, self.head_asks(now, id, class)).found;
         if told.is_same_reason(known) { told } else { known.clone() }
     }
 
@@ -92,7 +93,7 @@ impl State {
             }
         };
         let waiting = entry.job.state.is_waiting();
-        let nodes = if waiting { self.nodes_for(now, class_id, class) } else { Vec::new() };
+        let nodes = if waiting { self.nodes_for(now, class_id, class, &entry.job) } else { Vec::new() };
         let slots = if waiting { self.slots_for(now, class) } else { Vec::new() };
         let ahead_jobs: Vec<JobId> = class.queue.before(&entry.job).take(MOST_AHEAD).collect();
         let ahead = class.queue.before(&entry.job).count() as u64;
@@ -100,10 +101,11 @@ impl State {
         Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, remedies })
     }
 
-    fn nodes_for(&self, now: Now, id: ClassId, class: &Class) -> Vec<NodeExplanation> {
+    fn nodes_for(&self, now: Now, id: ClassId, class: &Class, job: &Job) -> Vec<NodeExplanation> {
+        let asks = self.asks(now, id, Some(job));
         let explain = |(name, node): (&NodeName, &crate::state::NodeEntry)| NodeExplanation {
             node: name.clone(),
-            why_not: fit::of_node(self, now, id, class, node).err(),
+            why_not: fit::of_node(self, now, id, class, asks, node).err(),
         };
         self.nodes.iter().map(explain).collect()
     }
@@ -166,6 +168,12 @@ fn remedies(reason: &Deferral, slots: &[SlotExplanation]) -> Vec<String> {
         }
         Deferral::SlotBusy { slot, node: Some(_), .. } => {
             format!("a holder of slot {slot} ends, or a node with more of it joins")
+        }
+        Deferral::Earmarked { job, slot, .. } => {
+            format!(
+                "job {job}, for which slot {slot} is kept, starts or is cancelled, or a hard time limit of this one \
+                 gives the slot back in time"
+            )
         }
         Deferral::NodePressure { node, rule, threshold, .. } => {
             format!(

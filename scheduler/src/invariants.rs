@@ -22,7 +22,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -33,6 +33,7 @@ pub const NAMES: [&str; 10] = [
     "kind_counts_match",
     "held_keys_are_found",
     "timers_have_live_jobs",
+    "earmarks_are_indexed",
 ];
 
 impl State {
@@ -49,6 +50,9 @@ impl State {
         self.kind_counts_match(&mut found);
         self.held_keys_are_found(&mut found);
         self.timers_have_live_jobs(&mut found);
+        if !self.earmarks.is_consistent() {
+            found.push(violation(NAMES[10], "earmarks".into(), "an index differs from them".into()));
+        }
         found
     }
 

@@ -47,6 +47,8 @@ pub struct KindPolicy {
     /// At most this many of its jobs run at once, in the whole fleet; none: as many as have their slots. At least 1.
     /// It is the fleet slot [`SlotName::of_kind`], which each of its jobs needs beside its own.
     pub max_running: Option<u32>,
+    /// A job that needs much gets an earmark after its class has been blocked for this long. 1 s to 24 h.
+    pub reserve_after: Duration,
     /// A job not started this long after its enqueue expires; none: never.
     pub stale_after: Option<Duration>,
     /// For how long a dedupe key answers.
@@ -75,6 +77,7 @@ impl Default for KindPolicy {
             hard_time_limit: Duration::from_secs(3600),
             queue_cap: None,
             max_running: None,
+            reserve_after: Duration::from_secs(30),
             stale_after: None,
             dedupe: DedupePolicy::Retained,
             placement: Placement::Pack,

@@ -18,6 +18,9 @@ pub const FIRST_LEASE: Duration = Duration::from_secs(20);
 /// After this long without an answer a grant is revoked.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
+/// What an agent gives a process between SIGTERM and SIGKILL, unless its node file says otherwise.
+const KILL_GRACE: Duration = Duration::from_secs(10);
+
 /// A lease as it is stored. Remaining time is stored nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
@@ -145,6 +148,12 @@ pub(crate) struct Watch {
     pub(crate) revoked: Option<RevokeReason>,
     /// When its process started, as its node reported.
     pub(crate) started_at: Option<Wall>,
+    /// The hard limit of its attempt, as it was at the grant; of a loaded one as it is now.
+    pub(crate) hard_limit: Duration,
+    /// It has given back what it takes by then if it runs to its hard limit; see [`returns_by`]. Counted from its start
+    /// once that is known, and until then from the latest start that its grant allows. A loaded one was granted just now
+    /// as far as its row tells.
+    pub(crate) returns_by: Mono,
 }
 
 impl Watch {
@@ -170,6 +179,18 @@ pub fn start_window(length: Duration) -> Duration {
 #[must_use]
 pub fn expiry(heard: Mono, length: Duration) -> Mono {
     heard.after(length + length / 20 + Duration::from_secs(2))
+}
+
+/// When what starts then has given back all that it takes, if it runs to its hard limit and is killed.
+#[must_use]
+pub(crate) fn returns_by(start: Mono, hard_limit: Duration) -> Mono {
+    start.after(hard_limit).after(KILL_GRACE)
+}
+
+/// The same once its command has ended, and only its tree is to go.
+#[must_use]
+pub(crate) fn reaped_by(now: Mono) -> Mono {
+    now.after(KILL_GRACE)
 }
 
 #[cfg(test)]

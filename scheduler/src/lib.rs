@@ -52,7 +52,10 @@ pub use lease::{
     start_window,
 };
 pub use node::{Capacity, ClosedGroup, Group, Host, Node, Pressure};
-pub use place::ClassId;
+pub use place::{
+    ClassId,
+    earmarks::{Dropped, Earmark, Holder as EarmarkHolder, Rank as EarmarkRank},
+};
 pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
 pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};

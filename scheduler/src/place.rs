@@ -11,6 +11,7 @@
 //! stand on the wrong one, and its wake-up would be lost.
 
 pub(crate) mod classes;
+pub(crate) mod earmarks;
 pub(crate) mod fit;
 pub(crate) mod index;
 pub(crate) mod order;
@@ -70,6 +71,11 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
                 }
                 budget -= 1;
                 step.state.follow();
+                if step.state.earmarks.has_news() {
+                    // What was kept for it elsewhere is free, perhaps for one that was looked at already.
+                    step.state.put_back(news);
+                    return true;
+                }
                 line.join(step.state, step.now, class);
             }
             Choice::Defer(reason) => {
@@ -139,18 +145,19 @@ fn choose(
     if !may_fit && !is_told && for_nodes.is_some_and(|reason| fit::nearness(reason).0 >= Nearness::SlotBusy) {
         return leave(0); // What gained is full, and no nearer to a fit than what is known.
     }
-    if let Err(reason) = fit::of_fleet(state, class) {
+    let asks = state.asks(now, id, Some(&entry.job));
+    if let Err(reason) = fit::of_fleet(state, class, asks) {
         return Looked { found: Choice::Defer(reason), looked: 1 };
     }
     let mut looked = 1;
     if may_fit {
-        let best = fit::best(state, now, id, class, &entry.job);
+        let best = fit::best(state, now, id, class, &entry.job, asks);
         looked += best.looked;
         if let Some(node) = best.found {
             return Looked { found: Choice::Place(node), looked };
         }
     }
-    let why_not = fit::why_not(state, now, id, class);
+    let why_not = fit::why_not(state, now, id, class, asks);
     looked += why_not.looked;
     let is_nearer = for_nodes.is_none_or(|known| fit::nearness(&why_not.found) > fit::nearness(known));
     let found = if is_nearer || is_told { Choice::Defer(why_not.found) } else { Choice::Leave };
@@ -160,8 +167,8 @@ fn choose(
 fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
     let Some(entry) = step.state.jobs.get(&id) else { return };
     let Some(kind) = step.state.kinds.get(&entry.job.kind) else { return };
-    let Stand::Class(class) = entry.stand else { return };
-    let Some(class) = step.state.classes.get(class) else { return };
+    let Stand::Class(class_id) = entry.stand else { return };
+    let Some(class) = step.state.classes.get(class_id) else { return };
     let (job, policy) = (&entry.job, &kind.kind.policy);
     let lease = Lease {
         token: step.state.next_token(),
@@ -179,6 +186,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
     let waits = step.state.waits(id, step.now).unwrap_or_default();
     let grant = grant_message(job, policy, &lease, step.now);
     step.emit(Event::Granted { lease: Box::new(lease), waits });
+    earmarks::granted(step, class_id, id, node);
     step.send(node, Message::Grant(Box::new(grant)));
     step.notify(id);
 }
@@ -215,6 +223,7 @@ pub(crate) fn note_failure(state: &mut State, id: ClassId, reason: &Deferral, no
         class.failed = Some(Failed { reason: reason.clone(), gains });
         class.timeline.deferred(now, reason);
     }
+    state.blocked(id, now);
 }
 
 impl State {

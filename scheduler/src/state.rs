@@ -8,17 +8,22 @@ mod rates;
 mod roster;
 mod timers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     deferral::Deferral,
     ids::{DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::Kind,
-    lease::{Lease, Phase, RevokeReason, Watch, expiry},
+    lease::{Lease, Phase, RevokeReason, Watch, expiry, returns_by, start_window},
     place::{
         ClassId,
         classes::{ClassKey, Classes},
+        earmarks::Earmarks,
+        hard_time_limit,
         index::Index,
         timeline::{Joined, Timeline},
     },
@@ -181,6 +186,8 @@ pub struct State {
     /// Live jobs by the root of their tree, without the root.
     pub(crate) descendants: BTreeMap<JobId, u32>,
     pub(crate) classes: Classes,
+    /// Units that are kept for large jobs. None of it is stored: a new leader elects anew.
+    pub(crate) earmarks: Earmarks,
     /// Over nodes and classes.
     pub(crate) index: Index,
     pub(crate) timers: Timers,
@@ -212,6 +219,7 @@ impl State {
             keys: BTreeMap::new(),
             descendants: BTreeMap::new(),
             classes: Classes::default(),
+            earmarks: Earmarks::default(),
             index: Index::default(),
             timers: Timers::default(),
             dirty: Dirty::default(),
@@ -237,6 +245,7 @@ impl State {
             state.load_lease(lease, now);
         }
         state.load_jobs(rows.jobs, &rows.classes, now);
+        state.limit_loaded(now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);
         let saved: BTreeSet<String> = saved.map(|(_, class)| class.key.text()).collect();
         // A timeline that no queued job needs any more: its row goes with the first turn.
@@ -266,6 +275,8 @@ impl State {
             kept: false,
             revoked: None,
             started_at: None,
+            hard_limit: Duration::ZERO,
+            returns_by: now.mono,
         };
         if lease.stage.is_live() {
             self.timers.at(watch.expires, Due::Lease(lease.token));
@@ -277,6 +288,18 @@ impl State {
             node.leases.insert(lease.token);
         }
         self.leases.insert(lease.token, LeaseEntry { lease, watch });
+    }
+
+    /// When loaded leases give back what they take, as far as their jobs and kinds tell.
+    fn limit_loaded(&mut self, now: Now) {
+        for entry in self.leases.values_mut() {
+            let job = self.jobs.get(&entry.lease.job).map(|entry| &entry.job);
+            let policy = self.kinds.get(&entry.lease.kind).map(|kind| kind.kind.policy.clone());
+            let policy = policy.unwrap_or_default();
+            entry.watch.hard_limit = job.map_or(policy.hard_time_limit, |job| hard_time_limit(job, &policy));
+            let start = now.mono.after(start_window(entry.lease.length));
+            entry.watch.returns_by = returns_by(start, entry.watch.hard_limit);
+        }
     }
 
     fn load_jobs(

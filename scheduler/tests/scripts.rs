@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod earmarks;
+#[cfg(test)]
 mod enqueue;
 #[cfg(test)]
 mod explain;

@@ -2083,6 +2083,11 @@ pub struct Kind {
     /// Which of the nodes that have room for one of its jobs is taken. An old server never sets it and packs.
     #[prost(enumeration = "Placement", tag = "21")]
     pub placement: i32,
+    /// A job that needs more than one unit of a slot, or two slots of which too little is free, gets what it needs kept once
+    /// it is the first of its class and could not start for this long. 1 s to 24 h. Default: 30 s. An old server never sets
+    /// it, and keeps nothing.
+    #[prost(message, optional, tag = "22")]
+    pub reserve_after: ::core::option::Option<::prost_types::Duration>,
 }
 /// A slot with its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

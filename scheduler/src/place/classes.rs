@@ -12,6 +12,7 @@ use crate::{
     kind::{Kind, Selector},
     place::{index::Touched, queue::Queue, timeline::Timeline},
     slots::{Needs, Scope, Slot},
+    time::Mono,
 };
 
 /// A class, numbered by this leader.
@@ -71,6 +72,8 @@ pub(crate) struct Class {
     pub(crate) queue: Queue,
     /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
     pub(crate) failed: Option<Failed>,
+    /// Since when it could not be placed: since the first failure after one of its jobs last started. None: it could.
+    pub(crate) blocked: Option<Mono>,
     /// Why it waited, since when.
     pub(crate) timeline: Timeline,
     /// How many nodes mask it.
@@ -93,6 +96,7 @@ impl Class {
             fleet,
             queue: Queue::default(),
             failed: None,
+            blocked: None,
             timeline: Timeline::default(),
             masks: 0,
             saved: false,

@@ -8,31 +8,48 @@ use crate::{
     place::{
         ClassId,
         classes::{Class, ClassKey},
+        earmarks::Asks,
         score::{Score, Scorer},
     },
     refusal::ImpossibleNeed,
     retry::hash,
     slots::{Needs, Scope},
-    state::{NodeEntry, State, nodes::PRESSURE_FRESH},
+    state::{Live, NodeEntry, State, nodes::PRESSURE_FRESH},
     time::Now,
 };
 
-/// What the fleet says: pauses, and its slots.
-pub(crate) fn of_fleet(state: &State, class: &Class) -> Result<(), Deferral> {
-    if state.kinds.get(&class.key.kind).is_some_and(|entry| entry.kind.paused.is_some()) {
-        return Err(Deferral::KindPaused);
-    }
-    for (name, _) in class.key.needs.iter() {
-        if let Some(pause) = state.slots.get(name).and_then(|slot| slot.paused) {
-            return Err(Deferral::SlotPaused { slot: name.clone(), until: pause.until });
-        }
+/// What the fleet says: pauses, and its slots with what is kept of them for others.
+pub(crate) fn of_fleet(state: &State, class: &Class, asks: Asks) -> Result<(), Deferral> {
+    if let Some(reason) = paused(state, class) {
+        return Err(reason);
     }
     state.fleet.check(&class.fleet, |_| None).map_err(|short| Deferral::SlotBusy {
         slot: short.slot,
         node: None,
         used: short.used,
         capacity: short.capacity,
+    })?;
+    let free = |slot: &SlotName| state.fleet.count(slot).free();
+    match state.earmarks.short(&asks, None, &class.fleet, free) {
+        Some((slot, job)) => Err(Deferral::Earmarked { slot, node: None, job }),
+        None => Ok(()),
+    }
+}
+
+/// Whether an operator paused its kind, or a slot that it needs.
+pub(crate) fn paused(state: &State, class: &Class) -> Option<Deferral> {
+    if state.kinds.get(&class.key.kind).is_some_and(|entry| entry.kind.paused.is_some()) {
+        return Some(Deferral::KindPaused);
+    }
+    class.key.needs.iter().find_map(|(name, _)| {
+        let pause = state.slots.get(name).and_then(|slot| slot.paused)?;
+        Some(Deferral::SlotPaused { slot: name.clone(), until: pause.until })
     })
+}
+
+/// Whether it needs more of a fleet slot than there is.
+pub(crate) fn beyond_fleet(state: &State, class: &Class) -> bool {
+    class.fleet.iter().any(|(slot, amount)| state.fleet.count(slot).capacity < amount)
 }
 
 /// Whether a node runs this kind, with these labels.
@@ -51,14 +68,41 @@ pub(crate) fn could_hold(class: &Class, node: &NodeEntry) -> bool {
     class.node.iter().all(|(slot, amount)| node.ledger.count(slot).capacity >= amount)
 }
 
-/// What a node says. The checks stand in this order, and a later failure is nearer to a fit: see [`nearness`].
+/// What a node says. The checks stand in this order, those of [`open`] first, and a later failure is nearer to a fit: see
+/// [`nearness`].
 pub(crate) fn of_node(
     state: &State,
     now: Now,
     id: ClassId,
     class: &Class,
+    asks: Asks,
     node: &NodeEntry,
 ) -> Result<(), Deferral> {
+    let live = open(state, now, id, class, node)?;
+    let name = || node.node.name.clone();
+    if let Err(short) = node.ledger.check(&class.node, |slot| node.cap(slot)) {
+        let (used, capacity) = (short.used, short.capacity);
+        return Err(Deferral::SlotBusy { slot: short.slot, node: Some(name()), used, capacity });
+    }
+    let short = state.earmarks.short(&asks, Some(&node.node.name), &class.node, |slot| node.free(slot));
+    if let Some((slot, job)) = short {
+        return Err(Deferral::Earmarked { slot, node: Some(name()), job });
+    }
+    if !live.takes_a_grant() {
+        let grants = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);
+        return Err(Deferral::Unanswered { node: name(), grants });
+    }
+    Ok(())
+}
+
+/// Whether a node would take a class if all of its units were free.
+pub(crate) fn open<'a>(
+    state: &State,
+    now: Now,
+    id: ClassId,
+    class: &Class,
+    node: &'a NodeEntry,
+) -> Result<&'a Live, Deferral> {
     let name = || node.node.name.clone();
     if !matches(class, node) {
         return Err(Deferral::NoMatchingNode { selector: class.key.selector_map() });
@@ -102,15 +146,7 @@ pub(crate) fn of_node(
     if let Some(mask) = node.masks.get(&id) {
         return Err(Deferral::Masked { node: name(), rule: mask.rule.clone() });
     }
-    if let Err(short) = node.ledger.check(&class.node, |slot| node.cap(slot)) {
-        let (used, capacity) = (short.used, short.capacity);
-        return Err(Deferral::SlotBusy { slot: short.slot, node: Some(name()), used, capacity });
-    }
-    if !live.takes_a_grant() {
-        let grants = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);
-        return Err(Deferral::Unanswered { node: name(), grants });
-    }
-    Ok(())
+    Ok(live)
 }
 
 /// The most that any node ever registered has of a slot.
@@ -141,6 +177,7 @@ pub(crate) fn best(
     id: ClassId,
     class: &Class,
     job: &Job,
+    asks: Asks,
 ) -> Looked<Option<NodeName>> {
     let mut looked = 0;
     let scorer = Scorer::new(state, class, job);
@@ -155,7 +192,7 @@ pub(crate) fn best(
         scored.sort_unstable_by_key(|(score, _)| *score);
         for (_, node) in scored {
             looked += 1;
-            if of_node(state, now, id, class, node).is_ok() {
+            if of_node(state, now, id, class, asks, node).is_ok() {
                 return Looked { found: Some(node.node.name.clone()), looked };
             }
         }
@@ -171,8 +208,8 @@ pub(crate) struct Looked<T> {
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says; of equally near ones the
 /// one with the highest handle.
-pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> Looked<Deferral> {
-    if let Err(reason) = of_fleet(state, class) {
+pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class, asks: Asks) -> Looked<Deferral> {
+    if let Err(reason) = of_fleet(state, class, asks) {
         return Looked { found: reason, looked: 1 };
     }
     let mut nearest: Option<((Nearness, u32), Deferral)> = None;
@@ -183,7 +220,7 @@ pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class) -> Lo
         for handle in state.index.within(class, limit, state.warm) {
             let Some(node) = state.nodes.at(handle) else { continue };
             looked += 1;
-            if let Err(reason) = of_node(state, now, id, class, node) {
+            if let Err(reason) = of_node(state, now, id, class, asks, node) {
                 let near = nearness(&reason);
                 if nearest.as_ref().is_none_or(|(known, _)| near > *known) {
                     nearest = Some((near, reason));
@@ -217,6 +254,7 @@ pub(crate) enum Nearness {
     Pressure,
     Masked,
     SlotBusy,
+    Earmarked,
     Unanswered,
 }
 
@@ -225,8 +263,9 @@ impl Nearness {
     pub(crate) const MOST: Self = Self::Unanswered;
 
     /// What the index can tell apart, the nearest first.
-    const LIMITS: [Self; 8] = [
+    const LIMITS: [Self; 9] = [
         Self::MOST,
+        Self::Earmarked,
         Self::SlotBusy,
         Self::Pressure,
         Self::Suspect,
@@ -249,6 +288,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         Deferral::NodePressure { .. } => Nearness::Pressure,
         Deferral::Masked { .. } => Nearness::Masked,
         Deferral::SlotBusy { .. } => Nearness::SlotBusy,
+        Deferral::Earmarked { .. } => Nearness::Earmarked,
         Deferral::Unanswered { .. } => Nearness::Unanswered,
         Deferral::Behind { .. }
         | Deferral::KindPaused

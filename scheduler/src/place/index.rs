@@ -191,7 +191,7 @@ impl Index {
                 Nearness::Suspect => wanted(),
                 Nearness::Pressure => wanted().and(&nodes.heard),
                 Nearness::Masked | Nearness::SlotBusy => self.open(class, wanted().and(&nodes.heard)),
-                Nearness::Unanswered => self.with_room(class, aim),
+                Nearness::Earmarked | Nearness::Unanswered => self.with_room(class, aim),
             })
         });
         let of_types = self.classes.aim(class).filter(|_| limit == Nearness::TooSmall);

@@ -9,7 +9,7 @@ use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
 use crate::{
     ids::{JobId, Sequence},
-    place::{ClassId, classes::Class},
+    place::{ClassId, classes::Class, earmarks::Holder},
     state::{JobEntry, State},
     time::Now,
 };
@@ -20,6 +20,8 @@ pub(crate) const BAND_RISES_AFTER: Duration = Duration::from_secs(15 * 60);
 /// What comes before everything else. Another lane than the normal one is for those who wait on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
+    /// Units are kept for it: see `place/earmarks.rs`.
+    Earmarked,
     /// Whatever waits in the queue of its class.
     Normal,
 }
@@ -57,15 +59,17 @@ impl Band {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     lane: Lane,
-    band: Band,
+    pub(crate) band: Band,
     priority: Reverse<i8>,
-    sequence: Sequence,
+    pub(crate) sequence: Sequence,
     /// The head: the job that the class is tried with.
     pub(crate) job: JobId,
 }
 
 /// Where a class stands now; none: nothing of it is queued.
-pub(crate) fn rank(state: &State, now: Now, class: &Class) -> Option<Rank> {
+pub(crate) fn rank(state: &State, now: Now, id: ClassId, class: &Class) -> Option<Rank> {
+    let earmark = state.earmarks.of(Holder::Class(id));
+    let lane = if earmark.is_some() { Lane::Earmarked } else { Lane::Normal };
     let mut best: Option<Rank> = None;
     for (priority, sequence, job) in class.queue.heads() {
         // Who waits can rise to the high band at most, and stands behind a higher priority there.
@@ -74,7 +78,7 @@ pub(crate) fn rank(state: &State, now: Now, class: &Class) -> Option<Rank> {
         }
         let waited = state.jobs.get(&job).map(|entry| state.waited(entry, now)).unwrap_or_default();
         let band = Band::of(priority.0, waited);
-        let rank = Rank { lane: Lane::Normal, band, priority, sequence, job };
+        let rank = Rank { lane, band, priority, sequence, job };
         best = Some(best.map_or(rank, |best| best.min(rank)));
     }
     best
@@ -89,7 +93,7 @@ pub(crate) struct Line {
 impl Line {
     /// A class stands in line, if it has anything to stand there with.
     pub(crate) fn join(&mut self, state: &State, now: Now, id: ClassId) {
-        if let Some(rank) = state.classes.get(id).and_then(|class| rank(state, now, class)) {
+        if let Some(rank) = state.classes.get(id).and_then(|class| rank(state, now, id, class)) {
             self.ranked.insert((rank, id));
         }
     }
@@ -98,7 +102,7 @@ impl Line {
     /// so it is enough to look again at the first.
     pub(crate) fn next(&mut self, state: &State, now: Now) -> Option<(ClassId, JobId)> {
         while let Some((then, id)) = self.ranked.pop_first() {
-            let Some(rank) = state.classes.get(id).and_then(|class| rank(state, now, class)) else {
+            let Some(rank) = state.classes.get(id).and_then(|class| rank(state, now, id, class)) else {
                 continue;
             };
             if rank > then && self.ranked.first().is_some_and(|next| *next < (rank, id)) {

@@ -1,5 +1,6 @@
 //! The only mutator: what each event does to the state. It cannot refuse; the handlers checked before they emitted.
 
+mod earmarks;
 mod jobs;
 mod leases;
 mod nodes;
@@ -93,7 +94,7 @@ impl State {
                 self.gained.insert(node.clone());
             }
             Event::MessageSent { node } => self.with_live(node, |live| live.sent += 1),
-            Event::Phased { token, phase, started_at } => self.phased(*token, *phase, *started_at),
+            Event::Phased { token, phase, started_at } => self.phased(*token, *phase, *started_at, now),
             Event::Renewed { token, expires } => {
                 if let Some(entry) = self.leases.get_mut(token) {
                     entry.watch.expires = *expires;
@@ -110,6 +111,10 @@ impl State {
                     self.unmask_class(*class);
                     self.gained.insert(node.clone());
                 }
+            }
+            Event::Earmarked(earmark) => self.earmarked(earmark),
+            Event::EarmarkDropped { holder, why, job: _, node: _ } => {
+                self.earmark_dropped(*holder, *why, now)
             }
             Event::SetAside(id) => self.set_aside(*id, now),
             Event::WarmedUp => self.warmed_up(),

@@ -11,7 +11,7 @@ use crate::{
     kind::KindPolicy,
     node::{Node, Pressure},
     place::ClassId,
-    slots::{Ledger, Scope},
+    slots::{Count, Ledger, Scope},
     state::State,
     time::{Mono, Now},
 };
@@ -105,6 +105,13 @@ impl NodeEntry {
     pub(crate) fn loaded(node: Node, now: Now) -> Self {
         let drain_by = node.draining.map(|deadline| now.mono.after(deadline));
         Self { presumed_open: true, drain_by, ..Self::new(node, now) }
+    }
+
+    /// Units of a slot that nobody holds, under the cap that its rules put on it.
+    pub(crate) fn free(&self, slot: &SlotName) -> u32 {
+        let count = self.ledger.count(slot);
+        let capacity = self.cap(slot).map_or(count.capacity, |cap| cap.min(count.capacity));
+        Count { capacity, ..count }.free()
     }
 
     /// The cap that its rules put on a slot.

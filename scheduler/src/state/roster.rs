@@ -20,6 +20,10 @@ impl Nodes {
         self.handles.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
     pub(crate) fn contains_key(&self, name: &NodeName) -> bool {
         self.handles.contains_key(name)
     }

@@ -27,6 +27,8 @@ pub(crate) enum Due {
     Silence(NodeName),
     /// A mask ends.
     Mask(NodeName, ClassId),
+    /// The head of a class may have been blocked for long enough to get an earmark, or has one that is late.
+    Reserve(ClassId),
     /// The drain deadline of a node is over.
     Drain(NodeName),
     /// Nodes had time to come back.
@@ -44,6 +46,7 @@ impl Due {
             | Self::Answer(_)
             | Self::Silence(_)
             | Self::Mask(..)
+            | Self::Reserve(_)
             | Self::Drain(_)
             | Self::WarmUp
             | Self::SaveTimelines => None,

@@ -187,6 +187,7 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("hard_time_limit", old.hard_time_limit != new.hard_time_limit),
         ("queue_cap", old.queue_cap != new.queue_cap),
         ("max_running", old.max_running != new.max_running),
+        ("reserve_after", old.reserve_after != new.reserve_after),
         ("stale_after", old.stale_after != new.stale_after),
         ("dedupe", old.dedupe != new.dedupe),
         ("placement", old.placement != new.placement),

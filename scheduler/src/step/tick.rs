@@ -1,11 +1,13 @@
 //! Tick: what is due by the clocks, then placement, then the savers.
 
+use std::collections::BTreeSet;
+
 use crate::{
     event::Event,
     ids::{FencingToken, JobId, NodeName, SlotName},
     job::{JobState, Outcome, ScheduledCause},
     lease::{RevokeReason, Stage, Watch, expiry},
-    place::{self, ClassId, SAVE_EVERY},
+    place::{self, ClassId, SAVE_EVERY, earmarks},
     slots::Slot,
     state::{Due, JobEntry, NodeEntry, Stand, silence},
     step::{
@@ -22,6 +24,7 @@ impl Step<'_> {
     /// True: there is more to do at once.
     pub(super) fn tick(&mut self) -> bool {
         let mut save = false;
+        let mut heads = BTreeSet::new();
         let mut fired = 0;
         while fired < MOST_TIMERS
             && let Some(due) = self.state.timers.pop(self.now)
@@ -37,12 +40,24 @@ impl Step<'_> {
                 Due::Answer(token) => self.due_answer(token),
                 Due::Silence(node) => self.due_silence(node),
                 Due::Mask(node, class) => self.due_mask(node, class),
+                Due::Reserve(class) => {
+                    heads.insert(class);
+                }
                 Due::Drain(node) => self.due_drain(&node),
                 Due::WarmUp => self.emit(Event::WarmedUp),
                 Due::SaveTimelines => save = true,
             }
         }
-        let more = place::place(self);
+        heads.extend(earmarks::review(self));
+        self.state.earmarks.take_news(); // Placement looks now.
+        let mut more = place::place(self);
+        // Before all that has room is placed nobody knows who is blocked.
+        if more {
+            heads.iter().for_each(|class| self.state.timers.at(self.now.mono, Due::Reserve(*class)));
+        } else {
+            earmarks::elect(self, &heads);
+        }
+        more |= self.state.earmarks.take_news();
         if save {
             self.save_timelines();
         }

@@ -254,7 +254,7 @@ impl Fuzz {
             labels: BTreeMap::new(),
             selector,
             needs,
-            hard_time_limit: None,
+            hard_time_limit: rng.percent(30).then(|| Duration::from_secs(1 + rng.below(30))),
             parent: if rng.percent(15) { rng.pick(&self.jobs) } else { None },
             trace: None,
             prior: Prior::default(),
@@ -406,6 +406,8 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
         needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
         lease: Duration::from_secs(lease),
         retry: RetryPolicy::Intervals(vec![Duration::from_secs(1), Duration::from_secs(5)]),
+        hard_time_limit: Duration::from_secs(60),
+        reserve_after: Duration::from_secs(2),
         ..KindPolicy::default()
     };
     let kinds = [

@@ -3,6 +3,7 @@
 //!
 //! It lives on what a bystander sees: the stored rows, and the events.
 
+mod earmarks;
 mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,8 @@ use tenure_scheduler::{
     ClassId, Durable, Event, FencingToken, Group, Job, JobId, JobState, Kind, KindName, Lease, Mono, Needs,
     Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, SlotName, Tenant,
 };
+
+use self::earmarks::Earmarks;
 
 /// What the jobs of a class have in common.
 type Key = (KindName, Needs, BTreeSet<(String, String)>, Tenant);
@@ -35,6 +38,7 @@ pub(crate) struct Oracle {
     masks: BTreeSet<(NodeName, Key)>,
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
+    earmarks: Earmarks,
     queued: order::Queued,
 }
 
@@ -46,9 +50,12 @@ impl Oracle {
 
     /// Takes over what one command did; `rows` are those after it.
     pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
+        self.earmarks.begin();
         for event in events {
             self.observe_one(now, event, rows);
+            self.earmarks.observe(now, event, rows);
         }
+        self.earmarks.end(now, rows);
         self.queued.observe(now, rows);
     }
 
@@ -146,8 +153,10 @@ impl Oracle {
 
     /// At rest nothing that is queued can be placed. What can, and where.
     pub(crate) fn lost_wake_up(&self, now: Now, rows: &Durable) -> Option<(JobId, NodeName)> {
+        self.earmarks.at_rest(rows);
         let used = Used::of(rows, rows.leases.values());
-        let fits = |job: &Job| Some((job.id, self.fits(now, rows, &used, &self.sessions, job)?));
+        let fits =
+            |job: &Job| Some((job.id, self.fits(now, rows, &used, &self.sessions, &self.earmarks, job)?));
         self.candidates(rows).find_map(fits)
     }
 
@@ -155,7 +164,9 @@ impl Oracle {
     pub(crate) fn in_order(&self, now: Now, events: &[Event], rows: &Durable) {
         let mut rows = rows.clone();
         let mut sessions = self.sessions.clone();
+        let mut earmarks = self.earmarks.clone();
         for event in events.iter().rev() {
+            earmarks.take_back(event);
             let Event::Granted { lease, .. } = event else { continue };
             rows.leases.remove(&lease.token);
             let Some(granted) = rows.jobs.get_mut(&lease.job) else { continue };
@@ -165,10 +176,10 @@ impl Oracle {
                 session.unanswered.remove(&lease.token);
             }
             let used = Used::of(&rows, rows.leases.values());
-            let rank = |job: &Job| order::rank(now, &self.queued, job);
+            let rank = |job: &Job| (earmarks.of(job, &rows).is_none(), order::rank(now, &self.queued, job));
             for job in order::heads(&rows, self.candidates(&rows)) {
                 if rank(job) < rank(&granted)
-                    && let Some(node) = self.fits(now, &rows, &used, &sessions, job)
+                    && let Some(node) = self.fits(now, &rows, &used, &sessions, &earmarks, job)
                 {
                     panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
                 }
@@ -187,12 +198,22 @@ impl Oracle {
         })
     }
 
+    /// The first of the class of a job.
+    fn head<'a>(&'a self, now: Now, rows: &'a Durable, job: &'a Job) -> &'a Job {
+        let key = key_of(job, rows);
+        let alike = self.candidates(rows).filter(|other| {
+            (&other.kind, &other.tenant) == (&job.kind, &job.tenant) && key_of(other, rows) == key
+        });
+        alike.min_by_key(|job| order::rank(now, &self.queued, job)).unwrap_or(job)
+    }
+
     fn fits(
         &self,
         now: Now,
         rows: &Durable,
         used: &Used,
         sessions: &BTreeMap<NodeName, Session>,
+        earmarks: &Earmarks,
         job: &Job,
     ) -> Option<NodeName> {
         let kind = rows.kinds.get(&job.kind)?;
@@ -200,18 +221,25 @@ impl Oracle {
         if kind.paused.is_some() {
             return None;
         }
+        // The first of its class must fit before it.
+        let head = if earmarks.is_empty() { job } else { self.head(now, rows, job) };
         for (slot, amount) in needs.iter() {
             let declared = rows.slots.get(slot)?;
             if declared.paused.is_some() {
                 return None;
             }
             if let Scope::Fleet { capacity } = declared.scope
-                && used.fleet(slot) + u64::from(amount) > u64::from(capacity)
+                && used.fleet(slot) + earmarks.kept(now, rows, head, None, slot) + u64::from(amount)
+                    > u64::from(capacity)
             {
                 return None;
             }
         }
-        let fits = |node: &&Node| self.fits_on(now, rows, used, sessions.get(&node.name), job, needs, node);
+        let fits = |node: &&Node| {
+            let kept = |slot: &SlotName| earmarks.kept(now, rows, head, Some(&node.name), slot);
+            let taken = |slot: &SlotName| used.node(&node.name, slot) + kept(slot);
+            self.fits_on(now, rows, taken, sessions.get(&node.name), job, needs, node)
+        };
         rows.nodes.values().find(fits).map(|node| node.name.clone())
     }
 
@@ -220,7 +248,7 @@ impl Oracle {
         &self,
         now: Now,
         rows: &Durable,
-        used: &Used,
+        taken: impl Fn(&SlotName) -> u64,
         session: Option<&Session>,
         job: &Job,
         needs: &Needs,
@@ -244,7 +272,7 @@ impl Oracle {
             }
             let capacity = node.slots.get(slot).map_or(0, |capacity| capacity.units);
             let cap = session.pressure.caps.get(slot).map_or(capacity, |cap| capacity.min(*cap));
-            used.node(&node.name, slot) + u64::from(amount) <= u64::from(cap)
+            taken(slot) + u64::from(amount) <= u64::from(cap)
         });
         let masked = self.masks.contains(&(node.name.clone(), key_of(job, rows)));
         labels && kinds && heard && fresh && credit && open && free && !masked

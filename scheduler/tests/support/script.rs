@@ -491,6 +491,7 @@ fn policy(line: &Line) -> KindPolicy {
         hard_time_limit: line.duration("hard").unwrap_or(defaults.hard_time_limit),
         queue_cap: line.number("cap"),
         max_running: line.number("max_running"),
+        reserve_after: line.duration("reserve_after").unwrap_or(defaults.reserve_after),
         stale_after: line.duration("stale_after"),
         dedupe: match line.get("dedupe") {
             Some("live") => tenure_scheduler::DedupePolicy::Live,

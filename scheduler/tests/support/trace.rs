@@ -27,6 +27,7 @@ pub(crate) fn event(
         }
         Event::Phased { .. } | Event::NodePressed { .. } if shows("phased") => event.to_string(),
         Event::Enqueued(_) if shows("enqueued") => event.to_string(),
+        Event::Earmarked(earmark) => format!("{event} within {:?}", earmark.by.since(now.mono)),
         Event::AttemptEnded(end) | Event::LossReplaced(end) => {
             let reason = end.reason.as_ref().map(|reason| format!(" [{reason}]")).unwrap_or_default();
             format!("{event}{reason}")
@@ -47,6 +48,7 @@ pub(crate) fn event(
         | Event::NodeSuspected(_)
         | Event::NodeLeaving(_)
         | Event::Revoked { .. }
+        | Event::EarmarkDropped { .. }
         | Event::SetAside(_) => event.to_string(),
         Event::KindPut(_)
         | Event::KindRemoved(_)

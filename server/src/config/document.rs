@@ -276,7 +276,7 @@ impl<'t> Value<'t> {
                 None
             }
             Ok(_) => {
-                self.refuse(problems, format!("must be at most {} days", within.end().as_secs() / 86_400));
+                self.refuse(problems, format!("must be at most {}", longest(*within.end())));
                 None
             }
             Err(error) => {
@@ -284,6 +284,14 @@ impl<'t> Value<'t> {
                 None
             }
         }
+    }
+}
+
+/// A bound of some days in days, a shorter one as it is written.
+fn longest(bound: Duration) -> String {
+    match bound.as_secs() / 86_400 {
+        0 | 1 => humantime::format_duration(bound).to_string(),
+        days => format!("{days} days"),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use tenure_scheduler::{
     DedupePolicy, Fleet, KindName, KindPolicy, Needs, Placement, RetryPolicy, SHORTEST_LEASE, Scope,
@@ -26,6 +26,8 @@ const MOST_UNITS: u32 = 1_000_000;
 const MOST_ENTRIES: usize = 16;
 /// The most kinds, and the most slots.
 const MOST_NAMES: usize = 10_000;
+/// For how long a large job may be blocked before it gets an earmark.
+const RESERVE_AFTER: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 /// A duration that limits something is no shorter than this.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
@@ -124,6 +126,9 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     }
     if let Some(value) = table.take("max_running") {
         policy.max_running = value.integer(problems, 1..=MOST_UNITS);
+    }
+    if let Some(value) = table.take("reserve_after") {
+        set(&mut policy.reserve_after, value.duration(problems, RESERVE_AFTER));
     }
     if let Some(value) = table.take("stale_after") {
         policy.stale_after = value.duration(problems, SHORTEST_LIMIT..=LONGEST);

@@ -35,6 +35,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         hard_time_limit = "30m"
         queue_cap = 20
         max_running = 3
+        reserve_after = "45s"
         stale_after = "4h"
         dedupe = "live"
         placement = "spread"
@@ -55,6 +56,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
     assert_eq!((qa.max_running, qa.placement), (Some(3), Placement::Spread));
+    assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
 }
@@ -122,6 +124,7 @@ soft_time_limit = "1m"
 retry = { initial = "2h", max = "1h", factor = 0.5, jitter = 2 }
 selector = { "o s" = "linux", os = 5 }
 stale_after = "soon"
+reserve_after = "25h"
 retention = "4000d"
 needs = { gpu = 1 }
 
@@ -156,10 +159,11 @@ kind = "b"
             line 23: kinds.b.selector."o s": is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash
             line 23: kinds.b.selector.os: must be a text, not an integer
             line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
-            line 25: kinds.b.retention: must be at most 3660 days
-            line 26: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
-            line 28: cron: is not supported by this version
-            line 31: limits: is unknown; known here: slots, kinds
+            line 25: kinds.b.reserve_after: must be at most 1day
+            line 26: kinds.b.retention: must be at most 3660 days
+            line 27: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
+            line 29: cron: is not supported by this version
+            line 32: limits: is unknown; known here: slots, kinds
         "#]],
     );
 }

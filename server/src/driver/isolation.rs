@@ -219,6 +219,8 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Deferred { .. }
         | Event::Masked { .. }
         | Event::Unmasked { .. }
+        | Event::Earmarked(_)
+        | Event::EarmarkDropped { .. }
         | Event::SetAside(_)
         | Event::WarmedUp
         | Event::TimelinesSaved(_) => None,

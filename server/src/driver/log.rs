@@ -61,6 +61,12 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::SessionBlocked { node, .. }
         | Event::MessageSent { node }
         | Event::Unmasked { node, .. } => tracing::debug!(%epoch, node.id = %node, "{event}"),
+        Event::Earmarked(earmark) => {
+            tracing::debug!(%epoch, job.id = %earmark.job, node.id = %earmark.node, "{event}");
+        }
+        Event::EarmarkDropped { job, node, why, .. } => {
+            tracing::debug!(%epoch, job.id = %job, node.id = %node, reason = why.name(), "{event}");
+        }
         Event::Masked { node, rule, .. } => {
             tracing::debug!(%epoch, node.id = %node, reason = %rule, "{event}");
         }

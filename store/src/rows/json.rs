@@ -183,6 +183,7 @@ pub(super) struct PolicyJson {
     hard_time_limit_us: i64,
     queue_cap: Option<u32>,
     max_running: Option<u32>,
+    reserve_after_us: i64,
     stale_after_us: Option<i64>,
     dedupe: DedupeJson,
     placement: PlacementJson,
@@ -231,6 +232,7 @@ impl From<&KindPolicy> for PolicyJson {
             hard_time_limit_us: length_us(policy.hard_time_limit),
             queue_cap: policy.queue_cap,
             max_running: policy.max_running,
+            reserve_after_us: length_us(policy.reserve_after),
             stale_after_us: policy.stale_after.map(length_us),
             dedupe: match policy.dedupe {
                 DedupePolicy::Retained => DedupeJson::Retained,
@@ -260,6 +262,7 @@ impl From<PolicyJson> for KindPolicy {
             hard_time_limit: length(json.hard_time_limit_us),
             queue_cap: json.queue_cap,
             max_running: json.max_running,
+            reserve_after: length(json.reserve_after_us),
             stale_after: json.stale_after_us.map(length),
             dedupe: match json.dedupe {
                 DedupeJson::Retained => DedupePolicy::Retained,

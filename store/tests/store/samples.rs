@@ -197,6 +197,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
             hard_time_limit: Duration::from_secs(9),
             queue_cap: Some(20),
             max_running: Some(7),
+            reserve_after: Duration::from_secs(11),
             stale_after: Some(Duration::from_secs(4 * 3600)),
             dedupe: DedupePolicy::Live,
             placement: Placement::Spread,

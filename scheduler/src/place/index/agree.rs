@@ -15,9 +15,10 @@ impl State {
         let mut found = Vec::new();
         for (id, class) in self.classes.iter() {
             let mut differs = |text: String| found.push(format!("{id} ({}): {text}", class.key.text()));
+            let asks = self.head_asks(now, id, class);
             let offered: Vec<u32> = self.index.fitting(class, 0).collect();
             for (name, node) in self.nodes.iter() {
-                let fits = fit::of_node(self, now, id, class, node).is_ok();
+                let fits = fit::of_node(self, now, id, class, asks, node).is_ok();
                 let is_offered = self.nodes.handle(name).is_some_and(|handle| offered.contains(&handle));
                 if fits && !is_offered {
                     differs(format!("fits on {name}, which is not offered"));
@@ -39,12 +40,13 @@ impl State {
     }
 
     fn reason_differs(&self, now: Now, id: ClassId, class: &Class) -> Option<String> {
-        fit::of_fleet(self, class).ok()?;
-        let all = self.nodes.values().map(|node| fit::of_node(self, now, id, class, node).err());
+        let asks = self.head_asks(now, id, class);
+        fit::of_fleet(self, class, asks).ok()?;
+        let all = self.nodes.values().map(|node| fit::of_node(self, now, id, class, asks, node).err());
         let all =
             all.map(|reason| reason.map(|reason| fit::nearness(&reason))).collect::<Option<Vec<_>>>()?;
         let nearest = all.into_iter().max().unwrap_or((Nearness::NoMatch, 0));
-        let said = fit::why_not(self, now, id, class).found;
+        let said = fit::why_not(self, now, id, class, asks).found;
         let warming =
             !self.warm && nearest.0 == Nearness::NoMatch && fit::nearness(&said).0 == Nearness::WarmingUp;
         (fit::nearness(&said) != nearest && !warming)

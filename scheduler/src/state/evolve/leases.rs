@@ -1,20 +1,31 @@
 //! What events do to leases, and to the jobs whose executions they end.
 
+use std::time::Duration;
+
 use crate::{
     event::AttemptEnd,
     ids::{FencingToken, KindName, NodeName, Ordinal, SlotName},
     job::{Attempt, Job, JobState, Outcome, Wait},
-    lease::{ANSWER_WITHIN, Lease, Phase, RevokeReason, Stage, Watch, expiry, first_lease},
+    lease::{
+        ANSWER_WITHIN, Lease, Phase, RevokeReason, Stage, Watch, expiry, first_lease, reaped_by, returns_by,
+        start_window,
+    },
+    place::hard_time_limit,
     rows::ResultPut,
     slots::{Needs, Reservation},
     state::{Due, LeaseEntry, Stand, State},
-    time::{Now, Wall},
+    time::{Mono, Now, Wall, micros},
 };
 
 impl State {
     pub(super) fn granted(&mut self, lease: &Lease, waits: &[Wait], now: Now) {
         self.grants += 1;
         let id = lease.job;
+        if let Some(Stand::Class(class)) = self.jobs.get(&id).map(|entry| entry.stand)
+            && let Some(class) = self.classes.get_mut(class)
+        {
+            class.blocked = None;
+        }
         self.leave(id, now);
         self.change(id, |job| {
             job.waits = waits.to_vec();
@@ -29,6 +40,7 @@ impl State {
             kind.grants.count(now.mono);
             kind.last_grant = Some(now.mono);
         }
+        let hard_limit = self.hard_limit(lease);
         let mut ordinal = None;
         if let Some(node) = self.nodes.get_mut(&lease.node) {
             node.ledger.take(&lease.reservation.node);
@@ -50,12 +62,21 @@ impl State {
             kept: false,
             revoked: None,
             started_at: None,
+            hard_limit,
+            returns_by: returns_by(now.mono.after(start_window(lease.length)), hard_limit),
         };
         self.timers.at(watch.expires, Due::Lease(lease.token));
         self.timers.at(now.mono.after(ANSWER_WITHIN), Due::Answer(lease.token));
         self.lease_of.insert(id, lease.token);
         self.dirty.new_lease(lease.token);
         self.leases.insert(lease.token, LeaseEntry { lease: lease.clone(), watch });
+    }
+
+    /// How long the attempt under a new lease may run.
+    fn hard_limit(&self, lease: &Lease) -> Duration {
+        let policy = self.kinds.get(&lease.kind).map(|kind| &kind.kind.policy);
+        let job = self.jobs.get(&lease.job).map(|entry| &entry.job);
+        job.zip(policy).map_or(Duration::ZERO, |(job, policy)| hard_time_limit(job, policy))
     }
 
     /// A kind has a limit now: what runs of it counts from the first.
@@ -102,6 +123,7 @@ impl State {
                     entry.lease.stage = Stage::Finished;
                     entry.watch.phase = entry.watch.phase.max(Phase::Finished);
                     entry.watch.answered = true;
+                    entry.watch.returns_by = entry.watch.returns_by.min(reaped_by(now.mono));
                 }
                 self.answered(&lease.node, end.token);
                 self.dirty.lease(end.token);
@@ -223,13 +245,18 @@ impl State {
         }
     }
 
-    pub(super) fn phased(&mut self, token: FencingToken, phase: Phase, started_at: Option<Wall>) {
+    pub(super) fn phased(&mut self, token: FencingToken, phase: Phase, started_at: Option<Wall>, now: Now) {
         let Some(entry) = self.leases.get_mut(&token) else { return };
         entry.watch.phase = entry.watch.phase.max(phase);
         entry.watch.answered = true;
         // A listing of it by a later session is as good as a report: the node has read its grant.
         entry.watch.ordinal.get_or_insert(Ordinal(0));
         entry.watch.started_at = entry.watch.started_at.or(started_at);
+        if let Some(started_at) = started_at {
+            let elapsed = micros(now.wall.since(started_at));
+            let start = Mono(now.mono.0.saturating_sub(elapsed));
+            entry.watch.returns_by = entry.watch.returns_by.min(returns_by(start, entry.watch.hard_limit));
+        }
         let node = entry.lease.node.clone();
         if entry.watch.phase >= Phase::Accepted {
             self.answered(&node, token);

@@ -23,6 +23,7 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
         hard_time_limit: Some(duration(policy.hard_time_limit)),
         queue_cap: policy.queue_cap,
         max_running: policy.max_running,
+        reserve_after: Some(duration(policy.reserve_after)),
         stale_after: policy.stale_after.map(duration),
         dedupe: match policy.dedupe {
             DedupePolicy::Retained => v1::DedupePolicy::Retained,

@@ -1,0 +1,288 @@
+//! Which head of a class gets an earmark, and on which node: the one where enough units return first if every holder
+//! runs to its hard limit.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{
+    Dropped, Earmark, Holder, Rank,
+    review::{LATE, drop_of},
+};
+use crate::{
+    deferral::Deferral,
+    event::Event,
+    ids::{JobId, NodeName, SlotName},
+    lease::Phase,
+    node::Node,
+    place::{ClassId, classes::Class, fit, order},
+    slots::{Needs, Reservation},
+    state::{Due, LeaseEntry, NodeEntry, State},
+    step::Step,
+    time::{Mono, Now},
+};
+
+/// A head that got none because others were before it is looked at again after this.
+const SOON: Duration = Duration::from_secs(1);
+/// One for which no node was found after this: then one may have opened, or a holder been reaped.
+const LATER: Duration = Duration::from_secs(5);
+/// Nodes looked at in one turn for all elections; then heartbeats have their turn. At least one head is looked at.
+const MOST_LOOKS: usize = 20_000;
+
+/// Looks at classes whose heads may have been blocked for long enough.
+pub(crate) fn elect(step: &mut Step<'_>, due: &BTreeSet<ClassId>) {
+    let mut heads: Vec<(Rank, JobId, ClassId)> = Vec::new();
+    for id in due {
+        match head_of(step.state, step.now, *id) {
+            Head::Due(rank, job) => heads.push((rank, job, *id)),
+            Head::At(when) => step.state.timers.at(when, Due::Reserve(*id)),
+            Head::None => {}
+        }
+    }
+    heads.sort_unstable();
+    let mut looks = 0;
+    for (rank, job, id) in heads {
+        let again = if looks > MOST_LOOKS || is_full(step.state, rank) || !room_is_short(step.state, id) {
+            SOON
+        } else {
+            looks += step.state.nodes.len();
+            match choose(step.state, step.now, id, job, rank) {
+                Some((earmark, displaced)) => {
+                    displaced.into_iter().for_each(|event| step.emit(event));
+                    step.emit(Event::Earmarked(Box::new(earmark)));
+                    continue;
+                }
+                None => LATER,
+            }
+        };
+        step.state.timers.at(step.now.mono.after(again), Due::Reserve(id));
+    }
+}
+
+enum Head {
+    /// It has been blocked for long enough.
+    Due(Rank, JobId),
+    /// It will have been, then.
+    At(Mono),
+    /// None is blocked, or it has an earmark.
+    None,
+}
+
+fn head_of(state: &State, now: Now, id: ClassId) -> Head {
+    let Some(class) = state.classes.get(id) else { return Head::None };
+    let Some(first) = order::rank(state, now, id, class) else { return Head::None };
+    if state.earmarks.of(Holder::Class(id)).is_some() {
+        return Head::None;
+    }
+    let Some(at) = due_at(state, class, first.job) else { return Head::None };
+    if at > now.mono {
+        return Head::At(at);
+    }
+    Head::Due(Rank { lane: 1, band: first.band as u8, sequence: first.sequence }, first.job)
+}
+
+/// When the head of a class has been blocked for `reserve_after`: since the class was first deferred after its last
+/// start, or since the job was queued if that is later. None: it is not blocked, or too small for an earmark.
+fn due_at(state: &State, class: &Class, head: JobId) -> Option<Mono> {
+    let blocked = class.blocked.filter(|_| may_be_large(&class.key.needs))?;
+    let since = state.jobs.get(&head)?.since.mono.max(blocked);
+    Some(since.after(state.kinds.get(&class.key.kind)?.kind.policy.reserve_after))
+}
+
+/// Whether it needs more than one unit of something, or two slots: small jobs find their units one by one.
+fn may_be_large(needs: &Needs) -> bool {
+    needs.iter().count() > 1 || needs.iter().any(|(_, amount)| amount > 1)
+}
+
+impl State {
+    /// A class could not be placed: its head gets an earmark if that goes on.
+    pub(crate) fn blocked(&mut self, id: ClassId, now: Now) {
+        let Some(class) = self.classes.get_mut(id) else { return };
+        class.blocked.get_or_insert(now.mono);
+        let due = self.classes.get(id).and_then(|class| {
+            let first = order::rank(self, now, id, class)?;
+            due_at(self, class, first.job)
+        });
+        if let Some(at) = due.filter(|_| self.earmarks.of(Holder::Class(id)).is_none()) {
+            self.timers.at(at.max(now.mono), Due::Reserve(id));
+        }
+    }
+}
+
+/// Whether units are what the head waits for: where nothing is open, there is no node to choose.
+fn room_is_short(state: &State, id: ClassId) -> bool {
+    let failed = state.classes.get(id).and_then(|class| class.failed.as_ref());
+    failed.is_some_and(|failed| {
+        matches!(
+            failed.reason,
+            Deferral::SlotBusy { .. } | Deferral::Earmarked { .. } | Deferral::Unanswered { .. }
+        )
+    })
+}
+
+/// Heads that may have an earmark at once.
+fn most_heads(state: &State) -> usize {
+    (state.nodes.len() / 20).max(1)
+}
+
+fn heads(state: &State) -> impl Iterator<Item = &Earmark> {
+    state.earmarks.iter().filter(|earmark| matches!(earmark.holder, Holder::Class(_)))
+}
+
+/// Whether there are as many older ones as may be.
+fn is_full(state: &State, rank: Rank) -> bool {
+    heads(state).filter(|earmark| earmark.rank < rank).count() >= most_heads(state)
+}
+
+/// The earmark for a head, and the younger ones that it displaces.
+fn choose(state: &State, now: Now, id: ClassId, job: JobId, rank: Rank) -> Option<(Earmark, Vec<Event>)> {
+    let class = state.classes.get(id)?;
+    if fit::paused(state, class).is_some() {
+        return None;
+    }
+    let mut contended: BTreeSet<&SlotName> = BTreeSet::new();
+    let fleet = fleet_by(state, now, class, rank, &mut contended)?;
+    let rivals: Vec<&Earmark> = heads(state).filter(|other| other.shares(&class.key.needs)).collect();
+    let mut best: Option<(Mono, usize, &NodeName)> = None;
+    for (name, node) in state.nodes.iter() {
+        if fit::open(state, now, id, class, node).is_err() {
+            continue;
+        }
+        let on_node = node_by(state, now, class, name, node, rank, &mut contended);
+        let near = || rivals.iter().filter(|rival| is_same_type(state, node, rival));
+        let Some(on_node) = on_node.filter(|_| near().all(|rival| rival.rank > rank)) else { continue };
+        let this = (on_node.max(fleet), near().count(), name);
+        best = best.filter(|best| *best <= this).or(Some(this));
+    }
+    let (by, _, name) = best?;
+    if contended.len() < 2 && class.key.needs.iter().all(|(_, amount)| amount < 2) {
+        return None;
+    }
+    let node = state.nodes.get(name)?;
+    let earmark = Earmark {
+        holder: Holder::Class(id),
+        job,
+        rank,
+        node: name.clone(),
+        units: Reservation { node: class.node.clone(), fleet: class.fleet.clone() },
+        by,
+        until: state.would_return_by(by, &state.jobs.get(&job)?.job),
+    };
+    Some((earmark, displaced(state, node, &rivals)))
+}
+
+/// The younger ones that go: those on nodes of the same type that share a slot, then the youngest until the number is
+/// right. No older one is among them: then the node would not have been chosen, or none.
+fn displaced(state: &State, node: &NodeEntry, rivals: &[&Earmark]) -> Vec<Event> {
+    let near = rivals.iter().filter(|rival| is_same_type(state, node, rival));
+    let mut gone: BTreeMap<Rank, &Earmark> = near.map(|rival| (rival.rank, *rival)).collect();
+    let all: Vec<&Earmark> = heads(state).collect();
+    for youngest in all.iter().rev() {
+        if all.len() - gone.len() < most_heads(state) {
+            break;
+        }
+        gone.insert(youngest.rank, youngest);
+    }
+    gone.into_values().map(|earmark| drop_of(earmark, Dropped::Superseded)).collect()
+}
+
+/// Whether an earmark is on a node like this one: at most one per slot and type of node.
+fn is_same_type(state: &State, node: &NodeEntry, earmark: &Earmark) -> bool {
+    let other = state.nodes.get(&earmark.node);
+    other.is_some_and(|other| {
+        let (a, b) = (&node.node, &other.node);
+        let units = |node: &Node| -> Vec<(SlotName, u32)> {
+            node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units)).collect()
+        };
+        a.name == b.name || (a.labels == b.labels && a.kinds == b.kinds && units(a) == units(b))
+    })
+}
+
+/// When the fleet has enough; none: nobody knows.
+fn fleet_by<'a>(
+    state: &State,
+    now: Now,
+    class: &'a Class,
+    rank: Rank,
+    contended: &mut BTreeSet<&'a SlotName>,
+) -> Option<Mono> {
+    let older = || state.earmarks.iter().take_while(|earmark| earmark.rank < rank);
+    let mut by = now.mono;
+    for (slot, amount) in class.fleet.iter() {
+        let count = state.fleet.count(slot);
+        if count.free() < amount {
+            contended.insert(slot);
+        }
+        let kept = older().map(|earmark| (earmark.until, earmark.units.fleet.amount(slot)));
+        let held = state
+            .leases
+            .values()
+            .map(|entry| (gone_by(entry, now), entry.lease.reservation.fleet.amount(slot)));
+        by = by.max(enough_by(now, amount, i64::from(count.capacity) - i64::from(count.used), kept, held)?);
+    }
+    Some(by)
+}
+
+/// When a node has enough; none: nobody knows.
+fn node_by<'a>(
+    state: &State,
+    now: Now,
+    class: &'a Class,
+    name: &NodeName,
+    node: &NodeEntry,
+    rank: Rank,
+    contended: &mut BTreeSet<&'a SlotName>,
+) -> Option<Mono> {
+    let older =
+        || state.earmarks.iter().take_while(|other| other.rank < rank).filter(|other| other.node == *name);
+    let mut by = Some(now.mono);
+    for (slot, amount) in class.node.iter() {
+        let count = node.ledger.count(slot);
+        let capacity = node.cap(slot).map_or(count.capacity, |cap| cap.min(count.capacity));
+        let free = i64::from(capacity) - i64::from(count.used);
+        if free < i64::from(amount) {
+            contended.insert(slot);
+        }
+        let kept = older().map(|earmark| (earmark.until, earmark.units.node.amount(slot)));
+        let leases = node.leases.iter().filter_map(|token| state.leases.get(token));
+        let held = leases.map(|entry| (gone_by(entry, now), entry.lease.reservation.node.amount(slot)));
+        by = by.zip(enough_by(now, amount, free, kept, held)).map(|(one, other)| one.max(other));
+    }
+    by
+}
+
+/// By when a lease has given back what it holds; none: it is not known to be gone, or was to be gone before now.
+fn gone_by(entry: &LeaseEntry, now: Now) -> Option<Mono> {
+    let (lease, watch) = (&entry.lease, &entry.watch);
+    let is_known = lease.stage.is_live() && watch.phase != Phase::Unkillable && !watch.kept;
+    // Nobody is left to say that one is gone of which another instance knows nothing; it runs out.
+    let by = if lease.orphaned { watch.expires } else { watch.returns_by };
+    is_known.then_some(by).filter(|by| by.after(LATE) >= now.mono)
+}
+
+/// When `amount` of a slot is free, of which `free` is now: what is kept for older ones goes to them first and comes back
+/// with them, what is held comes back with its holders.
+fn enough_by(
+    now: Now,
+    amount: u32,
+    free: i64,
+    kept: impl Iterator<Item = (Mono, u32)>,
+    held: impl Iterator<Item = (Option<Mono>, u32)>,
+) -> Option<Mono> {
+    let kept: Vec<(Mono, u32)> = kept.filter(|(_, units)| *units > 0).collect();
+    let mut free = kept.iter().fold(free, |free, (_, units)| free - i64::from(*units));
+    if free >= i64::from(amount) {
+        return Some(now.mono);
+    }
+    let held = held.filter_map(|(by, units)| Some((by.filter(|_| units > 0)?, units)));
+    let mut returns: Vec<(Mono, u32)> = held.chain(kept).collect();
+    returns.sort_unstable();
+    for (by, units) in returns {
+        free += i64::from(units);
+        if free >= i64::from(amount) {
+            return Some(by.max(now.mono));
+        }
+    }
+    None
+}

@@ -1,0 +1,158 @@
+//! What a bystander knows of earmarks, and which of them are lawful.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tenure_scheduler::{
+    Durable, Earmark, EarmarkHolder, Event, Job, JobId, JobState, Mono, Needs, Node, NodeName, Now, SlotName,
+    start_window,
+};
+
+use super::{Key, key_of};
+
+/// Between the hard limit of an attempt and the end of its process tree.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Earmarks {
+    /// With the class that finds the units.
+    pub(crate) all: BTreeMap<EarmarkHolder, (Key, Earmark)>,
+    /// Those dropped by the last command, to be taken back from the last.
+    dropped: Vec<(Key, Earmark)>,
+    /// Since when jobs are queued, as far as this leader knows.
+    queued: BTreeMap<JobId, Mono>,
+}
+
+impl Earmarks {
+    /// A command is about to be observed.
+    pub(crate) fn begin(&mut self) {
+        self.dropped.clear();
+    }
+
+    /// A command was observed.
+    pub(crate) fn end(&mut self, now: Now, rows: &Durable) {
+        let is_queued =
+            |id: &JobId| rows.jobs.get(id).is_some_and(|job| matches!(job.state, JobState::Queued { .. }));
+        self.queued.retain(|id, _| is_queued(id));
+        for id in rows.jobs.keys().filter(|id| is_queued(id)) {
+            self.queued.entry(*id).or_insert(now.mono);
+        }
+    }
+
+    pub(crate) fn observe(&mut self, now: Now, event: &Event, rows: &Durable) {
+        if let Event::Earmarked(earmark) = event {
+            self.lawful(now, earmark, rows);
+            let key = key_of(&rows.jobs[&earmark.job], rows);
+            self.all.insert(earmark.holder, (key, (**earmark).clone()));
+        } else if let Event::EarmarkDropped { holder, .. } = event {
+            self.dropped.extend(self.all.remove(holder));
+        }
+    }
+
+    /// Undoes an event of the last command. The last first.
+    pub(crate) fn take_back(&mut self, event: &Event) {
+        if let Event::Earmarked(earmark) = event {
+            self.all.remove(&earmark.holder);
+        } else if let Event::EarmarkDropped { .. } = event
+            && let Some((key, earmark)) = self.dropped.pop()
+        {
+            self.all.insert(earmark.holder, (key, earmark));
+        }
+    }
+
+    /// A large job that has waited for long enough; at most one for every twentieth node, and for each slot one on nodes
+    /// of one type.
+    fn lawful(&self, now: Now, earmark: &Earmark, rows: &Durable) {
+        let job = rows.jobs.get(&earmark.job).expect("an earmark for a job that is not live");
+        let (_, needs, _, tenant) = key_of(job, rows);
+        assert!(
+            matches!(job.state, JobState::Queued { .. }),
+            "an earmark for a job that does not wait: {job:?}"
+        );
+        assert_eq!(
+            earmark.needs(),
+            needs,
+            "an earmark keeps all that its job of {tenant} needs, and no more"
+        );
+        let units: u32 = needs.iter().map(|(_, amount)| amount).sum();
+        assert!(units > 1, "an earmark for a small job: {earmark}");
+        let reserve_after = rows.kinds[&job.kind].policy.reserve_after;
+        let since = self.queued.get(&job.id).copied().expect("it was not queued before this command");
+        assert!(now.mono.since(since) >= reserve_after, "{earmark} after {:?}", now.mono.since(since));
+        let others =
+            || self.all.values().filter(|(_, other)| is_head(other) && other.holder != earmark.holder);
+        let most = (rows.nodes.len() / 20).max(1);
+        assert!(others().count() < most, "{earmark} is one too many: {:?}", self.all);
+        let node = rows.nodes.get(&earmark.node).expect("an earmark on a node that nobody knows");
+        for (_, other) in others().filter(|(_, other)| is_like(node, rows.nodes.get(&other.node))) {
+            let shared =
+                other.needs().iter().find(|(slot, _)| needs.amount(slot) > 0).map(|(s, _)| s.clone());
+            assert_eq!(shared, None, "{earmark} beside {other}");
+        }
+        let limits = rows.kinds.values().map(|kind| kind.policy.hard_time_limit);
+        let longest = limits.max().unwrap_or_default() + GRACE + Duration::from_secs(10);
+        let alone = self.all.is_empty();
+        assert!(!alone || earmark.by.since(now.mono) <= longest, "{earmark} by {:?} at {now:?}", earmark.by);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// How much of a slot is kept for others than this head of a class; `node`: on that node, else of the fleet.
+    pub(crate) fn kept(
+        &self,
+        now: Now,
+        rows: &Durable,
+        job: &Job,
+        node: Option<&NodeName>,
+        slot: &SlotName,
+    ) -> u64 {
+        let policy = &rows.kinds[&job.kind].policy;
+        let limit = job.hard_time_limit.map_or(policy.hard_time_limit, |own| own.min(policy.hard_time_limit));
+        let ends = now.mono.after(start_window(policy.lease)).after(limit).after(GRACE);
+        let own = self.of(job, rows);
+        let others = self.all.values().map(|(_, other)| other).filter(|other| {
+            let older = own.is_none_or(|own| other.rank < own.rank);
+            older && other.by < ends && node.is_none_or(|node| *node == other.node)
+        });
+        let part = |other: &Earmark| -> Needs {
+            if node.is_some() { other.units.node.clone() } else { other.units.fleet.clone() }
+        };
+        others.map(|other| u64::from(part(other).amount(slot))).sum()
+    }
+
+    /// The earmark of the class of a job.
+    pub(crate) fn of(&self, job: &Job, rows: &Durable) -> Option<&Earmark> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let key = key_of(job, rows);
+        self.all.values().find(|(class, earmark)| is_head(earmark) && *class == key).map(|(_, own)| own)
+    }
+
+    /// At rest each is for a job that waits still, where it could run.
+    pub(crate) fn at_rest(&self, rows: &Durable) {
+        for (_, earmark) in self.all.values().filter(|(_, earmark)| is_head(earmark)) {
+            let job = rows.jobs.get(&earmark.job);
+            let waits = job.is_some_and(|job| matches!(job.state, JobState::Queued { .. }));
+            assert!(waits, "an earmark for a job that waits no more: {earmark} {job:?}");
+            let node = rows.nodes.get(&earmark.node);
+            let open = node.is_some_and(|node| !node.cordoned && node.draining.is_none());
+            assert!(open, "an earmark on a node that takes nothing: {earmark}");
+        }
+    }
+}
+
+fn is_head(earmark: &Earmark) -> bool {
+    matches!(earmark.holder, EarmarkHolder::Class(_))
+}
+
+fn is_like(node: &Node, other: Option<&Node>) -> bool {
+    let units = |node: &Node| -> Vec<(SlotName, u32)> {
+        node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units)).collect()
+    };
+    other.is_some_and(|other| {
+        other.labels == node.labels && other.kinds == node.kinds && units(other) == units(node)
+    })
+}
