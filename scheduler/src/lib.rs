@@ -40,6 +40,7 @@ pub use command::{
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
+pub use explain::Explaining;
 pub use ids::{
     DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
     Sequence, SessionId, SlotName, Tenant, is_name,
@@ -63,6 +64,6 @@ pub use state::{Limits, State};
 pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotView, Snapshot,
+    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup, NodeState, NodeView,
+    QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot,
 };

@@ -29,11 +29,12 @@ fn a_slot_of_ten_takes_two_jobs_of_four_and_not_three() {
             granted b -> n1 token=1.2
             deferred c slot_busy: slot mem on n1 8/10
             10s: c: slot mem on n1 8/10, 0 ahead
+            10s:   It waits for 4 units of slot mem on one node (8/10 taken on 1 node).
             10s:   slot mem on n1: needs 4 of 8/10
             10s:     a holds 4 for 10s
             10s:     b holds 4 for 10s
             10s:   node n1: slot mem on n1 8/10
-            10s:   > a holder of slot mem ends, or a node with more of it joins
+            10s:   > 2 more units of slot mem on node n1 or another: holders end, or a node that runs kind k and offers mem:4 joins
             10s:   > 2 leases hold slot mem; they are listed
             10s: ended a token=1.1 succeeded (exit) -> succeeded
             10s: lease 1.1 gone
@@ -75,12 +76,13 @@ fn a_second_hello_with_the_same_slots_frees_nothing_that_runs() {
             session 1 of n1 is closed: SUPERSEDED_SESSION
             deferred d slot_busy: slot shell on n1 3/3
             d: slot shell on n1 3/3, 0 ahead
+              It waits for 1 unit of slot shell on one node (3/3 taken on 1 node).
               slot shell on n1: needs 1 of 3/3
                 a holds 1 for 0ns
                 b holds 1 for 0ns
                 c holds 1 for 0ns
               node n1: slot shell on n1 3/3
-              > a holder of slot shell ends, or a node with more of it joins
+              > 1 more unit of slot shell on node n1 or another: holders end, or a node that runs kind k and offers shell:1 joins
               > 3 leases hold slot shell; they are listed
             session 2 of n1 is closed: SUPERSEDED_SESSION
             deferred d slot_busy: slot shell on n1 3/3
@@ -129,10 +131,12 @@ fn without_any_node_jobs_wait_and_nothing_is_called_impossible() {
             90s: deferred b no_matching_node: no node runs this kind
             90s: deferred c no_matching_node: no node runs this kind with os=linux
             120s: a: no node runs this kind, 0 ahead
-            120s:   > a node that runs this kind and carries the labels joins
+            120s:   It does not start: no node runs this kind.
+            120s:   > a node that runs kind k and offers shell:1000000 joins
             120s: c: no node runs this kind with os=linux, 0 ahead
+            120s:   It does not start: no node runs this kind with os=linux.
             120s:   slot f: needs 1 of 0/1
-            120s:   > a node that runs this kind and carries the labels joins
+            120s:   > a node that runs kind both, carries os=linux and offers shell:1 joins
             120s: deferred a impossible: needs 1000000 of slot shell, the most is 1
             120s: granted b -> n1 token=2.1
             120s: granted c -> n1 token=2.2
