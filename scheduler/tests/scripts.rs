@@ -30,6 +30,8 @@ mod retry;
 #[cfg(test)]
 mod room;
 #[cfg(test)]
+mod routing;
+#[cfg(test)]
 mod scale;
 #[cfg(test)]
 mod score;

@@ -126,7 +126,7 @@ impl World {
             delay: None,
             stale_after: None,
             labels: BTreeMap::new(),
-            selector: BTreeMap::new(),
+            selector: Default::default(),
             needs: None,
             hard_time_limit: None,
             parent: None,
