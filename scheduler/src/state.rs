@@ -3,8 +3,10 @@
 
 mod dirty;
 mod evolve;
+mod jobs;
 mod holders;
 pub(crate) mod nodes;
+mod packed;
 mod rates;
 mod roster;
 mod timers;
@@ -36,6 +38,7 @@ use crate::{
 pub(crate) use self::{
     dirty::Dirty,
     holders::Holders,
+    jobs::{Jobs, Seen},
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
     roster::Nodes,
@@ -180,7 +183,7 @@ pub struct State {
     pub(crate) gained: BTreeSet<NodeName>,
     /// Fleet slots of which something became available since then.
     pub(crate) gained_fleet: BTreeSet<SlotName>,
-    pub(crate) jobs: BTreeMap<JobId, JobEntry>,
+    pub(crate) jobs: Jobs,
     /// How many of them stand aside.
     pub(crate) aside: u64,
     pub(crate) leases: BTreeMap<FencingToken, LeaseEntry>,
@@ -217,7 +220,7 @@ impl State {
             nodes: Nodes::default(),
             gained: BTreeSet::new(),
             gained_fleet: BTreeSet::new(),
-            jobs: BTreeMap::new(),
+            jobs: Jobs::default(),
             aside: 0,
             leases: BTreeMap::new(),
             lease_of: BTreeMap::new(),
@@ -335,6 +338,7 @@ impl State {
                 | JobState::Cancelled { .. }
                 | JobState::Expired { .. } => {}
             }
+            self.jobs.settle();
         }
     }
 
@@ -410,12 +414,13 @@ impl State {
                 self.forget_key(&entry.job);
             }
         }
+        self.jobs.settle();
     }
 
     /// What the store holds once this turn is committed.
     #[must_use]
     pub fn durable(&self) -> Durable {
-        let live = |(id, entry): (&JobId, &JobEntry)| (*id, entry.job.clone());
+        let live = |(id, entry): (&JobId, Seen<'_>)| (*id, entry.job.clone());
         Durable {
             kinds: self.kinds.iter().map(|(name, entry)| (name.clone(), entry.kind.clone())).collect(),
             slots: self.slots.clone(),
