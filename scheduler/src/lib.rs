@@ -30,6 +30,7 @@ mod retry;
 mod rows;
 mod selector;
 mod slots;
+mod sorted;
 mod state;
 mod step;
 mod time;
@@ -66,6 +67,6 @@ pub use state::{Limits, State};
 pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot,
+    DeferralView, EarmarkView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup,
+    NodeState, NodeView, QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot,
 };

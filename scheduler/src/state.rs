@@ -3,8 +3,8 @@
 
 mod dirty;
 mod evolve;
-mod jobs;
 mod holders;
+mod jobs;
 pub(crate) mod nodes;
 mod packed;
 mod rates;
@@ -32,6 +32,7 @@ use crate::{
     },
     rows::{Changes, Durable},
     slots::{Ledger, Scope, Slot},
+    sorted::Sorted,
     time::{Mono, Now, Wall},
 };
 
@@ -60,6 +61,8 @@ pub struct Limits {
     pub descendants: u32,
     /// Jobs placed in one tick; then heartbeats have their turn.
     pub placements_per_tick: u32,
+    /// Jobs that memory holds as they are; of the others those that wait are packed, which makes a look at one slower.
+    pub whole_jobs: u32,
 }
 
 impl Default for Limits {
@@ -71,6 +74,7 @@ impl Default for Limits {
             children: 1000,
             descendants: 10_000,
             placements_per_tick: 512,
+            whole_jobs: 8192,
         }
     }
 }
@@ -121,7 +125,7 @@ pub(crate) enum Stand {
 pub(crate) struct KindEntry {
     pub(crate) kind: Kind,
     /// Jobs queued, by the time since when; the first is the oldest.
-    pub(crate) queued: BTreeSet<(Wall, JobId)>,
+    pub(crate) queued: Sorted<(Wall, JobId)>,
     pub(crate) scheduled: u64,
     pub(crate) running: u64,
     pub(crate) arrivals: Rate,
@@ -134,7 +138,7 @@ impl KindEntry {
     pub(crate) fn new(kind: Kind) -> Self {
         Self {
             kind,
-            queued: BTreeSet::new(),
+            queued: Sorted::default(),
             scheduled: 0,
             running: 0,
             arrivals: Rate::default(),
@@ -338,7 +342,7 @@ impl State {
                 | JobState::Cancelled { .. }
                 | JobState::Expired { .. } => {}
             }
-            self.jobs.settle();
+            self.jobs.settle(self.limits.whole_jobs);
         }
     }
 
@@ -414,7 +418,7 @@ impl State {
                 self.forget_key(&entry.job);
             }
         }
-        self.jobs.settle();
+        self.jobs.settle(self.limits.whole_jobs);
     }
 
     /// What the store holds once this turn is committed.

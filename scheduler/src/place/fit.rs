@@ -150,7 +150,9 @@ pub(crate) fn open<'a>(
 
 /// The most that any node ever registered has of a slot.
 pub(crate) fn most_of(state: &State, slot: &SlotName) -> u32 {
-    state.nodes.values().map(|node| node.ledger.count(slot).capacity).max().unwrap_or(0)
+    state.index.most_of(slot).unwrap_or_else(|| {
+        state.nodes.values().map(|node| node.ledger.count(slot).capacity).max().unwrap_or(0)
+    })
 }
 
 /// Needs beyond the fleet, or beyond every node ever registered when there is one.

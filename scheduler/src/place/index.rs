@@ -19,8 +19,9 @@ mod types;
 
 use std::{collections::BTreeSet, fmt};
 
+pub(crate) use self::bits::Bits;
 use self::{
-    bits::{Bits, Sieve},
+    bits::Sieve,
     classes::{Aim, ClassSide},
     nodes::NodeSide,
     slots::Columns,
@@ -150,6 +151,11 @@ impl Index {
             }
         }
         found.iter().collect()
+    }
+
+    /// The most that any node has of a slot; none: it is not known here, which says nothing of the nodes.
+    pub(crate) fn most_of(&self, slot: &SlotName) -> Option<u32> {
+        self.slots.most_of(slot)
     }
 
     /// Whether one of these nodes has so much free.

@@ -3,7 +3,8 @@
 //! whole for longest are packed again, some at the end of each turn.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    cmp::Ordering,
+    collections::VecDeque,
     fmt,
     ops::Deref,
     sync::{Mutex, OnceLock, PoisonError},
@@ -13,10 +14,8 @@ use super::{
     JobEntry,
     packed::{Packed, Shared},
 };
-use crate::ids::JobId;
+use crate::{ids::JobId, place::index::Bits, sorted::Sorted};
 
-/// So many may be whole before any is packed.
-const MOST_WHOLE: usize = 8192;
 /// At most so many are packed at the end of one turn; a turn makes fewer than that whole.
 const PACKED_AT_ONCE: usize = 8192;
 /// Places of one chunk.
@@ -25,7 +24,7 @@ const CHUNK: usize = 512;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    places: BTreeMap<JobId, u32>,
+    places: Sorted<Placed>,
     /// In chunks, so that growing copies nothing and wastes little.
     chunks: Vec<Vec<Place>>,
     /// Places of nobody.
@@ -34,8 +33,17 @@ pub(crate) struct Jobs {
     shared: Shared,
     /// Places that were made whole, the longest so first. Some may be packed, or empty, by now.
     whole: VecDeque<u32>,
+    /// Those that stand in that list.
+    listed: Bits,
     /// Places that were made whole for a reader since the end of the last turn.
     read: Mutex<Vec<u32>>,
+}
+
+/// Where a job is. Ordered by the job.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    id: JobId,
+    at: u32,
 }
 
 /// Of one job: packed, whole, or both if it was only looked at. Of nobody: neither.
@@ -43,9 +51,27 @@ pub(crate) struct Jobs {
 struct Place {
     packed: Option<Packed>,
     whole: OnceLock<Box<JobEntry>>,
-    /// It stands in the list of those that are whole.
-    listed: bool,
 }
+
+impl Ord for Placed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.id.cmp(&other.id)
+    }
+}
+
+impl PartialOrd for Placed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Placed {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Placed {}
 
 /// A job, lent by the table or unpacked for this look alone.
 pub(crate) enum Seen<'a> {
@@ -70,7 +96,19 @@ impl Jobs {
     }
 
     pub(crate) fn contains_key(&self, id: &JobId) -> bool {
-        self.places.contains_key(id)
+        self.at(id).is_some()
+    }
+
+    fn at(&self, id: &JobId) -> Option<u32> {
+        self.places.get(&Placed { id: *id, at: 0 }).map(|placed| placed.at)
+    }
+
+    /// A place was made whole.
+    fn list(&mut self, at: u32) {
+        if !self.listed.contains(at) {
+            self.listed.put(at, true);
+            self.whole.push_back(at);
+        }
     }
 
     fn place(&self, at: u32) -> Option<&Place> {
@@ -84,7 +122,7 @@ impl Jobs {
     }
 
     pub(crate) fn get(&self, id: &JobId) -> Option<&JobEntry> {
-        let at = *self.places.get(id)?;
+        let at = self.at(id)?;
         let place = self.place(at)?;
         if let Some(entry) = place.whole.get() {
             return Some(entry);
@@ -95,27 +133,22 @@ impl Jobs {
     }
 
     pub(crate) fn get_mut(&mut self, id: &JobId) -> Option<&mut JobEntry> {
-        let at = *self.places.get(id)?;
+        let at = self.at(id)?;
         let place = self.place_mut(at)?;
         if let Some(packed) = place.packed.take() {
             place.whole.get_or_init(|| Box::new(packed.unpack(*id)));
         }
-        if !place.listed {
-            place.listed = true;
-            self.whole.push_back(at);
-        }
+        self.list(at);
         self.place_mut(at)?.whole.get_mut().map(Box::as_mut)
     }
 
     pub(crate) fn insert(&mut self, id: JobId, entry: JobEntry) {
-        let at = self.places.get(&id).copied().or_else(|| self.free.pop()).unwrap_or_else(|| self.grow());
-        self.places.insert(id, at);
-        let Some(place) = self.place_mut(at) else { return };
-        let listed = place.listed;
-        *place = Place { packed: None, whole: OnceLock::from(Box::new(entry)), listed: true };
-        if !listed {
-            self.whole.push_back(at);
+        let at = self.at(&id).or_else(|| self.free.pop()).unwrap_or_else(|| self.grow());
+        self.places.insert(Placed { id, at });
+        if let Some(place) = self.place_mut(at) {
+            *place = Place { packed: None, whole: OnceLock::from(Box::new(entry)) };
         }
+        self.list(at);
     }
 
     /// A new place.
@@ -132,7 +165,7 @@ impl Jobs {
     }
 
     pub(crate) fn remove(&mut self, id: &JobId) -> Option<JobEntry> {
-        let at = self.places.remove(id)?;
+        let at = self.places.remove(&Placed { id: *id, at: 0 })?.at;
         self.free.push(at);
         let place = self.place_mut(at)?;
         let (packed, whole) = (place.packed.take(), place.whole.take());
@@ -141,7 +174,7 @@ impl Jobs {
 
     /// All of them, by id. Nothing is made whole for longer than this look.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&JobId, Seen<'_>)> {
-        self.places.iter().filter_map(|(id, at)| {
+        self.places.iter().filter_map(|Placed { id, at }| {
             let place = self.place(*at)?;
             let seen = match place.whole.get() {
                 Some(entry) => Seen::Lent(entry),
@@ -156,16 +189,15 @@ impl Jobs {
         self.iter().map(|(_, entry)| entry)
     }
 
-    /// A turn is over: those that are whole for longest are packed, if there are too many.
-    pub(crate) fn settle(&mut self) {
+    /// A turn is over: those that are whole for longest are packed, if there are more than so many.
+    pub(crate) fn settle(&mut self, most_whole: u32) {
         for at in std::mem::take(self.read.get_mut().unwrap_or_else(PoisonError::into_inner)) {
-            if let Some(place) = self.place_mut(at).filter(|place| !place.listed && place.whole.get().is_some()) {
-                place.listed = true;
-                self.whole.push_back(at);
+            if self.place(at).is_some_and(|place| place.whole.get().is_some()) {
+                self.list(at);
             }
         }
         for _ in 0..PACKED_AT_ONCE {
-            if self.whole.len() <= MOST_WHOLE {
+            if self.whole.len() <= most_whole as usize {
                 return;
             }
             let Some(at) = self.whole.pop_front() else { return };
@@ -175,10 +207,10 @@ impl Jobs {
 
     /// Packs a job that waits. One that runs is looked at with every report; it is listed again when it changes.
     fn pack(&mut self, at: u32) {
-        let Self { chunks, shared, .. } = self;
+        let Self { chunks, shared, listed, .. } = self;
         let (chunk, within) = (at as usize / CHUNK, at as usize % CHUNK);
         let Some(place) = chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(within)) else { return };
-        place.listed = false;
+        listed.put(at, false);
         if !place.whole.get().is_some_and(|entry| entry.job.state.is_waiting()) {
             return;
         }
@@ -198,6 +230,7 @@ impl Clone for Jobs {
             free: self.free.clone(),
             shared: self.shared.clone(),
             whole: self.whole.clone(),
+            listed: self.listed.clone(),
             read: Mutex::new(self.read.lock().unwrap_or_else(PoisonError::into_inner).clone()),
         }
     }

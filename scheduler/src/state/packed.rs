@@ -222,7 +222,8 @@ impl Packed {
     }
 
     pub(super) fn unpack(&self, id: JobId) -> JobEntry {
-        let Common { tenant, producer, kind, needs, selector, labels, hard_time_limit } = (*self.common).clone();
+        let Common { tenant, producer, kind, needs, selector, labels, hard_time_limit } =
+            (*self.common).clone();
         let plain = || Rest::plain(id, self.since, self.class, self.joined, self.payload_size);
         let rest = self.rest.as_deref().cloned().unwrap_or_else(plain);
         let [failures, losses, returns, returns_in_row] = rest.counters;

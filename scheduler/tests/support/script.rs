@@ -57,7 +57,8 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn new() -> Self {
         Self {
-            world: World::new(Limits::default()),
+            // Nearly every job is packed between two turns.
+            world: World::new(Limits { whole_jobs: 2, ..Limits::default() }),
             trace: String::new(),
             fleet: Fleet::default(),
             names: BTreeMap::new(),

@@ -28,6 +28,8 @@ struct Column {
     name: Option<SlotName>,
     /// By handle of a node; what lies behind the end is nothing.
     counts: Vec<Free>,
+    /// How many nodes have so many units in all; without those that have none.
+    capacities: BTreeMap<u32, u32>,
     /// How many nodes have any of it.
     having: u32,
     amounts: BTreeMap<u32, Amount>,
@@ -83,13 +85,31 @@ impl Column {
             self.counts.resize(at + 1, Free::default());
         }
         self.counts[at] = now;
-        self.having += u32::from(now.capacity > 0);
-        self.having -= u32::from(before.capacity > 0);
+        if before.capacity != now.capacity {
+            self.count_capacity(before.capacity, now.capacity);
+        }
         for (amount, sets) in self.amounts.range_mut(between(before.capacity, now.capacity)) {
             sets.holding.put(handle, now.capacity >= *amount);
         }
         for (amount, sets) in self.amounts.range_mut(between(before.free, now.free)) {
             sets.room.put(handle, now.free >= *amount);
+        }
+    }
+
+    /// The capacity of a node is another one.
+    fn count_capacity(&mut self, before: u32, now: u32) {
+        if before > 0
+            && let Some(nodes) = self.capacities.get_mut(&before)
+        {
+            *nodes -= 1;
+            self.having -= 1;
+            if *nodes == 0 {
+                self.capacities.remove(&before);
+            }
+        }
+        if now > 0 {
+            *self.capacities.entry(now).or_default() += 1;
+            self.having += 1;
         }
     }
 
@@ -149,6 +169,12 @@ impl Columns {
                 column.put(handle, now);
             }
         }
+    }
+
+    /// The most that any node has of a slot.
+    pub(super) fn most_of(&self, slot: &SlotName) -> Option<u32> {
+        let column = self.all.get(*self.by_name.get(slot)?)?;
+        Some(column.capacities.last_key_value().map_or(0, |(capacity, _)| *capacity))
     }
 
     /// For each slot the nodes that have enough units for it.
