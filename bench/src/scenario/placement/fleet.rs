@@ -147,7 +147,7 @@ impl World {
         let of = n % TYPES;
         // Ten slots in all: most everywhere, one on few.
         let mut slots: BTreeMap<SlotName, u32> = (0..7)
-            .filter(|slot| (of + slot) % 5 > 0)
+            .filter(|slot| !(of + slot).is_multiple_of(5))
             .map(|slot| (SlotName::new(format!("slot-{slot}")), 2))
             .collect();
         slots.extend([(SlotName::new("work"), WORK), (SlotName::new("light"), 1000)]);
@@ -242,5 +242,5 @@ fn fleet() -> Fleet {
     });
     let others = [(LIGHT, needs(&[("light", 1), ("f-0", 1)])), (DRY, needs(&[("work", 1), ("f-dry", 1)]))];
     let others = others.map(|(kind, needs)| (KindName::new(kind), policy(needs)));
-    Fleet { slots: slots.chain(fleets).collect(), kinds: work.chain(others).collect() }
+    Fleet { slots: slots.chain(fleets).collect(), kinds: work.chain(others).collect(), ..Fleet::default() }
 }
