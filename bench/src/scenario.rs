@@ -6,6 +6,7 @@ mod ceiling;
 mod enqueue;
 mod latency;
 mod lifecycle;
+mod placement;
 mod sizes;
 
 use crate::args::{Args, Scenario, Store};
@@ -46,6 +47,9 @@ impl Found {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<Report> {
     let mut machine: Option<Machine> = None;
     let mut found = Found::default();
+    if args.scenario == Scenario::Placement {
+        return placement_only(args);
+    }
     for &store in args.store.each() {
         let bed = Bed::make(store).await?;
         let machine = match &mut machine {
@@ -66,6 +70,23 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<Report> {
         machine,
         agents: args.agents,
         payload_bytes: args.payload,
+        figures: found.figures,
+        checks: found.checks,
+    })
+}
+
+/// No store has a part in it.
+fn placement_only(args: &Args) -> anyhow::Result<Report> {
+    let directory = tempfile::tempdir()?;
+    let mut machine = Machine::look(directory.path())?;
+    let mut found = Found::default();
+    placement::measure(args, &mut found)?;
+    machine.load_after = machine::load();
+    Ok(Report {
+        version: 1,
+        machine,
+        agents: 0,
+        payload_bytes: 0,
         figures: found.figures,
         checks: found.checks,
     })

@@ -135,6 +135,7 @@ fn details(kind: &Kind) -> Table {
     row("reserve after", human::wire_length(kind.reserve_after.as_ref()).into());
     row("stale after", human::wire_length(kind.stale_after.as_ref()).into());
     row("dedupe", human::word(kind.dedupe().as_str_name(), "DEDUPE_POLICY_").into());
+    row("placement", human::word(kind.placement().as_str_name(), "PLACEMENT_").into());
     row("priority", kind.priority.to_string().into());
     row("results kept", human::wire_length(kind.result_ttl.as_ref()).into());
     row("final jobs kept", human::wire_length(kind.retention.as_ref()).into());

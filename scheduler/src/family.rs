@@ -66,7 +66,7 @@ pub enum WaitPolicy {
 }
 
 /// What becomes of a child when something happens to its parent. Chosen at the child's enqueue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnParent {
     /// It goes on.
     Keep,

@@ -126,7 +126,7 @@ impl State {
 
     /// I4: a running job has exactly one live lease whose outcome is open, under its newest token.
     fn running_jobs_have_one_lease(&self, found: &mut Vec<Violation>) {
-        for (id, entry) in &self.jobs {
+        for (id, entry) in self.jobs.iter() {
             let lease = self.leases.get(&entry.job.token).filter(|lease| lease.lease.job == *id);
             let open = lease.is_some_and(|lease| lease.lease.stage == Stage::Granted);
             let running = matches!(entry.job.state, JobState::Running);
@@ -185,7 +185,7 @@ impl State {
 
     /// I14: a queued job is in exactly one place, so it can say why it waits.
     fn waiting_jobs_stand_somewhere(&self, found: &mut Vec<Violation>) {
-        for (id, entry) in &self.jobs {
+        for (id, entry) in self.jobs.iter() {
             let good = match (&entry.job.state, entry.stand) {
                 (JobState::Queued { .. }, Stand::Class(class)) => {
                     self.classes.get(class).is_some_and(|class| class.queue.contains(&entry.job))
@@ -264,7 +264,7 @@ impl State {
 
     /// I3: a live job that holds its key is the one that answers for it.
     fn held_keys_are_found(&self, found: &mut Vec<Violation>) {
-        for (id, entry) in &self.jobs {
+        for (id, entry) in self.jobs.iter() {
             let Some(key) = entry.job.dedupe_key.clone().filter(|_| entry.job.dedupe_held) else { continue };
             let holder = self.keys.get(&(entry.job.tenant.clone(), entry.job.kind.clone(), key));
             if holder != Some(id) {

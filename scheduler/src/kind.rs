@@ -53,6 +53,8 @@ pub struct KindPolicy {
     pub stale_after: Option<Duration>,
     /// For how long a dedupe key answers.
     pub dedupe: DedupePolicy,
+    /// Which of the nodes that have room for a job is taken.
+    pub placement: Placement,
     /// The priority of jobs that name none, −100 to 100.
     pub priority: i8,
     /// How long results are kept.
@@ -78,6 +80,7 @@ impl Default for KindPolicy {
             reserve_after: Duration::from_secs(30),
             stale_after: None,
             dedupe: DedupePolicy::Retained,
+            placement: Placement::Pack,
             priority: 0,
             result_ttl: 7 * DAY,
             retention: 7 * DAY,
@@ -121,6 +124,15 @@ pub enum DedupePolicy {
     Retained,
     /// Until the job is final.
     Live,
+}
+
+/// Which of the nodes that have room for a job is taken, where nothing that comes first tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// The fullest: what is left empty has room for a large job.
+    Pack,
+    /// The emptiest: what goes wrong with a node hits few of its jobs.
+    Spread,
 }
 
 /// What enqueues of a paused kind meet.

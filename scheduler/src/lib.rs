@@ -33,6 +33,7 @@ mod retry;
 mod rows;
 mod selector;
 mod slots;
+mod sorted;
 mod state;
 mod step;
 mod tenant;
@@ -54,7 +55,7 @@ pub use ids::{
 };
 pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
-pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy};
+pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, Placement, RetryPolicy};
 pub use lease::{
     ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease,
     start_window,

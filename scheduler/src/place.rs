@@ -16,6 +16,7 @@ pub(crate) mod fit;
 pub(crate) mod index;
 pub(crate) mod order;
 pub(crate) mod queue;
+pub(crate) mod score;
 pub(crate) mod timeline;
 
 use std::{collections::BTreeSet, time::Duration};

@@ -4,7 +4,9 @@
 mod dirty;
 mod evolve;
 mod holders;
+mod jobs;
 pub(crate) mod nodes;
+mod packed;
 mod rates;
 mod roster;
 pub(crate) mod tenants;
@@ -32,12 +34,14 @@ use crate::{
     rate::Bucket,
     rows::{Changes, Durable},
     slots::{Ledger, Scope, Slot},
+    sorted::Sorted,
     time::{Mono, Now, Wall},
 };
 
 pub(crate) use self::{
     dirty::Dirty,
     holders::Holders,
+    jobs::{Jobs, Seen},
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
     roster::Nodes,
@@ -60,6 +64,8 @@ pub struct Limits {
     pub descendants: u32,
     /// Jobs placed in one tick; then heartbeats have their turn.
     pub placements_per_tick: u32,
+    /// Jobs that memory holds as they are; of the others those that wait are packed, which makes a look at one slower.
+    pub whole_jobs: u32,
 }
 
 impl Default for Limits {
@@ -71,6 +77,7 @@ impl Default for Limits {
             children: 1000,
             descendants: 10_000,
             placements_per_tick: 512,
+            whole_jobs: 8192,
         }
     }
 }
@@ -122,7 +129,7 @@ pub(crate) enum Stand {
 pub(crate) struct KindEntry {
     pub(crate) kind: Kind,
     /// Jobs queued, by the time since when; the first is the oldest.
-    pub(crate) queued: BTreeSet<(Wall, JobId)>,
+    pub(crate) queued: Sorted<(Wall, JobId)>,
     pub(crate) scheduled: u64,
     pub(crate) running: u64,
     /// Parents that wait for their children.
@@ -137,7 +144,7 @@ impl KindEntry {
     pub(crate) fn new(kind: Kind) -> Self {
         Self {
             kind,
-            queued: BTreeSet::new(),
+            queued: Sorted::default(),
             scheduled: 0,
             running: 0,
             waiting: 0,
@@ -191,7 +198,7 @@ pub struct State {
     pub(crate) gained: BTreeSet<NodeName>,
     /// Fleet slots of which something became available since then.
     pub(crate) gained_fleet: BTreeSet<SlotName>,
-    pub(crate) jobs: BTreeMap<JobId, JobEntry>,
+    pub(crate) jobs: Jobs,
     /// How many of them stand aside.
     pub(crate) aside: u64,
     pub(crate) leases: BTreeMap<FencingToken, LeaseEntry>,
@@ -234,7 +241,7 @@ impl State {
             tenants: Tenants::default(),
             gained: BTreeSet::new(),
             gained_fleet: BTreeSet::new(),
-            jobs: BTreeMap::new(),
+            jobs: Jobs::default(),
             aside: 0,
             leases: BTreeMap::new(),
             lease_of: BTreeMap::new(),
@@ -376,6 +383,7 @@ impl State {
                 | JobState::Cancelled { .. }
                 | JobState::Expired { .. } => {}
             }
+            self.jobs.settle(self.limits.whole_jobs);
         }
     }
 
@@ -451,12 +459,13 @@ impl State {
                 self.forget_key(&entry.job);
             }
         }
+        self.jobs.settle(self.limits.whole_jobs);
     }
 
     /// What the store holds once this turn is committed.
     #[must_use]
     pub fn durable(&self) -> Durable {
-        let live = |(id, entry): (&JobId, &JobEntry)| (*id, entry.job.clone());
+        let live = |(id, entry): (&JobId, Seen<'_>)| (*id, entry.job.clone());
         Durable {
             kinds: self.kinds.iter().map(|(name, entry)| (name.clone(), entry.kind.clone())).collect(),
             slots: self.slots.clone(),

@@ -36,6 +36,8 @@ mod routing;
 #[cfg(test)]
 mod scale;
 #[cfg(test)]
+mod score;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod slots;

@@ -2355,6 +2355,9 @@ pub struct Kind {
     /// kind:NAME. Absent: as many as have their slots. An old server never sets it.
     #[prost(uint32, optional, tag = "18")]
     pub max_running: ::core::option::Option<u32>,
+    /// Which of the nodes that have room for one of its jobs is taken. An old server never sets it and packs.
+    #[prost(enumeration = "Placement", tag = "21")]
+    pub placement: i32,
     /// A job that needs more than one unit of a slot, or two slots of which too little is free, gets what it needs kept once
     /// it is the first of its class and could not start for this long. 1 s to 24 h. Default: 30 s. An old server never sets
     /// it, and keeps nothing.
@@ -2879,6 +2882,39 @@ impl DedupePolicy {
             "DEDUPE_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
             "DEDUPE_POLICY_RETAINED" => Some(Self::Retained),
             "DEDUPE_POLICY_LIVE" => Some(Self::Live),
+            _ => None,
+        }
+    }
+}
+/// Which of the nodes that have room for a job is taken, where nothing that comes first tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Placement {
+    /// As PLACEMENT_PACK.
+    Unspecified = 0,
+    /// The fullest: what is left empty has room for a large job.
+    Pack = 1,
+    /// The emptiest: what goes wrong with a node hits few of its jobs.
+    Spread = 2,
+}
+impl Placement {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PLACEMENT_UNSPECIFIED",
+            Self::Pack => "PLACEMENT_PACK",
+            Self::Spread => "PLACEMENT_SPREAD",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PLACEMENT_UNSPECIFIED" => Some(Self::Unspecified),
+            "PLACEMENT_PACK" => Some(Self::Pack),
+            "PLACEMENT_SPREAD" => Some(Self::Spread),
             _ => None,
         }
     }

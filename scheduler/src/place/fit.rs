@@ -5,12 +5,13 @@ use std::time::Duration;
 use crate::{
     deferral::Deferral,
     ids::{NodeName, SlotName},
-    job::{Job, Outcome},
+    job::Job,
     node::{Group, Node},
     place::{
         ClassId,
         classes::{Class, ClassKey},
         earmarks::Asks,
+        score::{Score, Scorer},
     },
     refusal::ImpossibleNeed,
     retry::hash,
@@ -163,7 +164,9 @@ pub(crate) fn open<'a>(
 
 /// The most that any node ever registered has of a slot.
 pub(crate) fn most_of(state: &State, slot: &SlotName) -> u32 {
-    state.nodes.values().map(|node| node.ledger.count(slot).capacity).max().unwrap_or(0)
+    state.index.most_of(slot).unwrap_or_else(|| {
+        state.nodes.values().map(|node| node.ledger.count(slot).capacity).max().unwrap_or(0)
+    })
 }
 
 /// The most that the rate of a slot ever allows at once.
@@ -203,10 +206,11 @@ pub(crate) fn best(
             return Looked { found: Some(node.node.name.clone()), looked };
         }
     }
+    let scorer = Scorer::new(state, class, job);
     let mut nodes = state.index.fitting(class, hash(job.id, 0));
     loop {
         let some = nodes.by_ref().take(SCANNED).filter_map(|handle| Some((handle, state.nodes.at(handle)?)));
-        let scored = some.map(|(handle, node)| (score(state, class, job, handle, node), node));
+        let scored = some.map(|(handle, node)| (scorer.score(handle, node), node));
         let mut scored: Vec<(Score, &NodeEntry)> = scored.collect();
         if scored.is_empty() {
             return Looked { found: None, looked };
@@ -231,18 +235,6 @@ fn home(job: &Job) -> Option<&NodeName> {
 pub(crate) struct Looked<T> {
     pub(crate) found: T,
     pub(crate) looked: u64,
-}
-
-/// Lower is better.
-type Score = (bool, u32, u8, u32, u64);
-
-/// Lower is better: not where this job just failed; few kinds of free slots that it does not need; little pressure;
-/// little left over (pack); then a hash that spreads ties.
-fn score(state: &State, class: &Class, job: &Job, handle: u32, node: &NodeEntry) -> Score {
-    let failed_here = job.last_node.as_ref() == Some(&node.node.name)
-        && matches!(job.last_outcome, Some(Outcome::Failed | Outcome::TimedOut | Outcome::Lost));
-    let standing = state.index.standing(class, handle);
-    (failed_here, standing.idle, standing.weight, standing.left, hash(job.id, standing.number))
 }
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says; of equally near ones the

@@ -19,8 +19,9 @@ mod types;
 
 use std::{collections::BTreeSet, fmt};
 
+pub(crate) use self::bits::Bits;
 use self::{
-    bits::{Bits, Sieve},
+    bits::Sieve,
     classes::{Aim, ClassSide},
     nodes::NodeSide,
     slots::Columns,
@@ -81,11 +82,12 @@ pub(crate) struct News {
 /// What a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// How many kinds of slots it has free that are not needed.
-    pub(crate) idle: u32,
+    /// How rare the slots are, in sum, that it has free and that are not needed: 1 for a slot that a half of all nodes
+    /// has or fewer, one more for each halving; nothing for one that most nodes have.
+    pub(crate) rare: u32,
     /// Its pressure weight.
     pub(crate) weight: u8,
-    /// Units of the needed slots that would be left.
+    /// Thousandths of its units that would be left, summed over the needed slots.
     pub(crate) left: u32,
     /// A number made of its name.
     pub(crate) number: u64,
@@ -151,6 +153,11 @@ impl Index {
         found.iter().collect()
     }
 
+    /// The most that any node has of a slot; none: it is not known here, which says nothing of the nodes.
+    pub(crate) fn most_of(&self, slot: &SlotName) -> Option<u32> {
+        self.slots.most_of(slot)
+    }
+
     /// Whether one of these nodes has so much free.
     pub(crate) fn is_room_on(&self, nodes: &Nodes, class: &Class, names: &BTreeSet<NodeName>) -> bool {
         let Some(aim) = self.classes.aim(class) else { return true };
@@ -167,9 +174,9 @@ impl Index {
     /// What a node that a class may fit on is worth to it.
     pub(crate) fn standing(&self, class: &Class, handle: u32) -> Standing {
         let aim = self.classes.aim(class);
-        let (idle, left) = aim.map_or((0, 0), |aim| self.slots.rest(handle, aim));
+        let (rare, left) = aim.map_or((0, 0), |aim| self.slots.rest(handle, aim, self.nodes.count));
         let (weight, number) = self.nodes.weight_and_number(handle);
-        Standing { idle, weight, left, number }
+        Standing { rare, weight, left, number }
     }
 
     /// The nodes that come so near to a fit, or may, and perhaps some that come nearer. Of those that are too small one of

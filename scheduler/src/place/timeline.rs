@@ -38,11 +38,11 @@ pub(crate) struct Timeline {
 }
 
 /// Where in a timeline a job entered.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Joined {
-    number: u64,
-    tries: u64,
-    at: Now,
+    pub(crate) number: u64,
+    pub(crate) tries: u64,
+    pub(crate) at: Now,
 }
 
 impl Timeline {

@@ -233,6 +233,7 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("reserve_after", old.reserve_after != new.reserve_after),
         ("stale_after", old.stale_after != new.stale_after),
         ("dedupe", old.dedupe != new.dedupe),
+        ("placement", old.placement != new.placement),
         ("priority", old.priority != new.priority),
         ("result_ttl", old.result_ttl != new.result_ttl),
         ("retention", old.retention != new.retention),

@@ -47,6 +47,7 @@ impl Fuzz {
             descendants: 6,
             tree_depth: 3,
             placements_per_tick: if rng.percent(30) { 2 } else { 512 },
+            whole_jobs: if rng.percent(50) { 3 } else { 8192 },
             ..Limits::default()
         };
         let mut world = World::new(limits);

@@ -24,7 +24,8 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use expect_test::Expect;
 use tenure_scheduler::{
     Applied, Command, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits,
-    NodeName, PausePolicy, Refusal, Reply, RetryPolicy, Scope, SessionId, SlotName, Tenant, TenantPolicy,
+    NodeName, PausePolicy, Placement, Refusal, Reply, RetryPolicy, Scope, SessionId, SlotName, Tenant,
+    TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -58,7 +59,8 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn new() -> Self {
         Self {
-            world: World::new(Limits::default()),
+            // Nearly every job is packed between two turns.
+            world: World::new(Limits { whole_jobs: 2, ..Limits::default() }),
             trace: String::new(),
             fleet: Fleet::default(),
             names: BTreeMap::new(),
@@ -530,6 +532,10 @@ fn policy(line: &Line) -> KindPolicy {
         dedupe: match line.get("dedupe") {
             Some("live") => tenure_scheduler::DedupePolicy::Live,
             Some(_) | None => defaults.dedupe,
+        },
+        placement: match line.get("placement") {
+            Some("spread") => Placement::Spread,
+            Some(_) | None => defaults.placement,
         },
         priority: line.number("priority").unwrap_or(defaults.priority),
         ..defaults

@@ -8,8 +8,8 @@ mod slot;
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use tenure_scheduler::{
-    DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, RateLimit, RetryPolicy, SHORTEST_LEASE,
-    Scope, SlotName, Tenant, TenantPolicy, is_name,
+    DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, Placement, RateLimit, RetryPolicy,
+    SHORTEST_LEASE, Scope, SlotName, Tenant, TenantPolicy, is_name,
 };
 
 use super::{
@@ -168,6 +168,10 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     if let Some(value) = table.take("dedupe") {
         let choices = [("retained", DedupePolicy::Retained), ("live", DedupePolicy::Live)];
         set(&mut policy.dedupe, value.choice(problems, &choices));
+    }
+    if let Some(value) = table.take("placement") {
+        let choices = [("pack", Placement::Pack), ("spread", Placement::Spread)];
+        set(&mut policy.placement, value.choice(problems, &choices));
     }
     if let Some(value) = table.take("priority") {
         set(&mut policy.priority, value.integer(problems, -100..=100));

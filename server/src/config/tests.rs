@@ -1,7 +1,7 @@
 //! Both files: what they mean, and that every mistake is told at once with line and key.
 
 use expect_test::{Expect, expect};
-use tenure_scheduler::{DedupePolicy, Fleet, KindName, RetryPolicy, Scope, SlotName};
+use tenure_scheduler::{DedupePolicy, Fleet, KindName, Placement, RetryPolicy, Scope, SlotName};
 
 use super::*;
 
@@ -41,6 +41,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         reserve_after = "45s"
         stale_after = "4h"
         dedupe = "live"
+        placement = "spread"
         priority = -7
         result_ttl = "1d"
         retention = "2d"
@@ -69,6 +70,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
+    assert_eq!((qa.max_running, qa.placement), (Some(3), Placement::Spread));
     assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());

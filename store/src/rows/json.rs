@@ -4,8 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tenure_scheduler::{
-    Capacity, ClassEntry, DedupePolicy, FencingToken, Host, KindPolicy, Needs, Reservation, RetryPolicy,
-    SlotName, Wait, Wall,
+    Capacity, ClassEntry, DedupePolicy, FencingToken, Host, KindPolicy, Needs, Placement, Reservation,
+    RetryPolicy, SlotName, Wait, Wall,
 };
 
 use super::{int, length_us, selector::SelectorJson};
@@ -186,6 +186,7 @@ pub(super) struct PolicyJson {
     reserve_after_us: i64,
     stale_after_us: Option<i64>,
     dedupe: DedupeJson,
+    placement: PlacementJson,
     priority: i8,
     result_ttl_us: i64,
     retention_us: i64,
@@ -203,6 +204,13 @@ enum RetryJson {
 enum DedupeJson {
     Retained,
     Live,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PlacementJson {
+    Pack,
+    Spread,
 }
 
 impl Default for PolicyJson {
@@ -230,6 +238,10 @@ impl From<&KindPolicy> for PolicyJson {
                 DedupePolicy::Retained => DedupeJson::Retained,
                 DedupePolicy::Live => DedupeJson::Live,
             },
+            placement: match policy.placement {
+                Placement::Pack => PlacementJson::Pack,
+                Placement::Spread => PlacementJson::Spread,
+            },
             priority: policy.priority,
             result_ttl_us: length_us(policy.result_ttl),
             retention_us: length_us(policy.retention),
@@ -255,6 +267,10 @@ impl From<PolicyJson> for KindPolicy {
             dedupe: match json.dedupe {
                 DedupeJson::Retained => DedupePolicy::Retained,
                 DedupeJson::Live => DedupePolicy::Live,
+            },
+            placement: match json.placement {
+                PlacementJson::Pack => Placement::Pack,
+                PlacementJson::Spread => Placement::Spread,
             },
             priority: json.priority,
             result_ttl: length(json.result_ttl_us),

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tenure_scheduler::{
     Attempt, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Detached,
     Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease,
-    MOST_WEIGHT, Needs, Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Producer, RateLimit,
-    Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage,
-    Tenant, TenantPolicy, TraceContext, Wait, WaitPolicy, Wall,
+    MOST_WEIGHT, Needs, Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Placement, Producer,
+    RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot,
+    SlotName, Stage, Tenant, TenantPolicy, TraceContext, Wait, WaitPolicy, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -234,6 +234,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
             reserve_after: Duration::from_secs(11),
             stale_after: Some(Duration::from_secs(4 * 3600)),
             dedupe: DedupePolicy::Live,
+            placement: Placement::Spread,
             priority: -3,
             result_ttl: Duration::ZERO,
             retention: Duration::from_secs(1),

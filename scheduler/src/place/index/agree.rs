@@ -13,6 +13,12 @@ impl State {
     #[must_use]
     pub fn check_index(&self, now: Now) -> Vec<String> {
         let mut found = Vec::new();
+        for slot in self.slots.keys() {
+            let most = self.nodes.values().map(|node| node.ledger.count(slot).capacity).max().unwrap_or(0);
+            if fit::most_of(self, slot) != most {
+                found.push(format!("the most of {slot} is {most}, and not {}", fit::most_of(self, slot)));
+            }
+        }
         for (id, class) in self.classes.iter() {
             let mut differs = |text: String| found.push(format!("{id} ({}): {text}", class.key.text()));
             let asks = self.head_asks(now, id, class);

@@ -19,6 +19,8 @@ pub(crate) struct NodeSide {
     pub(super) heard: Bits,
     /// Takes a grant more.
     pub(super) answering: Bits,
+    /// How many nodes there are.
+    pub(super) count: u32,
     closed: BTreeMap<Group, Bits>,
     seen: Vec<Option<Seen>>,
 }
@@ -75,6 +77,8 @@ impl NodeSide {
             (Some(_) | None, _) => {}
         }
         let before = std::mem::replace(&mut self.seen[at], node.map(Seen::of));
+        self.count += u32::from(node.is_some());
+        self.count -= u32::from(before.is_some());
         for group in before.into_iter().flat_map(|seen| seen.closed) {
             if let Some(closed) = self.closed.get_mut(&group) {
                 closed.put(handle, false);

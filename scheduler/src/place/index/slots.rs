@@ -28,6 +28,10 @@ struct Column {
     name: Option<SlotName>,
     /// By handle of a node; what lies behind the end is nothing.
     counts: Vec<Free>,
+    /// How many nodes have so many units in all; without those that have none.
+    capacities: BTreeMap<u32, u32>,
+    /// How many nodes have any of it.
+    having: u32,
     amounts: BTreeMap<u32, Amount>,
 }
 
@@ -81,11 +85,31 @@ impl Column {
             self.counts.resize(at + 1, Free::default());
         }
         self.counts[at] = now;
+        if before.capacity != now.capacity {
+            self.count_capacity(before.capacity, now.capacity);
+        }
         for (amount, sets) in self.amounts.range_mut(between(before.capacity, now.capacity)) {
             sets.holding.put(handle, now.capacity >= *amount);
         }
         for (amount, sets) in self.amounts.range_mut(between(before.free, now.free)) {
             sets.room.put(handle, now.free >= *amount);
+        }
+    }
+
+    /// The capacity of a node is another one.
+    fn count_capacity(&mut self, before: u32, now: u32) {
+        if before > 0
+            && let Some(nodes) = self.capacities.get_mut(&before)
+        {
+            *nodes -= 1;
+            self.having -= 1;
+            if *nodes == 0 {
+                self.capacities.remove(&before);
+            }
+        }
+        if now > 0 {
+            *self.capacities.entry(now).or_default() += 1;
+            self.having += 1;
         }
     }
 
@@ -147,6 +171,12 @@ impl Columns {
         }
     }
 
+    /// The most that any node has of a slot.
+    pub(super) fn most_of(&self, slot: &SlotName) -> Option<u32> {
+        let column = self.all.get(*self.by_name.get(slot)?)?;
+        Some(column.capacities.last_key_value().map_or(0, |(capacity, _)| *capacity))
+    }
+
     /// For each slot the nodes that have enough units for it.
     pub(super) fn holding(&self, aim: &Aim) -> impl Iterator<Item = &Bits> {
         self.amounts(aim).map(|sets| &sets.holding)
@@ -174,16 +204,50 @@ impl Columns {
         aim.node.iter().all(|(column, amount)| free(*column) >= *amount)
     }
 
-    /// How many kinds of slots would be left idle there, and how many units of those that are needed.
-    pub(super) fn rest(&self, handle: u32, aim: &Aim) -> (u32, u32) {
-        let (mut idle, mut left) = (0, 0);
+    /// How rare what is free there and not needed is, and thousandths that would be left of what is needed: see
+    /// [`Standing`](super::Standing).
+    pub(super) fn rest(&self, handle: u32, aim: &Aim, nodes: u32) -> (u32, u32) {
+        let (mut rare, mut left) = (0, 0);
         for (at, column) in self.all.iter().enumerate() {
-            let free = column.count(handle).free;
-            match aim.node.iter().find(|(column, _)| *column == at) {
-                None => idle += u32::from(free > 0),
-                Some((_, amount)) => left += free.saturating_sub(*amount),
+            let Free { capacity, free } = column.count(handle);
+            match aim.node.iter().find(|(needed, _)| *needed == at) {
+                None if free > 0 => rare += rarity(column.having, nodes),
+                None => {}
+                Some((_, amount)) => left += thousandths(free.saturating_sub(*amount), capacity),
             }
         }
-        (idle, left)
+        (rare, left)
+    }
+}
+
+/// How often the nodes must be halved until no more than have a slot are left.
+fn rarity(having: u32, nodes: u32) -> u32 {
+    nodes.checked_div(having).and_then(u32::checked_ilog2).unwrap_or(0)
+}
+
+fn thousandths(part: u32, of: u32) -> u32 {
+    let share = (u64::from(part) * 1000).checked_div(u64::from(of)).unwrap_or(0);
+    u32::try_from(share).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_the_rarer_the_fewer_nodes_have_it() {
+        for (having, nodes, expected) in
+            [(10, 10, 0), (6, 10, 0), (5, 10, 1), (1, 2, 1), (1, 4, 2), (3, 10_000, 11), (1, 1, 0), (0, 5, 0)]
+        {
+            assert_eq!(rarity(having, nodes), expected, "{having} of {nodes}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_nothing() {
+        assert_eq!(
+            [(1, 3), (3, 3), (0, 0), (u32::MAX, u32::MAX)].map(|(a, b)| thousandths(a, b)),
+            [333, 1000, 0, 1000]
+        );
     }
 }

@@ -2,8 +2,8 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, RateLimit, RetryPolicy, Scope,
-    SlotView, TenantView,
+    ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, Placement, RateLimit, RetryPolicy,
+    Scope, SlotView, TenantView,
 };
 
 use super::{age, duration, needs, requirement, timestamp};
@@ -30,6 +30,11 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
         dedupe: match policy.dedupe {
             DedupePolicy::Retained => v1::DedupePolicy::Retained,
             DedupePolicy::Live => v1::DedupePolicy::Live,
+        }
+        .into(),
+        placement: match policy.placement {
+            Placement::Pack => v1::Placement::Pack,
+            Placement::Spread => v1::Placement::Spread,
         }
         .into(),
         priority: policy.priority.into(),

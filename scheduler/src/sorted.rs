@@ -1,0 +1,138 @@
+//! A sorted set in few bytes. A `BTreeSet` that grows at its end, as all that is ordered by time does, leaves its leaves
+//! little more than half full; here the values stand side by side in chunks, and only one that grows in its middle is split.
+
+use std::collections::VecDeque;
+
+/// Values of one chunk.
+const CHUNK: usize = 256;
+
+/// See the module. No chunk is empty.
+#[derive(Debug, Clone)]
+pub(crate) struct Sorted<T> {
+    chunks: VecDeque<Vec<T>>,
+    len: usize,
+}
+
+impl<T> Default for Sorted<T> {
+    fn default() -> Self {
+        Self { chunks: VecDeque::new(), len: 0 }
+    }
+}
+
+impl<T: Ord + Copy> Sorted<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn first(&self) -> Option<&T> {
+        self.chunks.front()?.first()
+    }
+
+    /// The first chunk whose last value is not less, and where in it the value is or would be.
+    fn find(&self, value: &T) -> (usize, Result<usize, usize>) {
+        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| last < value));
+        let within = self.chunks.get(at).map_or(Err(0), |chunk| chunk.binary_search(value));
+        (at, within)
+    }
+
+    /// The value in it that is equal to this one.
+    pub(crate) fn get(&self, value: &T) -> Option<&T> {
+        let (at, within) = self.find(value);
+        self.chunks.get(at)?.get(within.ok()?)
+    }
+
+    /// Puts a value in. If an equal one is there, that one stays.
+    pub(crate) fn insert(&mut self, value: T) {
+        let (at, Err(within)) = self.find(&value) else { return };
+        self.len += 1;
+        // Behind all: it goes to the end of the last chunk.
+        let (at, within) = match (self.chunks.get(at), self.chunks.back()) {
+            (None, Some(last)) => (at - 1, last.len()),
+            (Some(_), _) | (None, None) => (at, within),
+        };
+        let Some(chunk) = self.chunks.get_mut(at) else {
+            return self.chunks.push_back(vec![value]);
+        };
+        if chunk.len() < CHUNK {
+            return chunk.insert(within, value);
+        }
+        if within == chunk.len() {
+            return self.chunks.insert(at + 1, vec![value]);
+        }
+        let mut behind = chunk.split_off(CHUNK / 2);
+        match within.checked_sub(CHUNK / 2) {
+            Some(within) => behind.insert(within, value),
+            None => chunk.insert(within, value),
+        }
+        self.chunks.insert(at + 1, behind);
+    }
+
+    /// Takes a value out, and gives it back if it was there.
+    pub(crate) fn remove(&mut self, value: &T) -> Option<T> {
+        let (at, Ok(within)) = self.find(value) else { return None };
+        let chunk = self.chunks.get_mut(at)?;
+        let removed = chunk.remove(within);
+        self.len -= 1;
+        let left = chunk.len();
+        if left == 0 {
+            self.chunks.remove(at);
+        } else if left < CHUNK / 4
+            && let Some(next) = self.chunks.get(at + 1)
+            && left + next.len() <= CHUNK
+        {
+            let next = self.chunks.remove(at + 1).unwrap_or_default();
+            if let Some(chunk) = self.chunks.get_mut(at) {
+                chunk.extend(next);
+            }
+        }
+        Some(removed)
+    }
+
+    /// All of them, the least first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
+        self.chunks.iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn it_behaves_like_a_sorted_set() {
+        let mut seed = 3u64;
+        let mut next = move |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let (mut sorted, mut known) = (Sorted::default(), BTreeSet::new());
+        for round in 0..6 {
+            for n in 0..4000 {
+                let value = if round % 2 == 0 { n * 3 } else { next(12_000) };
+                if round == 4 || next(4) == 0 {
+                    assert_eq!(sorted.remove(&value).is_some(), known.remove(&value));
+                } else {
+                    sorted.insert(value);
+                    known.insert(value);
+                }
+            }
+            assert!(sorted.iter().eq(&known), "round {round}");
+            assert_eq!((sorted.len(), sorted.first()), (known.len(), known.first()));
+            assert!(sorted.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
+            for value in (0..12_100).step_by(7) {
+                assert_eq!(sorted.get(&value), known.get(&value));
+            }
+        }
+        known.iter().for_each(|value| assert_eq!(sorted.remove(value), Some(*value)));
+        assert!(sorted.len() == 0 && sorted.chunks.is_empty() && sorted.first().is_none());
+    }
+
+    #[test]
+    fn what_grows_at_its_end_is_full() {
+        let mut sorted = Sorted::default();
+        (0..10_000u32).for_each(|value| sorted.insert(value));
+        assert_eq!(sorted.chunks.len(), 10_000usize.div_ceil(CHUNK));
+    }
+}

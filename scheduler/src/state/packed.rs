@@ -1,0 +1,301 @@
+//! A job that waits, in few bytes: what it has in common with others is held once, what few jobs have is held apart.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{JobEntry, Stand};
+use crate::{
+    family::{Detached, OnParent},
+    ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
+    job::{Job, JobState, Outcome, TraceContext, Wait},
+    place::{ClassId, timeline::Joined},
+    selector::Selector,
+    slots::Needs,
+    time::{Now, Wall},
+};
+
+/// When so many are held in common, those that no job has any more are let go.
+const SWEPT_AT: usize = 1024;
+
+/// See the module. The id is the key under which it is held.
+#[derive(Debug, Clone)]
+pub(super) struct Packed {
+    common: Arc<Common>,
+    /// None: as of a job that was enqueued, is queued in its class since then, and nothing else.
+    rest: Option<Box<Rest>>,
+    sequence: Sequence,
+    fingerprint: Fingerprint,
+    since: Now,
+    /// Of a class, where in its timeline it joined, and the size of a payload: what is larger has a rest.
+    class: u32,
+    joined: (u32, u32),
+    payload_size: u32,
+    priority: i8,
+}
+
+/// What many jobs have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Common {
+    tenant: Tenant,
+    producer: Producer,
+    kind: KindName,
+    needs: Option<Needs>,
+    selector: Selector,
+    labels: BTreeMap<String, String>,
+    hard_time_limit: Option<Duration>,
+    on_parent_cancel: OnParent,
+    on_parent_lost: OnParent,
+}
+
+/// Each [`Common`] once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shared {
+    all: BTreeSet<Arc<Common>>,
+    /// How many there were after the last sweep.
+    swept: usize,
+}
+
+/// What few jobs have, or had.
+#[derive(Debug, Clone, PartialEq)]
+struct Rest {
+    state: JobState,
+    version: u64,
+    dedupe_key: Option<DedupeKey>,
+    dedupe_held: bool,
+    parent: Option<JobId>,
+    root: JobId,
+    depth: u8,
+    children: u32,
+    trace: Option<Arc<TraceContext>>,
+    payload_size: u64,
+    round: u32,
+    counters: [u32; 4],
+    token: FencingToken,
+    last_outcome: Option<Outcome>,
+    last_node: Option<NodeName>,
+    granted_at: Option<Wall>,
+    started_at: Option<Wall>,
+    cancel_requested: bool,
+    created_at: Wall,
+    stale_at: Option<Wall>,
+    reason: Option<Arc<str>>,
+    waits: Vec<Wait>,
+    detached: Option<Box<Detached>>,
+    stand: Stand,
+    joined: Joined,
+}
+
+impl Shared {
+    fn get(&mut self, common: Common) -> Arc<Common> {
+        if let Some(known) = self.all.get(&common) {
+            return known.clone();
+        }
+        if self.all.len() >= SWEPT_AT.max(2 * self.swept) {
+            self.all.retain(|known| Arc::strong_count(known) > 1);
+            self.swept = self.all.len();
+        }
+        let common = Arc::new(common);
+        self.all.insert(common.clone());
+        common
+    }
+}
+
+impl Rest {
+    /// That of a plain job, of which nothing but its place, its size and its times is known.
+    fn plain(id: JobId, since: Now, class: u32, joined: (u32, u32), payload_size: u32) -> Self {
+        Self {
+            state: JobState::Queued { since: since.wall },
+            version: 1,
+            dedupe_key: None,
+            dedupe_held: false,
+            parent: None,
+            root: id,
+            depth: 0,
+            children: 0,
+            trace: None,
+            payload_size: payload_size.into(),
+            round: 1,
+            counters: [0; 4],
+            token: FencingToken::NONE,
+            last_outcome: None,
+            last_node: None,
+            granted_at: None,
+            started_at: None,
+            cancel_requested: false,
+            created_at: since.wall,
+            stale_at: None,
+            reason: None,
+            waits: Vec::new(),
+            detached: None,
+            stand: Stand::Class(ClassId(class.into())),
+            joined: Joined { number: joined.0.into(), tries: joined.1.into(), at: since },
+        }
+    }
+}
+
+impl Packed {
+    pub(super) fn new(entry: JobEntry, shared: &mut Shared) -> Self {
+        // Every field is named: a new one does not compile before it is packed.
+        let JobEntry { job, stand, joined, since } = entry;
+        let Job {
+            id,
+            sequence,
+            tenant,
+            producer,
+            kind,
+            state,
+            version,
+            priority,
+            needs,
+            selector,
+            labels,
+            dedupe_key,
+            dedupe_held,
+            fingerprint,
+            hard_time_limit,
+            parent,
+            on_parent_cancel,
+            on_parent_lost,
+            root,
+            depth,
+            children,
+            trace,
+            payload_size,
+            round,
+            failures,
+            losses,
+            returns,
+            returns_in_row,
+            token,
+            last_outcome,
+            last_node,
+            granted_at,
+            started_at,
+            cancel_requested,
+            created_at,
+            stale_at,
+            reason,
+            waits,
+            detached,
+        } = job;
+        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let class = match stand {
+            Stand::Class(ClassId(class)) => small(class),
+            Stand::NotReaped | Stand::Broken | Stand::Nowhere => 0,
+        };
+        let places = (small(joined.number), small(joined.tries));
+        let size = small(payload_size);
+        let rest = Rest {
+            state,
+            version,
+            dedupe_key,
+            dedupe_held,
+            parent,
+            root,
+            depth,
+            children,
+            trace,
+            payload_size,
+            round,
+            counters: [failures, losses, returns, returns_in_row],
+            token,
+            last_outcome,
+            last_node,
+            granted_at,
+            started_at,
+            cancel_requested,
+            created_at,
+            stale_at,
+            reason,
+            waits,
+            detached,
+            stand,
+            joined,
+        };
+        let is_plain = rest == Rest::plain(id, since, class, places, size);
+        let common = Common {
+            tenant,
+            producer,
+            kind,
+            needs,
+            selector,
+            labels,
+            hard_time_limit,
+            on_parent_cancel,
+            on_parent_lost,
+        };
+        Self {
+            common: shared.get(common),
+            rest: (!is_plain).then(|| Box::new(rest)),
+            sequence,
+            fingerprint,
+            since,
+            class,
+            joined: places,
+            payload_size: size,
+            priority,
+        }
+    }
+
+    pub(super) fn unpack(&self, id: JobId) -> JobEntry {
+        let Common {
+            tenant,
+            producer,
+            kind,
+            needs,
+            selector,
+            labels,
+            hard_time_limit,
+            on_parent_cancel,
+            on_parent_lost,
+        } = (*self.common).clone();
+        let plain = || Rest::plain(id, self.since, self.class, self.joined, self.payload_size);
+        let rest = self.rest.as_deref().cloned().unwrap_or_else(plain);
+        let [failures, losses, returns, returns_in_row] = rest.counters;
+        let job = Job {
+            id,
+            sequence: self.sequence,
+            tenant,
+            producer,
+            kind,
+            state: rest.state,
+            version: rest.version,
+            priority: self.priority,
+            needs,
+            selector,
+            labels,
+            dedupe_key: rest.dedupe_key,
+            dedupe_held: rest.dedupe_held,
+            fingerprint: self.fingerprint,
+            hard_time_limit,
+            parent: rest.parent,
+            on_parent_cancel,
+            on_parent_lost,
+            root: rest.root,
+            depth: rest.depth,
+            children: rest.children,
+            trace: rest.trace,
+            payload_size: rest.payload_size,
+            round: rest.round,
+            failures,
+            losses,
+            returns,
+            returns_in_row,
+            token: rest.token,
+            last_outcome: rest.last_outcome,
+            last_node: rest.last_node,
+            granted_at: rest.granted_at,
+            started_at: rest.started_at,
+            cancel_requested: rest.cancel_requested,
+            created_at: rest.created_at,
+            stale_at: rest.stale_at,
+            reason: rest.reason,
+            waits: rest.waits,
+            detached: rest.detached,
+        };
+        JobEntry { job, stand: rest.stand, joined: rest.joined, since: self.since }
+    }
+}
