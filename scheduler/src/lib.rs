@@ -64,6 +64,6 @@ pub use state::{Limits, State};
 pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot,
+    Bracket, DeferralView, Explanation, Holder, KindHealth, LineAhead, LiveView, NodeExplanation, NodeGroup,
+    NodeState, NodeView, QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot,
 };

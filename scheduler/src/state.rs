@@ -7,6 +7,7 @@ mod holders;
 pub(crate) mod nodes;
 mod rates;
 mod roster;
+mod runs;
 mod timers;
 
 use std::{
@@ -39,6 +40,7 @@ pub(crate) use self::{
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
     roster::Nodes,
+    runs::Runs,
     timers::{Due, Timers},
 };
 
@@ -124,6 +126,7 @@ pub(crate) struct KindEntry {
     pub(crate) arrivals: Rate,
     pub(crate) grants: Rate,
     pub(crate) completions: Rate,
+    pub(crate) runs: Runs,
     pub(crate) last_grant: Option<Mono>,
 }
 
@@ -137,6 +140,7 @@ impl KindEntry {
             arrivals: Rate::default(),
             grants: Rate::default(),
             completions: Rate::default(),
+            runs: Runs::default(),
             last_grant: None,
         }
     }
