@@ -6,6 +6,7 @@
 //! the last slice. A job that leaves its place meanwhile, or a takeover, makes it begin anew.
 
 mod bracket;
+mod earmarks;
 mod line;
 mod nodes;
 mod remedies;
@@ -262,6 +263,7 @@ impl State {
             line: explaining.lacking.as_ref().map(|lacking| (lacking.slot.clone(), explaining.others.ahead)),
             bracket: if waiting { bracket(asker, reason, explaining) } else { Bracket::default() },
             deferral,
+            earmarks: self.earmarks_for(now, &entry.job, class),
             remedies,
         };
         explanation.summary = summary::summary(&explanation, class);

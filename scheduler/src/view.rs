@@ -15,7 +15,8 @@ use crate::{
 };
 
 pub use self::explanation::{
-    Bracket, Explanation, Holder, LineAhead, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+    Bracket, EarmarkView, Explanation, Holder, LineAhead, NodeExplanation, NodeGroup, SlotExplanation,
+    SlotTotal,
 };
 
 /// Why a stored job does not run yet, and what it waited for so far.

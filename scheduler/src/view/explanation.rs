@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     deferral::Deferral,
     ids::{FencingToken, JobId, KindName, NodeName, SlotName},
-    slots::Count,
+    slots::{Count, Needs},
     time::Wall,
     view::DeferralView,
 };
@@ -36,6 +36,8 @@ pub struct Explanation {
     pub line: Option<(SlotName, LineAhead)>,
     /// When it may start, as far as that is known.
     pub bracket: Bracket,
+    /// Units kept for a job: for this one, or for another whose slots it needs too; the oldest first, at most 20.
+    pub earmarks: Vec<EarmarkView>,
     /// What would have to change, one sentence each.
     pub remedies: Vec<String>,
 }
@@ -64,6 +66,19 @@ pub struct Bracket {
     pub latest: Option<Wall>,
     /// What the last three rest on, one sentence each.
     pub assumes: Vec<&'static str>,
+}
+
+/// Units that are kept for a job until it fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarmarkView {
+    /// The job.
+    pub job: JobId,
+    /// The node whose units are kept.
+    pub node: NodeName,
+    /// What is kept, of the node and of the fleet.
+    pub slots: Needs,
+    /// The job can start by then if whoever holds the units runs to its hard limit.
+    pub by: Wall,
 }
 
 /// One needed slot.

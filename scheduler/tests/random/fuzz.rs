@@ -9,7 +9,7 @@ use std::{
 use tenure_scheduler::{
     Applied, Command, DedupeKey, DedupePolicy, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow,
     Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, PausePolicy, Phase, Prior, Producer,
-    Refusal, RetryPolicy, Return, Scope, SlotName, Statement, Tenant,
+    Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
 };
 use uuid::Uuid;
 
@@ -84,8 +84,7 @@ impl Fuzz {
         let kinds = KINDS.into_iter().filter(|_| self.rng.percent(80)).map(KindName::new);
         agent.kinds = kinds.collect();
         agent.credits = if self.rng.percent(50) { 1 } else { 4 };
-        let zone = if self.rng.percent(50) { "east" } else { "west" };
-        agent.labels = BTreeMap::from([("zone".into(), zone.into())]);
+        super::routing::offer(&mut self.rng, agent);
     }
 
     /// Applies a command; a refusal is as good an answer as any other.
@@ -236,8 +235,7 @@ impl Fuzz {
                 (0..2).map(|_| (SlotName::new(rng.pick(&slots).unwrap()), amount(rng))).collect();
             Needs::new(needs)
         });
-        let selector =
-            if rng.percent(15) { BTreeMap::from([("zone".into(), "east".into())]) } else { BTreeMap::new() };
+        let selector = if rng.percent(25) { super::routing::selector(rng) } else { Selector::default() };
         let micros = |rng: &mut Rng| Duration::from_micros(rng.below(20_000_000));
         let enqueue = Enqueue {
             job,
@@ -400,7 +398,8 @@ fn priority(rng: &mut Rng) -> i8 {
     i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
 }
 
-/// A fleet file; the capacity of `f1`, the units that `k2` needs and the limit of `k3` differ from apply to apply.
+/// A fleet file; the capacity of `f1`, the selector of `k1`, the units that `k2` needs and the limit of `k3` differ
+/// from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
         needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
@@ -412,7 +411,7 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     };
     let kinds = [
         policy(&[("s1", 1), ("f1", 1)], 10),
-        policy(&[("f1", 1)], 10),
+        KindPolicy { selector: super::routing::kinds(f1), ..policy(&[("f1", 1)], 10) },
         KindPolicy { dedupe: DedupePolicy::Live, queue_cap: Some(8), ..policy(&[("s2", 1 + f1 % 2)], 30) },
         KindPolicy { max_running: (f1 != 2).then_some(f1.max(1)), ..policy(&[], 12) },
         KindPolicy { max_failures: 1, max_losses: 2, ..policy(&[("s1", 2), ("f2", 1)], 15) },

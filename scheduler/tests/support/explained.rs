@@ -38,6 +38,11 @@ pub(crate) fn explain(world: &World, name: &str, id: JobId) -> String {
             .unwrap();
     }
     bracket(world, &mut text, &explanation.bracket);
+    for earmark in &explanation.earmarks {
+        let within = earmark.by.since(world.now().wall);
+        write!(text, "\n  kept on {} within {within:?}: {} for {}", earmark.node, earmark.slots, earmark.job)
+            .unwrap();
+    }
     explanation.remedies.iter().for_each(|remedy| write!(text, "\n  > {remedy}").unwrap());
     text
 }

@@ -2,10 +2,10 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Bracket, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+    Bracket, EarmarkView, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
 };
 
-use super::{age, job::parameters, timestamp};
+use super::{age, job::parameters, needs, timestamp};
 
 /// Why a job does not run, beside the job itself and its attempts.
 pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
@@ -28,6 +28,16 @@ pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
             jobs_by_share: ahead.by_share,
         }),
         start: start(&explanation.bracket),
+        earmarks: explanation.earmarks.iter().map(earmark).collect(),
+    }
+}
+
+fn earmark(earmark: &EarmarkView) -> v1::Earmark {
+    v1::Earmark {
+        job_id: earmark.job.to_string(),
+        node: earmark.node.to_string(),
+        slots: Some(needs(&earmark.slots)),
+        by: Some(timestamp(earmark.by)),
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
     JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, Report,
-    RetryPolicy, Scope, SessionId, SlotName, State, Tenant, TraceContext, Wall,
+    Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TraceContext, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -154,7 +154,7 @@ impl World {
             delay: random.chance(20).then(|| Duration::from_millis(random.below(10_000))),
             stale_after: random.chance(20).then(|| Duration::from_millis(random.below(20_000))),
             labels: if random.chance(30) { texts(&[("for", "people \"ä\"")]) } else { texts(&[]) },
-            selector: if random.chance(10) { texts(&[("os", "linux")]) } else { texts(&[]) },
+            selector: if random.chance(10) { selector(n) } else { Selector::default() },
             needs: own_needs,
             hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
             parent: (self.next_job > 1 && random.chance(10)).then(|| id(random.below(self.next_job))),
@@ -324,4 +324,15 @@ fn fleet(random: &mut Random) -> Fleet {
 
 fn kind(random: &mut Random) -> KindName {
     KindName::new(*random.pick(&KINDS).unwrap())
+}
+
+/// What the `n`th job asks of labels.
+fn selector(n: u64) -> Selector {
+    Selector::new([match n % 5 {
+        0 => Requirement::equals("os", "linux"),
+        1 => Requirement::one_of("os", ["macos", "linux"]),
+        2 => Requirement::none_of("zone", ["\"attic\", north"]),
+        3 => Requirement::has("gpu", false),
+        _ => Requirement::has("os", true),
+    }])
 }
