@@ -200,6 +200,31 @@ impl Deferral {
         )
     }
 
+    /// When it ends by itself, if nothing else ends it before.
+    pub(crate) fn until(&self) -> Option<Wall> {
+        match self {
+            Self::Backoff { until } | Self::RunAt { until } => Some(*until),
+            Self::SlotPaused { until, .. } | Self::RateLimit { until, .. } => *until,
+            Self::SlotBusy { .. }
+            | Self::Earmarked { .. }
+            | Self::NodePressure { .. }
+            | Self::Masked { .. }
+            | Self::NoMatchingNode { .. }
+            | Self::NodesCordoned { .. }
+            | Self::Draining { .. }
+            | Self::Suspect { .. }
+            | Self::Unanswered { .. }
+            | Self::Behind { .. }
+            | Self::KindPaused
+            | Self::NotReaped { .. }
+            | Self::Impossible { .. }
+            | Self::Broken
+            | Self::WaitingChildren { .. }
+            | Self::WarmingUp
+            | Self::Ready => None,
+        }
+    }
+
     /// The node that gave it, if one did.
     pub(crate) fn node(&self) -> Option<&NodeName> {
         match self {

@@ -5,7 +5,9 @@
 //! names, each as it was in its slice; what one sentence is made of (the reason, the place in line, the slots) is of
 //! the last slice. A job that leaves its place meanwhile, or a takeover, makes it begin anew.
 
+mod bracket;
 mod earmarks;
+mod line;
 mod nodes;
 mod remedies;
 mod summary;
@@ -14,7 +16,6 @@ use crate::{
     deferral::Deferral,
     family::ChildWait,
     ids::{Epoch, FencingToken, JobId, NodeName, SlotName},
-    job::Job,
     place::{
         ClassId,
         classes::{Class, ClassKey},
@@ -23,10 +24,14 @@ use crate::{
     slots::Count,
     state::{JobEntry, Stand, State},
     time::Now,
-    view::{DeferralView, Explanation, Holder, LiveView, SlotExplanation},
+    view::{Bracket, DeferralView, Explanation, Holder, LiveView, SlotExplanation},
 };
 
-use self::nodes::Tally;
+use self::{
+    bracket::{Facts, Held},
+    line::{Asker, Lacking, Others},
+    nodes::Tally,
+};
 
 /// Holders listed of one slot.
 const MOST_HOLDERS: usize = 20;
@@ -45,6 +50,10 @@ pub struct Explaining {
     /// The last node that was looked at.
     after: Option<NodeName>,
     nodes: Tally,
+    /// The slot that it lacked at the beginning, and what is gathered about it.
+    lacking: Option<Lacking>,
+    others: Others,
+    held: Held,
 }
 
 /// What must not change from slice to slice.
@@ -59,7 +68,16 @@ impl Explaining {
     /// Nothing is known yet.
     #[must_use]
     pub fn new(job: JobId) -> Self {
-        Self { job, place: None, beginnings: 0, after: None, nodes: Tally::default() }
+        Self {
+            job,
+            place: None,
+            beginnings: 0,
+            after: None,
+            nodes: Tally::default(),
+            lacking: None,
+            others: Others::default(),
+            held: Held::default(),
+        }
     }
 }
 
@@ -101,7 +119,7 @@ impl State {
                 Some((self.told_now(now, id, class, &failed.reason), since.max(entry.since.wall)))
             }
             None => {
-                let jobs = class.queue.position(&entry.job) as u64;
+                let jobs = Asker::new(self, now, id, class, entry).ahead();
                 let reason = if jobs == 0 { Deferral::Ready } else { Deferral::Behind { jobs } };
                 Some((reason, entry.since.wall))
             }
@@ -127,7 +145,7 @@ impl State {
         }
     }
 
-    /// Goes on with an explanation: looks at no more than this many nodes. The answer once it is whole; none in it: memory
+    /// Goes on with an explanation: looks at no more than about this many nodes, classes and leases. The answer once it is whole; none in it: memory
     /// does not hold the job.
     #[must_use]
     pub fn explain_slice(
@@ -139,7 +157,8 @@ impl State {
         let Some(entry) = self.jobs.get(&explaining.job) else { return Some(None) };
         let Some(kind) = self.kinds.get(&entry.job.kind) else { return Some(None) };
         let place = Standing { epoch: self.epoch, stand: entry.stand, waiting: entry.job.state.is_waiting() };
-        if explaining.place != Some(place) {
+        let beginning = explaining.place != Some(place);
+        if beginning {
             *explaining = Explaining {
                 place: Some(place),
                 beginnings: explaining.beginnings + 1,
@@ -159,54 +178,93 @@ impl State {
                 (ClassId(u64::MAX), &alike)
             }
         };
+        let asker = Asker::new(self, now, id, class, entry);
+        let lacking = self.lacking(now, entry);
+        if beginning {
+            explaining.lacking = lacking.clone();
+        }
         let whole = !place.waiting
             || explaining.beginnings > MOST_BEGINNINGS
-            || self.look_at_nodes(now, explaining, (id, class), &entry.job, most.max(1));
-        whole.then(|| Some(self.explanation(now, entry, class, &explaining.nodes)))
+            || self.look_around(&asker, id, explaining, most.max(1));
+        if whole && explaining.lacking != lacking {
+            explaining.lacking = None; // What was gathered is about another slot.
+        }
+        whole.then(|| Some(self.explanation(&asker, entry, explaining)))
     }
 
-    /// True: all nodes were looked at.
-    fn look_at_nodes(
-        &self,
-        now: Now,
-        explaining: &mut Explaining,
-        (id, class): (ClassId, &Class),
-        job: &Job,
-        most: usize,
-    ) -> bool {
-        let asks = self.asks(now, id, Some(job));
+    /// The slot that keeps a job, if it is a slot.
+    fn lacking(&self, now: Now, entry: &JobEntry) -> Option<Lacking> {
+        let (Deferral::SlotBusy { slot, node, .. }, _) = self.reason(now, entry)? else { return None };
+        Some(Lacking { slot, of_fleet: node.is_none() })
+    }
+
+    /// Goes on looking: at nodes, then at other classes, then at holders. Each costs one. True: all were looked at.
+    fn look_around(&self, asker: &Asker<'_>, id: ClassId, explaining: &mut Explaining, most: usize) -> bool {
+        let (now, class) = (asker.now, asker.class);
+        let asks = self.asks(now, id, Some(asker.job));
+        let mut left = most;
+        let mut nodes = self.nodes.after(explaining.after.as_ref());
         let mut last = None;
-        let mut seen = 0;
-        for (name, node) in self.nodes.after(explaining.after.as_ref()).take(most) {
-            explaining.nodes.add(self, now, (id, class, asks), node);
-            (last, seen) = (Some(name), seen + 1);
+        while left > 0 {
+            let Some((name, node)) = nodes.next() else { break };
+            let is_open = explaining.nodes.add(self, now, (id, class, asks), node);
+            left -= 1;
+            if let Some(lacking) = explaining.lacking.as_ref().filter(|_| is_open) {
+                for lease in node.leases.iter().filter_map(|token| self.leases.get(token)) {
+                    if lacking.of_fleet {
+                        explaining.held.add_beside(lacking, lease);
+                    } else {
+                        explaining.held.add(self, now, lacking, lease);
+                    }
+                }
+                left = left.saturating_sub(node.leases.len());
+            }
+            last = Some(name);
         }
-        if let Some(last) = last.cloned() {
-            explaining.after = Some(last);
+        drop(nodes);
+        explaining.after = last.cloned().or(explaining.after.take());
+        let Some(lacking) = explaining.lacking.clone() else { return left > 0 };
+        for (other, class) in self.classes.after(explaining.others.after).take(left) {
+            if other != id {
+                explaining.others.add(asker, &lacking, other, class);
+            }
+            explaining.others.after = Some(other);
+            left -= 1;
         }
-        seen < most
+        if lacking.of_fleet {
+            for token in self.holders.after(&lacking.slot, explaining.held.after).take(left) {
+                if let Some(lease) = self.leases.get(&token) {
+                    explaining.held.add(self, now, &lacking, lease);
+                }
+                explaining.held.after = token;
+                left -= 1;
+            }
+        }
+        left > 0
     }
 
-    /// What the nodes said, and everything else as it is now.
-    fn explanation(&self, now: Now, entry: &JobEntry, class: &Class, nodes: &Tally) -> Explanation {
+    /// What was gathered, and everything else as it is now.
+    fn explanation(&self, asker: &Asker<'_>, entry: &JobEntry, explaining: &Explaining) -> Explanation {
+        let (now, class, nodes) = (asker.now, asker.class, &explaining.nodes);
         let deferral = self.deferral(now, entry);
-        let slots = if entry.job.state.is_waiting() { self.slots_for(now, class, nodes) } else { Vec::new() };
-        let before = class.queue.position(&entry.job);
-        let ahead_jobs: Vec<JobId> = class.queue.iter().take(before.min(MOST_AHEAD)).collect();
+        let waiting = entry.job.state.is_waiting();
+        let slots = if waiting { self.slots_for(now, class, nodes) } else { Vec::new() };
         let (groups, nodes_omitted) = nodes.groups();
         let reason = deferral.as_ref().map(|view| &view.reason);
         let remedies =
             reason.map(|reason| remedies::remedies(reason, class, &slots, &groups)).unwrap_or_default();
         let mut explanation = Explanation {
             summary: String::new(),
-            deferral,
             slots,
             node_slots: nodes.totals().to_vec(),
             nodes: nodes.each(),
             groups,
             nodes_omitted,
-            ahead: before as u64,
-            ahead_jobs,
+            ahead: if waiting { asker.ahead() } else { 0 },
+            ahead_jobs: if waiting { asker.ahead_jobs(MOST_AHEAD) } else { Vec::new() },
+            line: explaining.lacking.as_ref().map(|lacking| (lacking.slot.clone(), explaining.others.ahead)),
+            bracket: if waiting { bracket(asker, reason, explaining) } else { Bracket::default() },
+            deferral,
             earmarks: self.earmarks_for(now, &entry.job, class),
             remedies,
         };
@@ -266,4 +324,14 @@ impl State {
         };
         SlotExplanation { slot: slot.clone(), node: node.cloned(), needed, count, paused, holders }
     }
+}
+
+/// When it may start.
+fn bracket(asker: &Asker<'_>, reason: Option<&Deferral>, explaining: &Explaining) -> Bracket {
+    if let Some(until) = reason.and_then(Deferral::until) {
+        return Bracket { earliest: Some(until.max(asker.now.wall)), ..Bracket::default() };
+    }
+    let Some(lacking) = &explaining.lacking else { return Bracket::default() };
+    let Explaining { others, held, nodes, .. } = explaining;
+    Facts { asker, lacking, others, held, rooms: nodes.rooms() }.bracket()
 }

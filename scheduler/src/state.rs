@@ -9,6 +9,7 @@ pub(crate) mod nodes;
 mod packed;
 mod rates;
 mod roster;
+mod runs;
 pub(crate) mod tenants;
 mod timers;
 
@@ -45,6 +46,7 @@ pub(crate) use self::{
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
     roster::Nodes,
+    runs::Runs,
     tenants::Tenants,
     timers::{Due, Timers},
 };
@@ -137,6 +139,7 @@ pub(crate) struct KindEntry {
     pub(crate) arrivals: Rate,
     pub(crate) grants: Rate,
     pub(crate) completions: Rate,
+    pub(crate) runs: Runs,
     pub(crate) last_grant: Option<Mono>,
 }
 
@@ -151,6 +154,7 @@ impl KindEntry {
             arrivals: Rate::default(),
             grants: Rate::default(),
             completions: Rate::default(),
+            runs: Runs::default(),
             last_grant: None,
         }
     }

@@ -16,7 +16,8 @@ use crate::{
 };
 
 pub use self::explanation::{
-    EarmarkView, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+    Bracket, EarmarkView, Explanation, Holder, LineAhead, NodeExplanation, NodeGroup, SlotExplanation,
+    SlotTotal,
 };
 
 /// Why a stored job does not run yet, and what it waited for so far.

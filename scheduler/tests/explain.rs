@@ -91,6 +91,7 @@ fn each_job_is_told_its_own_part_of_what_its_class_waited_for() {
             35s:   slot n on n1: needs 1 of 1/1
             35s:     a holds 1 for 5s
             35s:   node n1: slot n on n1 1/1
+            35s:   starts latest in 3605s
             35s:   > 1 more unit of fleet slot f: holders end, or its capacity is raised from 1 to 2
             35s:   > 1 lease holds slot f; it is listed
             35s:   > 1 lease holds slot n; it is listed
@@ -217,6 +218,7 @@ fn explain_names_every_node_with_its_own_reason_and_who_stands_ahead() {
             30s:   node draining: draining draining
             30s:   node other: no node runs this kind
             30s:   node small: needs 1 of slot n, the most is 0
+            30s:   starts latest in 10820s
             30s:   > 1 more unit of slot n on node busy or another: holders end, or a node that runs kind k and offers n:1 joins
             30s:   > 1 node that could hold it is cordoned: uncordon cordoned
             30s:   > 1 node that could hold it is being emptied: uncordon draining

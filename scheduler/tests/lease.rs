@@ -285,6 +285,7 @@ fn a_job_goes_from_finished_to_reaped_with_its_slots() {
               slot n on n1: needs 1 of 1/1
                 a holds 1 for 0ns
               node n1: slot n on n1 1/1
+              starts latest in 10s
               > 1 more unit of fleet slot s: holders end, or its capacity is raised from 1 to 2
               > 1 lease holds slot n; it is listed
               > 1 lease holds slot s; it is listed

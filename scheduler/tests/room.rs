@@ -82,6 +82,7 @@ fn a_second_hello_with_the_same_slots_frees_nothing_that_runs() {
                 b holds 1 for 0ns
                 c holds 1 for 0ns
               node n1: slot shell on n1 3/3
+              starts latest in 3610s
               > 1 more unit of slot shell on node n1 or another: holders end, or a node that runs kind k and offers shell:1 joins
               > 3 leases hold slot shell; they are listed
             session 2 of n1 is closed: SUPERSEDED_SESSION

@@ -1,7 +1,8 @@
 //! Why a job does not run yet, or what it waited for: the answer to "why is the digest late?" in one screen.
 
 use tenure_client::proto::{
-    ExplainJobResponse, Job, JobState, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+    ExplainJobResponse, Job, JobState, LineAhead, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+    StartBracket,
 };
 
 use super::{show, state_word};
@@ -29,6 +30,14 @@ pub(super) fn print(explanation: &ExplainJobResponse, output: &Output) -> Result
     }
     if job.state() == JobState::Queued {
         output.line(&line_sentence(explanation))?;
+        if let Some(others) = explanation.line.as_ref().and_then(others_sentence) {
+            output.line(&others)?;
+        }
+    }
+    if let Some(start) = &explanation.start {
+        for line in start_lines(start, |at| output.when(at)) {
+            output.line(&line)?;
+        }
     }
     section("slots it needs", slots(&explanation.slots), output)?;
     section("node slots in all", totals(&explanation.node_slots), output)?;
@@ -94,6 +103,41 @@ fn line_sentence(explanation: &ExplainJobResponse) -> String {
         sentence.push_str(&explanation.ahead_job_ids.join(" "));
     }
     sentence
+}
+
+/// Who of other classes comes first; none: nobody does.
+fn others_sentence(line: &LineAhead) -> Option<String> {
+    let slot = human::clean(&line.slot);
+    let by_share = match (line.jobs, line.jobs_by_share) {
+        (_, 0) => String::new(),
+        (0, some) => format!("some of {} of other tenants, as shares go", human::count(some, "job")),
+        (_, some) => format!(", and some of {some} of other tenants, as shares go"),
+    };
+    let sure = if line.jobs > 0 { human::count(line.jobs, "job") } else { String::new() };
+    (line.classes > 0).then(|| format!("before its class at slot {slot}: {sure}{by_share}"))
+}
+
+/// When it may start, and what that rests on.
+fn start_lines(
+    start: &StartBracket,
+    when: impl Fn(Option<&prost_types::Timestamp>) -> String,
+) -> Vec<String> {
+    let times = [
+        ("not before", &start.earliest),
+        ("likely", &start.likely),
+        ("nearly surely", &start.late),
+        ("at the latest", &start.latest),
+    ];
+    let known = times.into_iter().filter(|(_, at)| at.is_some());
+    let known: Vec<String> = known.map(|(word, at)| format!("{word} {}", when(at.as_ref()))).collect();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![format!("start: {}", known.join(", "))];
+    if !start.assumes.is_empty() {
+        lines.push(format!("  if {}", human::clean(&start.assumes.join("; "))));
+    }
+    lines
 }
 
 fn slots(slots: &[SlotExplanation]) -> Table {
@@ -268,5 +312,30 @@ mod tests {
             ..ExplainJobResponse::default()
         };
         assert_eq!(line_sentence(&third), "in line: 2 ahead of it: a b");
+        let line = |jobs, jobs_by_share| LineAhead { slot: "f".to_owned(), classes: 1, jobs, jobs_by_share };
+        assert_eq!(others_sentence(&line(2, 0)).unwrap(), "before its class at slot f: 2 jobs");
+        assert_eq!(
+            others_sentence(&line(0, 7)).unwrap(),
+            "before its class at slot f: some of 7 jobs of other tenants, as shares go"
+        );
+        assert_eq!(
+            others_sentence(&line(1, 7)).unwrap(),
+            "before its class at slot f: 1 job, and some of 7 of other tenants, as shares go"
+        );
+        assert_eq!(others_sentence(&LineAhead::default()), None);
+    }
+
+    #[test]
+    fn only_times_that_are_known_are_told() {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let when = |at: Option<&prost_types::Timestamp>| format!("at {}", at.unwrap().seconds);
+        let start = StartBracket {
+            likely: at(5),
+            latest: at(60),
+            assumes: vec!["a".to_owned(), "b".to_owned()],
+            ..StartBracket::default()
+        };
+        assert_eq!(start_lines(&start, when), ["start: likely at 5, at the latest at 60", "  if a; b"]);
+        assert!(start_lines(&StartBracket::default(), when).is_empty());
     }
 }

@@ -730,7 +730,7 @@ pub struct ExplainJobResponse {
     /// 100 nodes; node_groups tell of all.
     #[prost(message, repeated, tag = "3")]
     pub nodes: ::prost::alloc::vec::Vec<NodeExplanation>,
-    /// How many jobs of its class stand before it. Only for queued jobs.
+    /// How many jobs of its class stand before it in the order of now. Only for queued jobs.
     #[prost(uint64, tag = "4")]
     pub ahead: u64,
     /// The first of those, at most 10.
@@ -758,6 +758,48 @@ pub struct ExplainJobResponse {
     /// Each node slot that it needs, summed over all nodes that could hold the job if they were empty.
     #[prost(message, repeated, tag = "23")]
     pub node_slots: ::prost::alloc::vec::Vec<SlotTotal>,
+    /// Who of other classes stands before it at the slot that it lacks. Absent if it lacks none, or came to lack another one
+    /// while this was made.
+    #[prost(message, optional, tag = "24")]
+    pub line: ::core::option::Option<LineAhead>,
+    /// When it may start, as far as that is known; absent if nothing is.
+    #[prost(message, optional, tag = "25")]
+    pub start: ::core::option::Option<StartBracket>,
+}
+/// Queued jobs of other classes that need the same slot and stand before a job in the order of now. Set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LineAhead {
+    /// The slot.
+    #[prost(string, tag = "1")]
+    pub slot: ::prost::alloc::string::String,
+    /// Classes of which at least one job may come first.
+    #[prost(uint64, tag = "2")]
+    pub classes: u64,
+    /// Jobs that come first.
+    #[prost(uint64, tag = "3")]
+    pub jobs: u64,
+    /// Jobs of other tenants of which some come first, as the shares of the tenants change.
+    #[prost(uint64, tag = "4")]
+    pub jobs_by_share: u64,
+}
+/// When a job may start. Set by the server; what is not known is absent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartBracket {
+    /// Not before this, since it waits for a time.
+    #[prost(message, optional, tag = "1")]
+    pub earliest: ::core::option::Option<::prost_types::Timestamp>,
+    /// By then if runs take as long as half of their kind lately did. A server that has just taken over does not know.
+    #[prost(message, optional, tag = "2")]
+    pub likely: ::core::option::Option<::prost_types::Timestamp>,
+    /// By then if runs take as long as all but one of twenty of their kind lately did.
+    #[prost(message, optional, tag = "3")]
+    pub late: ::core::option::Option<::prost_types::Timestamp>,
+    /// By then if all runs take as long as their hard time limits let them.
+    #[prost(message, optional, tag = "4")]
+    pub latest: ::core::option::Option<::prost_types::Timestamp>,
+    /// What the last three rest on, for people.
+    #[prost(string, repeated, tag = "5")]
+    pub assumes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Units that are kept for a job until it fits, so that smaller ones cannot pass it by for ever.
 #[derive(Clone, PartialEq, ::prost::Message)]

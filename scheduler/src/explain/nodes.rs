@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use super::bracket::Room;
 use crate::{
     deferral::Deferral,
     ids::{KindName, NodeName, SlotName},
@@ -39,6 +40,8 @@ pub(super) struct Tally {
     seen: usize,
     nearest: BTreeSet<(Reverse<Near>, NodeName)>,
     totals: Vec<SlotTotal>,
+    /// Of each node slot, on the nodes that take grants of the class or would if they had room.
+    rooms: BTreeMap<SlotName, Room>,
 }
 
 /// Whether it fits; if not, how near to a fit that is.
@@ -66,18 +69,23 @@ struct Group {
 }
 
 impl Tally {
-    /// Asks one node, for a job of this class.
+    /// Asks one node, for a job of this class. True: it takes grants of the class, or would if it had room.
     pub(super) fn add(
         &mut self,
         state: &State,
         now: Now,
         (id, class, asks): (ClassId, &Class, Asks),
         node: &NodeEntry,
-    ) {
+    ) -> bool {
         let name = &node.node.name;
+        let mut is_open = false;
         let why_not = fit::of_node(state, now, id, class, asks, node).err();
         if fit::matches(class, node) && fit::could_hold(class, node) {
             self.sum(class, node);
+            if why_not.as_ref().is_none_or(|why_not| matches!(why_not, Deferral::SlotBusy { .. })) {
+                self.add_room(class, node);
+                is_open = true;
+            }
             self.nearest.insert((Reverse(near(why_not.as_ref())), name.clone()));
             if self.nearest.len() > MOST_DETAILED {
                 self.nearest.pop_last();
@@ -97,6 +105,17 @@ impl Tally {
         self.seen += 1;
         if self.seen <= MOST_NODES {
             self.each.push(NodeExplanation { node: name.clone(), why_not });
+        }
+        is_open
+    }
+
+    fn add_room(&mut self, class: &Class, node: &NodeEntry) {
+        for (slot, _) in class.node.iter() {
+            let count = node.ledger.count(slot);
+            let capacity = node.cap(slot).map_or(count.capacity, |cap| cap.min(count.capacity));
+            let room = self.rooms.entry(slot.clone()).or_default();
+            room.used += u64::from(count.used);
+            room.capacity += u64::from(capacity);
         }
     }
 
@@ -134,6 +153,10 @@ impl Tally {
 
     pub(super) fn totals(&self) -> &[SlotTotal] {
         &self.totals
+    }
+
+    pub(super) fn rooms(&self) -> &BTreeMap<SlotName, Room> {
+        &self.rooms
     }
 
     /// The groups, and how many nodes are in none of them.

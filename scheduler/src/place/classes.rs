@@ -153,6 +153,12 @@ impl Classes {
         self.all.iter().map(|(id, class)| (*id, class))
     }
 
+    /// Those numbered after this one; none: all.
+    pub(crate) fn after(&self, id: Option<ClassId>) -> impl Iterator<Item = (ClassId, &Class)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.all.range((id.map_or(Unbounded, Excluded), Unbounded)).map(|(id, class)| (*id, class))
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ClassId, &mut Class)> {
         self.touch_all();
         self.all.iter_mut().map(|(id, class)| (*id, class))

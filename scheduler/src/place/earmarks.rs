@@ -17,7 +17,7 @@ use std::{
 };
 
 pub(crate) use self::{
-    elect::elect,
+    elect::{elect, gone_by, may_be_large},
     review::{LATE, granted, review},
 };
 use crate::{

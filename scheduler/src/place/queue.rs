@@ -36,7 +36,7 @@ type Spot = (Sequence, JobId);
 
 /// The jobs of one priority.
 #[derive(Debug, Clone)]
-struct Line {
+pub(crate) struct Line {
     priority: Reverse<i8>,
     /// None is empty.
     chunks: VecDeque<VecDeque<Spot>>,
@@ -74,9 +74,9 @@ impl Queue {
         self.places().map(|(_, _, job)| job)
     }
 
-    /// How many stand before this job, whether or not it stands there itself.
-    pub(crate) fn position(&self, job: &Job) -> usize {
-        self.before(&place_of(job))
+    /// One line for each priority in use, the highest priority first.
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
     }
 
     fn places(&self) -> impl Iterator<Item = Place> {
@@ -88,15 +88,6 @@ impl Queue {
     fn holds(&self, place: &Place) -> bool {
         self.line(place.0)
             .is_ok_and(|at| self.lines.get(at).is_some_and(|line| line.find(spot(place)).is_ok()))
-    }
-
-    /// How many stand before this place.
-    pub(crate) fn before(&self, place: &Place) -> usize {
-        let (at, own) = match self.line(place.0) {
-            Ok(at) => (at, self.lines.get(at).map_or(0, |line| line.position(spot(place)))),
-            Err(at) => (at, 0),
-        };
-        self.lines.iter().take(at).map(|line| line.len).sum::<usize>() + own
     }
 
     /// False: it stood there already.
@@ -137,6 +128,25 @@ fn spot(place: &Place) -> Spot {
 }
 
 impl Line {
+    pub(crate) fn priority(&self) -> i8 {
+        self.priority.0
+    }
+
+    /// All of them, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Sequence, JobId)> {
+        self.chunks.iter().flatten().copied()
+    }
+
+    /// How many stand at the head of this line of which all are so. What is so of one is so of those before it, or it is
+    /// a guess.
+    pub(crate) fn leading(&self, is_so: impl Fn(Sequence, JobId) -> bool) -> usize {
+        let so = |spot: &Spot| is_so(spot.0, spot.1);
+        let begin_so = self.chunks.partition_point(|chunk| chunk.front().is_some_and(so));
+        let Some(last) = begin_so.checked_sub(1) else { return 0 };
+        let within = self.chunks.get(last).map_or(0, |chunk| chunk.partition_point(so));
+        self.chunks.iter().take(last).map(VecDeque::len).sum::<usize>() + within
+    }
+
     /// The chunk in which a spot is or would be, and its place there.
     fn find(&self, spot: Spot) -> Result<(usize, usize), (usize, usize)> {
         // The last chunk that begins at or before it; what comes before all goes into the first.
@@ -147,11 +157,6 @@ impl Line {
             Some(Err(within)) => Err((at, within)),
             None => Err((at, 0)),
         }
-    }
-
-    fn position(&self, spot: Spot) -> usize {
-        let (at, within) = self.find(spot).unwrap_or_else(|nearest| nearest);
-        self.chunks.iter().take(at).map(VecDeque::len).sum::<usize>() + within
     }
 
     fn insert(&mut self, spot: Spot) -> bool {
@@ -221,6 +226,12 @@ mod tests {
         (Reverse(priority), Sequence(sequence), JobId(Uuid::from_u128(u128::from(sequence))))
     }
 
+    /// How many stand before a place, counted line by line.
+    fn before(queue: &Queue, wanted: &Place) -> usize {
+        let lines = queue.lines.iter();
+        lines.map(|line| line.leading(|at, job| place(line.priority, (at, job)) < *wanted)).sum()
+    }
+
     /// The queue and what it is compared with: a sorted set, in which positions are counted.
     #[derive(Default)]
     struct Both {
@@ -242,7 +253,7 @@ mod tests {
             assert_eq!((self.queue.len(), self.queue.is_empty()), (self.set.len(), self.set.is_empty()));
             assert_eq!(self.queue.heads().next(), self.set.first().copied());
             for place in places {
-                assert_eq!(self.queue.before(&place), self.set.range(..place).count());
+                assert_eq!(before(&self.queue, &place), self.set.range(..place).count());
                 assert_eq!(self.queue.holds(&place), self.set.contains(&place));
             }
         }
@@ -278,7 +289,7 @@ mod tests {
         assert!(line.chunks.len() <= 2 * 250_000_usize.isqrt(), "{} chunks", line.chunks.len());
         let room: usize = line.chunks.iter().map(VecDeque::capacity).sum();
         assert!(room < 250_000 * 5 / 4, "room for {room}");
-        assert_eq!(queue.before(&at(0, 200_000)), 200_000);
+        assert_eq!(before(&queue, &at(0, 200_000)), 200_000);
     }
 
     #[test]

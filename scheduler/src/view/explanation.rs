@@ -31,10 +31,41 @@ pub struct Explanation {
     pub ahead: u64,
     /// The first of those, at most 10.
     pub ahead_jobs: Vec<JobId>,
+    /// The slot that it lacks, if it lacks one, and who of other classes stands before it there. None also if it came to
+    /// lack another one while the explanation was made.
+    pub line: Option<(SlotName, LineAhead)>,
+    /// When it may start, as far as that is known.
+    pub bracket: Bracket,
     /// Units kept for a job: for this one, or for another whose slots it needs too; the oldest first, at most 20.
     pub earmarks: Vec<EarmarkView>,
     /// What would have to change, one sentence each.
     pub remedies: Vec<String>,
+}
+
+/// Queued jobs of other classes that need the same slot and stand before a job, in the order of now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LineAhead {
+    /// Classes of which at least one job may come first.
+    pub classes: u64,
+    /// Jobs that come first.
+    pub jobs: u64,
+    /// Jobs of other tenants of which some come first, as the shares of the tenants change.
+    pub by_share: u64,
+}
+
+/// When a job may start. What is not known is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bracket {
+    /// Not before this, since it waits for a time.
+    pub earliest: Option<Wall>,
+    /// By then if runs take as long as half of their kind lately did.
+    pub likely: Option<Wall>,
+    /// By then if runs take as long as all but one of twenty of their kind lately did.
+    pub late: Option<Wall>,
+    /// By then if all runs take as long as they may.
+    pub latest: Option<Wall>,
+    /// What the last three rest on, one sentence each.
+    pub assumes: Vec<&'static str>,
 }
 
 /// Units that are kept for a job until it fits.

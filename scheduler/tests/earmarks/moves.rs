@@ -325,6 +325,7 @@ fn who_waits_for_an_earmark_and_whose_it_is_can_be_told() {
         35s:     d holds 1 for 35s
         35s:   node n1: slot gpu on n1 1/2
         35s:   node n2: slot gpu on n2 2/2
+        35s:   starts latest in 65s
         35s:   kept on n1 within 65s: gpu:2 for big
         35s:   > 2 more units of slot gpu on node n2 or another: holders end, or a node that runs kind large and offers gpu:2 joins
         35s:   > 3 leases hold slot gpu; they are listed

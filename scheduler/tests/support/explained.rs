@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tenure_scheduler::{Deferral, Explaining, Explanation, JobId, NodeName};
+use tenure_scheduler::{Bracket, Deferral, Explaining, Explanation, JobId, LineAhead, NodeName};
 
 use super::world::World;
 
@@ -32,6 +32,12 @@ pub(crate) fn explain(world: &World, name: &str, id: JobId) -> String {
         let why = node.why_not.as_ref().map(Deferral::to_string).unwrap_or("fits".into());
         write!(text, "\n  node {}: {why}", node.node).unwrap();
     }
+    if let Some((slot, ahead)) = explanation.line.as_ref().filter(|(_, ahead)| ahead.classes > 0) {
+        let LineAhead { classes, jobs, by_share } = ahead;
+        write!(text, "\n  before it for {slot}: {jobs} sure, {by_share} by share, of {classes} classes")
+            .unwrap();
+    }
+    bracket(world, &mut text, &explanation.bracket);
     for earmark in &explanation.earmarks {
         let within = earmark.by.since(world.now().wall);
         write!(text, "\n  kept on {} within {within:?}: {} for {}", earmark.node, earmark.slots, earmark.job)
@@ -39,6 +45,20 @@ pub(crate) fn explain(world: &World, name: &str, id: JobId) -> String {
     }
     explanation.remedies.iter().for_each(|remedy| write!(text, "\n  > {remedy}").unwrap());
     text
+}
+
+fn bracket(world: &World, text: &mut String, bracket: &Bracket) {
+    let times = [
+        ("earliest", bracket.earliest),
+        ("likely", bracket.likely),
+        ("late", bracket.late),
+        ("latest", bracket.latest),
+    ];
+    let known = times.into_iter().filter_map(|(word, at)| Some((word, at?.since(world.now().wall))));
+    let words: Vec<String> = known.map(|(word, after)| format!("{word} in {after:?}")).collect();
+    if !words.is_empty() {
+        write!(text, "\n  starts {}", words.join(", ")).unwrap();
+    }
 }
 
 /// In slices of one node and of two, and as a whole: nothing changes in between, so all are the same.

@@ -4,6 +4,7 @@
 //! It lives on what a bystander sees: the stored rows, and the events.
 
 mod earmarks;
+mod explained;
 mod order;
 mod rates;
 mod routing;

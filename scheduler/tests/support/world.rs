@@ -122,6 +122,7 @@ impl World {
             if !applied.more {
                 self.oracle.at_rest_with_children(&rows);
                 self.everyone_says_why(&rows);
+                self.explanations_agree(&rows);
             }
         }
         self.pending.extend(applied.effects.iter().cloned());
@@ -143,6 +144,19 @@ impl World {
             assert!(self.stepped || waited <= age, "{id} waited {waited:?} and is {age:?} old: {view:#?}");
             assert!(self.stepped || view.since <= now.wall, "{id} waits since later than now: {view:?}");
         }
+    }
+
+    /// What is explained is what the rows say: of one job, each in turn.
+    fn explanations_agree(&self, rows: &Durable) {
+        let now = self.now();
+        let waiting: Vec<_> = rows.jobs.values().filter(|job| job.state.is_waiting()).collect();
+        let chosen = usize::try_from(self.clock / 1000 % 1009).unwrap_or(0);
+        let Some(job) = waiting.get(chosen % waiting.len().max(1)) else { return };
+        let explained = super::explained::explanation(self, job.id).expect("it is live");
+        let shown = self.state.live_view(now, job.id).and_then(|view| view.deferral);
+        assert_eq!(explained.deferral, shown, "{}", job.id);
+        let unstepped = (!self.stepped).then_some(now.wall);
+        self.oracle.agrees(unstepped, rows, job, &explained);
     }
 
     /// What memory cannot know is looked up, as the driver does.

@@ -91,7 +91,7 @@ fn due_at(state: &State, class: &Class, head: JobId) -> Option<Mono> {
 }
 
 /// Whether it needs more than one unit of something, or two slots: small jobs find their units one by one.
-fn may_be_large(needs: &Needs) -> bool {
+pub(crate) fn may_be_large(needs: &Needs) -> bool {
     needs.iter().count() > 1 || needs.iter().any(|(_, amount)| amount > 1)
 }
 
@@ -254,7 +254,7 @@ fn node_by<'a>(
 }
 
 /// By when a lease has given back what it holds; none: it is not known to be gone, or was to be gone before now.
-fn gone_by(entry: &LeaseEntry, now: Now) -> Option<Mono> {
+pub(crate) fn gone_by(entry: &LeaseEntry, now: Now) -> Option<Mono> {
     let (lease, watch) = (&entry.lease, &entry.watch);
     let is_known = lease.stage.is_live() && watch.phase != Phase::Unkillable && !watch.kept;
     // Nobody is left to say that one is gone of which another instance knows nothing; it runs out.

@@ -120,8 +120,10 @@ impl State {
                 ended_at: now.wall,
             });
         }
+        let held = self.leases.get(&end.token).and_then(|entry| whole_run(&entry.watch, end, now));
         if let Some(kind) = self.kinds.get_mut(&lease.kind) {
             kind.running = kind.running.saturating_sub(1);
+            held.into_iter().for_each(|held| kind.runs.count(held));
         }
         match end.lease {
             Some(Stage::Finished) => {
@@ -321,6 +323,20 @@ impl State {
             live.hold_until_seen = Some(Ordinal(live.sent + 1)); // The Revoke is the next message.
         }
     }
+}
+
+/// For how long a run that came to its own end held its slots, if this leader saw all of it. One that was cut short
+/// says nothing of how long others will take.
+fn whole_run(watch: &Watch, end: &AttemptEnd, now: Now) -> Option<Duration> {
+    let own_end = match end.outcome {
+        Outcome::Succeeded
+        | Outcome::Failed
+        | Outcome::FailedPermanent
+        | Outcome::TimedOut
+        | Outcome::Detached => true,
+        Outcome::Lost | Outcome::Returned | Outcome::Cancelled => false,
+    };
+    (own_end && !watch.loaded && end.started_at.is_some()).then(|| now.mono.since(watch.since))
 }
 
 /// What the end of an execution does to the counters of its job.

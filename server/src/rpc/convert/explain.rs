@@ -2,7 +2,7 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    EarmarkView, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+    Bracket, EarmarkView, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
 };
 
 use super::{age, job::parameters, needs, timestamp};
@@ -21,6 +21,13 @@ pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
         node_groups: explanation.groups.iter().map(node_group).collect(),
         nodes_omitted: explanation.nodes_omitted,
         node_slots: explanation.node_slots.iter().map(slot_total).collect(),
+        line: explanation.line.map(|(slot, ahead)| v1::LineAhead {
+            slot: slot.to_string(),
+            classes: ahead.classes,
+            jobs: ahead.jobs,
+            jobs_by_share: ahead.by_share,
+        }),
+        start: start(&explanation.bracket),
         earmarks: explanation.earmarks.iter().map(earmark).collect(),
     }
 }
@@ -32,6 +39,16 @@ fn earmark(earmark: &EarmarkView) -> v1::Earmark {
         slots: Some(needs(&earmark.slots)),
         by: Some(timestamp(earmark.by)),
     }
+}
+
+fn start(bracket: &Bracket) -> Option<v1::StartBracket> {
+    (*bracket != Bracket::default()).then(|| v1::StartBracket {
+        earliest: bracket.earliest.map(timestamp),
+        likely: bracket.likely.map(timestamp),
+        late: bracket.late.map(timestamp),
+        latest: bracket.latest.map(timestamp),
+        assumes: bracket.assumes.iter().map(ToString::to_string).collect(),
+    })
 }
 
 fn node_group(group: &NodeGroup) -> v1::NodeGroup {
