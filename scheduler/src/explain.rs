@@ -13,7 +13,6 @@ mod summary;
 use crate::{
     deferral::Deferral,
     ids::{Epoch, FencingToken, JobId, NodeName, SlotName},
-    job::Job,
     place::{
         ClassId,
         classes::{Class, ClassKey},
@@ -109,7 +108,7 @@ impl State {
     /// The reason why a class was not placed, with the figures of now: placement does not look again while they cannot
     /// matter.
     fn told_now(&self, now: Now, id: ClassId, class: &Class, known: &Deferral) -> Deferral {
-        let told = fit::why_not(self, now, id, class, self.head_asks(now, id, class)).found;
+        let told = fit::why_not(self, now, id, class, self.asks(now, id, class)).found;
         if told.is_same_reason(known) { told } else { known.clone() }
     }
 
@@ -159,7 +158,7 @@ impl State {
         };
         let whole = !place.waiting
             || explaining.beginnings > MOST_BEGINNINGS
-            || self.look_at_nodes(now, explaining, (id, class), &entry.job, most.max(1));
+            || self.look_at_nodes(now, explaining, (id, class), most.max(1));
         whole.then(|| Some(self.explanation(now, entry, class, &explaining.nodes)))
     }
 
@@ -169,10 +168,9 @@ impl State {
         now: Now,
         explaining: &mut Explaining,
         (id, class): (ClassId, &Class),
-        job: &Job,
         most: usize,
     ) -> bool {
-        let asks = self.asks(now, id, Some(job));
+        let asks = self.asks(now, id, class);
         let mut last = None;
         let mut seen = 0;
         for (name, node) in self.nodes.after(explaining.after.as_ref()).take(most) {

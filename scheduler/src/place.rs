@@ -132,7 +132,7 @@ fn choose(
     let Some(class) = state.classes.get(id) else { return leave(0) };
     let Some(entry) = state.jobs.get(&head) else { return leave(0) };
     let known = class.failed.as_ref().map(|failed| &failed.reason);
-    let asks = state.asks(now, id, Some(&entry.job));
+    let asks = state.asks(now, id, class);
     if let Err(reason) = fit::of_fleet(state, class, asks) {
         let is_said = matches!(&reason, Deferral::SlotBusy { slot, .. } if dry.contains(slot));
         let found = if is_said && known == Some(&reason) { Choice::Leave } else { Choice::Defer(reason) };
