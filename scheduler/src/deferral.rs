@@ -90,6 +90,13 @@ pub enum Deferral {
         /// When that ends by itself.
         until: Option<Wall>,
     },
+    /// A slot that it needs has given as many units as its rate allows.
+    RateLimit {
+        /// The slot.
+        slot: SlotName,
+        /// When enough is refilled, if nobody who is first takes it; none: its burst is below what the job needs.
+        until: Option<Wall>,
+    },
     /// An earlier execution is not known to be gone.
     NotReaped {
         /// Where.
@@ -124,7 +131,7 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 20] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
@@ -137,6 +144,7 @@ impl Deferral {
         "behind",
         "kind_paused",
         "slot_paused",
+        "rate_limit",
         "not_reaped",
         "impossible",
         "broken",
@@ -162,6 +170,7 @@ impl Deferral {
             Self::Behind { .. } => "behind",
             Self::KindPaused => "kind_paused",
             Self::SlotPaused { .. } => "slot_paused",
+            Self::RateLimit { .. } => "rate_limit",
             Self::NotReaped { .. } => "not_reaped",
             Self::Impossible { .. } => "impossible",
             Self::Broken => "broken",
@@ -180,6 +189,7 @@ impl Deferral {
                 | Self::Earmarked { node: None, .. }
                 | Self::KindPaused
                 | Self::SlotPaused { .. }
+                | Self::RateLimit { .. }
         )
     }
 
@@ -198,6 +208,7 @@ impl Deferral {
             | Self::Behind { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
+            | Self::RateLimit { .. }
             | Self::Impossible { .. }
             | Self::Broken
             | Self::WarmingUp
@@ -241,7 +252,7 @@ impl Deferral {
                 vec![("node", node.to_string()), ("grants", grants.to_string())]
             }
             Self::Behind { jobs } => vec![("jobs", jobs.to_string())],
-            Self::SlotPaused { slot, until } => {
+            Self::SlotPaused { slot, until } | Self::RateLimit { slot, until } => {
                 let mut all = vec![("slot", slot.to_string())];
                 all.extend(until.map(|until| ("until_us", until.0.to_string())));
                 all
@@ -278,6 +289,7 @@ impl Deferral {
             Self::Behind { .. } => "behind others".into(),
             Self::KindPaused => "kind paused".into(),
             Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
+            Self::RateLimit { slot, .. } => format!("rate of slot {slot}"),
             Self::NotReaped { node } => format!("earlier execution on {node} not gone"),
             Self::Impossible { slot, .. } => format!("slot {slot} impossible"),
             Self::Broken => "set aside".into(),
@@ -311,6 +323,7 @@ impl fmt::Display for Deferral {
             | Self::Suspect { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
+            | Self::RateLimit { .. }
             | Self::NotReaped { .. }
             | Self::Broken
             | Self::WarmingUp

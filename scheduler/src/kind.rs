@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     ids::{KindName, SlotName},
+    rate::RateLimit,
     selector::Selector,
     slots::{Needs, Scope},
 };
@@ -135,6 +136,8 @@ pub enum PausePolicy {
 pub struct Fleet {
     /// Declared slots.
     pub slots: BTreeMap<SlotName, Scope>,
+    /// How fast units of some of its fleet slots may be granted.
+    pub rates: BTreeMap<SlotName, RateLimit>,
     /// Declared kinds.
     pub kinds: BTreeMap<KindName, KindPolicy>,
 }

@@ -46,6 +46,7 @@ impl Bare {
         let fleet = Fleet {
             slots: slots.into_iter().chain([(SlotName::new("f"), Scope::Fleet { capacity: f })]).collect(),
             kinds: kinds.iter().map(policy).collect(),
+            ..Fleet::default()
         };
         bare.apply(Command::Apply { fleet: Box::new(fleet), validate_only: false });
         bare

@@ -2272,6 +2272,24 @@ pub struct Slot {
     /// Queued jobs that need it.
     #[prost(uint64, tag = "7")]
     pub waiting: u64,
+    /// How fast its units may be granted, as the fleet file says. Absent: as fast as they are free; an old server never
+    /// sets it.
+    #[prost(message, optional, tag = "8")]
+    pub rate: ::core::option::Option<Rate>,
+}
+/// How fast units of a fleet slot may be granted: a token bucket. A grant spends as many tokens as it takes units. Every
+/// field is set by the server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Rate {
+    /// Units in each `per`, evenly spread. 1 to 1,000,000.
+    #[prost(uint32, tag = "1")]
+    pub amount: u32,
+    /// One second, minute, hour or day.
+    #[prost(message, optional, tag = "2")]
+    pub per: ::core::option::Option<::prost_types::Duration>,
+    /// Units that may be granted at once after a time of rest. 1 to 1,000,000. Default of the fleet file: 1.
+    #[prost(uint32, tag = "3")]
+    pub burst: u32,
 }
 /// A node. Every field is set by the server.
 #[derive(Clone, PartialEq, ::prost::Message)]

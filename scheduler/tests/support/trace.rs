@@ -65,6 +65,7 @@ pub(crate) fn event(
         | Event::MessageSent { .. }
         | Event::Phased { .. }
         | Event::Renewed { .. }
+        | Event::Refilled(_)
         | Event::WarmedUp
         | Event::TimelinesSaved(_) => return None,
     };

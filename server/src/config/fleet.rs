@@ -3,10 +3,13 @@
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
 
+mod slot;
+
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use tenure_scheduler::{
-    DedupePolicy, Fleet, KindName, KindPolicy, Needs, RetryPolicy, SHORTEST_LEASE, Scope, SlotName, is_name,
+    DedupePolicy, Fleet, KindName, KindPolicy, Needs, RateLimit, RetryPolicy, SHORTEST_LEASE, Scope,
+    SlotName, is_name,
 };
 
 use super::{
@@ -38,29 +41,35 @@ const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
     let (root, mut problems) = Problems::parse(text);
     let Some(mut root) = root else { return Err(problems.into_found()) };
-    let slots =
+    let (slots, rates) =
         root.take_table("slots", &mut problems).map(|table| slots(table, &mut problems)).unwrap_or_default();
     let kinds = root.take_table("kinds", &mut problems);
     let kinds = kinds.map(|table| kinds_of(table, &slots, defaults, &mut problems)).unwrap_or_default();
     root.finish(LATER_TABLES, &mut problems);
     let found = problems.into_found();
-    if found.is_empty() { Ok(Fleet { slots, kinds }) } else { Err(found) }
+    if found.is_empty() { Ok(Fleet { slots, rates, kinds }) } else { Err(found) }
 }
 
-fn slots(table: Table<'_>, problems: &mut Problems) -> BTreeMap<SlotName, Scope> {
-    let mut slots = BTreeMap::new();
+fn slots(table: Table<'_>, problems: &mut Problems) -> (Slots, Rates) {
+    let (mut slots, mut rates) = (Slots::new(), Rates::new());
     for (name, value) in table.into_entries() {
         if slots.len() >= MOST_NAMES {
             value.refuse(problems, format!("is one too many: at most {MOST_NAMES} slots"));
             break;
         }
         check_name(&name, &value, problems);
+        if value.is_table() {
+            let (name, (scope, rate)) = (SlotName::new(name), slot::table(value, problems));
+            rates.extend(rate.map(|rate| (name.clone(), rate)));
+            slots.insert(name, scope);
+            continue;
+        }
         let scope = match value.as_text() {
             Some("node") => Some(Scope::Node),
             Some(_) => {
                 value.refuse(
                     problems,
-                    "must be a whole number (units of the fleet) or \"node\" (each node's own)",
+                    "must be a whole number (units of the fleet), a table with its rate, or \"node\" (each node's own)",
                 );
                 None
             }
@@ -69,10 +78,11 @@ fn slots(table: Table<'_>, problems: &mut Problems) -> BTreeMap<SlotName, Scope>
         // A slot whose value is wrong is declared all the same: its kinds are not to blame.
         slots.insert(SlotName::new(name), scope.unwrap_or(Scope::Node));
     }
-    slots
+    (slots, rates)
 }
 
 type Slots = BTreeMap<SlotName, Scope>;
+type Rates = BTreeMap<SlotName, RateLimit>;
 
 fn kinds_of(
     table: Table<'_>,

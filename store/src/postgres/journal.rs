@@ -123,7 +123,9 @@ from leases";
 
 const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
 
-const SLOT_LOAD: &str = "select name, scope, capacity, capacity_since, paused, paused_until from slots";
+const SLOT_LOAD: &str = "
+select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at
+from slots";
 
 const NODE_LOAD: &str = "
 select name, instance, boot_id, incarnation, stream, labels, slots, kinds, host, agent_version, cordoned, draining_us,

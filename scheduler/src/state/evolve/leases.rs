@@ -53,6 +53,7 @@ impl State {
             }
         }
         self.charge_fleet(lease.token, &lease.reservation.fleet);
+        self.take_tokens(&lease.reservation.fleet, now);
         let watch = Watch {
             phase: Phase::Granted,
             expires: expiry(now.mono, first_lease(lease.length)),

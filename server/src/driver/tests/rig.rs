@@ -69,7 +69,7 @@ impl Rig {
         let now = KindPolicy { retention: Duration::ZERO, ..KindPolicy::default() };
         let kinds = [("a", now.clone()), ("held", now), ("kept", KindPolicy::default())];
         let kinds = kinds.map(|(name, policy)| (KindName::new(name), policy));
-        let fleet = Fleet { slots: BTreeMap::new(), kinds: kinds.into() };
+        let fleet = Fleet { kinds: kinds.into(), ..Fleet::default() };
         rig.handle
             .submit(bare(Command::Apply { fleet: Box::new(fleet), validate_only: false }))
             .await

@@ -2,7 +2,8 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, RetryPolicy, Scope, SlotView,
+    ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, RateLimit, RetryPolicy, Scope,
+    SlotView,
 };
 
 use super::{age, duration, needs, requirement, timestamp};
@@ -73,7 +74,12 @@ pub(crate) fn slot(view: &SlotView) -> v1::Slot {
         paused: view.slot.paused.is_some(),
         paused_until: view.slot.paused.and_then(|pause| pause.until).map(timestamp),
         waiting: view.waiting,
+        rate: view.slot.rate.map(rate),
     }
+}
+
+fn rate(limit: RateLimit) -> v1::Rate {
+    v1::Rate { amount: limit.tokens, per: Some(duration(limit.per)), burst: limit.burst }
 }
 
 /// A node with what is known of it now.

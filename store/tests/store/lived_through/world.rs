@@ -10,8 +10,9 @@ use std::{
 
 use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
-    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, Report,
-    Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TraceContext, Wall,
+    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, RateLimit,
+    Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TraceContext,
+    Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -263,7 +264,7 @@ pub(super) fn come_and_go(random: &mut Random) -> Vec<Command> {
         hello(random, node.clone(), &mut Agent::default(), session),
         Command::SessionClosed { node: node.clone(), session },
         Command::Forget { node, lost: true, validate_only: false },
-        apply(Fleet { slots: [].into(), kinds: [].into() }),
+        apply(Fleet::default()),
         Command::Tick,
     ]
 }
@@ -314,7 +315,10 @@ fn fleet(random: &mut Random) -> Fleet {
         (KINDS[2], policy(random, &[("shell", 1), ("anthropic", 1)])),
     ];
     let capacity = u32::try_from(2 + random.below(3)).unwrap();
+    let rate = RateLimit { tokens: 30, per: Duration::from_secs(60), burst: 2 };
+    let rates = random.chance(30).then(|| (SlotName::new("anthropic"), rate));
     Fleet {
+        rates: rates.into_iter().collect(),
         slots: [("anthropic", Scope::Fleet { capacity }), ("browser", Scope::Node), ("shell", Scope::Node)]
             .map(|(slot, scope)| (SlotName::new(slot), scope))
             .into(),
