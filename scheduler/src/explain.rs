@@ -129,7 +129,7 @@ impl State {
     /// The reason why a class was not placed, with the figures of now: placement does not look again while they cannot
     /// matter.
     fn told_now(&self, now: Now, id: ClassId, class: &Class, known: &Deferral) -> Deferral {
-        let told = fit::why_not(self, now, id, class, self.head_asks(now, id, class)).found;
+        let told = fit::why_not(self, now, id, class, self.asks(now, id, class)).found;
         if told.is_same_reason(known) { told } else { known.clone() }
     }
 
@@ -201,7 +201,7 @@ impl State {
     /// Goes on looking: at nodes, then at other classes, then at holders. Each costs one. True: all were looked at.
     fn look_around(&self, asker: &Asker<'_>, id: ClassId, explaining: &mut Explaining, most: usize) -> bool {
         let (now, class) = (asker.now, asker.class);
-        let asks = self.asks(now, id, Some(asker.job));
+        let asks = self.asks(now, id, class);
         let mut left = most;
         let mut nodes = self.nodes.after(explaining.after.as_ref());
         let mut last = None;

@@ -85,6 +85,7 @@ impl State {
             needs: policy.needs.clone(),
             selector: policy.selector.clone(),
             tenant: crate::ids::Tenant::new("default"),
+            within: None,
         };
         let class = Class::new(key, &self.slots);
         if class.fleet.iter().any(|(slot, amount)| self.fleet.count(slot).capacity < amount) {

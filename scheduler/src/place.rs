@@ -155,7 +155,7 @@ fn choose(
     if !may_fit && !is_told && for_nodes.is_some_and(|reason| fit::nearness(reason).0 >= Nearness::SlotBusy) {
         return leave(0); // What gained is full, and no nearer to a fit than what is known.
     }
-    let asks = state.asks(now, id, Some(&entry.job));
+    let asks = state.asks(now, id, class);
     if let Err(reason) = fit::of_fleet(state, now, class, asks) {
         return Looked { found: Choice::Defer(reason), looked: 1 };
     }

@@ -56,7 +56,7 @@ pub(crate) use self::{
 pub struct Limits {
     /// Jobs that are not final.
     pub max_live_jobs: u64,
-    /// Distinct combinations of kind, needs, selector and tenant among queued jobs.
+    /// Distinct combinations of kind, needs, selector, tenant and rounded hard time limit among queued jobs.
     pub max_classes: u32,
     /// How many parents may stand above a job.
     pub tree_depth: u8,

@@ -1,5 +1,6 @@
 //! Earmarks: a large job that is blocked for long gets the units that it needs kept, on one node, in one order.
 
+mod bound;
 mod moves;
 mod rivals;
 

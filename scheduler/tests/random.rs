@@ -22,12 +22,12 @@ const SEEDS: u64 = 25;
 const STEPS: u32 = 400;
 
 #[expect(clippy::disallowed_methods, reason = "a test reads its seed; the scheduler reads no environment")]
-fn variable(name: &str) -> Option<u64> {
+pub(crate) fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
 /// Prints the seed of a history that fails.
-struct OnPanic(u64);
+pub(crate) struct OnPanic(pub(crate) u64);
 
 impl Drop for OnPanic {
     fn drop(&mut self) {

@@ -1,6 +1,7 @@
-//! Classes: jobs of equal kind, needs, selector and tenant. Placement looks at classes and their heads, never at jobs.
+//! Classes: jobs of equal kind, needs, selector and tenant, and of about the same hard time limit. Placement looks at
+//! classes and their heads, never at jobs.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use crate::{
     deferral::Deferral,
@@ -31,6 +32,9 @@ pub(crate) struct ClassKey {
     /// The kind's and the job's, both of which must hold.
     pub(crate) selector: Selector,
     pub(crate) tenant: Tenant,
+    /// The jobs end within this if they name a hard time limit of their own that is clearly shorter than the kind's; see
+    /// [`within`]. Whether a job may use units that are kept for another depends on it.
+    pub(crate) within: Option<Duration>,
 }
 
 impl ClassKey {
@@ -40,13 +44,23 @@ impl ClassKey {
             needs: kind.policy.with_limit(&job.kind, job.needs.as_ref().unwrap_or(&kind.policy.needs)),
             selector: kind.policy.selector.and(&job.selector),
             tenant: job.tenant.clone(),
+            within: job.hard_time_limit.and_then(|own| within(own, kind.policy.hard_time_limit)),
         }
     }
 
     /// The key of its row.
     pub(crate) fn text(&self) -> String {
-        format!("{}|{}|{}|{}", self.kind, self.needs, self.selector, self.tenant)
+        let text = format!("{}|{}|{}|{}", self.kind, self.needs, self.selector, self.tenant);
+        self.within.map_or(text.clone(), |within| format!("{text}|{}s", within.as_secs()))
     }
+}
+
+/// A job's own hard time limit, rounded up to a power of two in seconds, so that there are few; none if it is no shorter
+/// than its kind's then.
+fn within(own: Duration, kinds: Duration) -> Option<Duration> {
+    let seconds = own.as_secs().saturating_add(u64::from(own.subsec_nanos() > 0)).max(1);
+    let within = Duration::from_secs(seconds.checked_next_power_of_two()?);
+    (within < kinds).then_some(within)
 }
 
 /// One class.
@@ -61,8 +75,7 @@ pub(crate) struct Class {
     pub(crate) queue: Queue,
     /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
     pub(crate) failed: Option<Failed>,
-    /// Of one that may need an earmark: since when its head waits, which is since the last start of the class, or since it
-    /// was first deferred.
+    /// Since when its head waits: since the last start of the class, or since it was first deferred.
     pub(crate) blocked: Option<Mono>,
     /// Why it waited, since when.
     pub(crate) timeline: Timeline,
@@ -241,6 +254,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_limit_of_its_own_counts_rounded_up_and_only_if_it_is_shorter() {
+        let minute = Duration::from_secs(60);
+        for (own_ms, rounded) in [
+            (1, Some(1)),
+            (1000, Some(1)),
+            (1001, Some(2)),
+            (17_000, Some(32)),
+            (32_001, None),
+            (u64::MAX, None),
+        ] {
+            let own = Duration::from_millis(own_ms);
+            assert_eq!(within(own, minute), rounded.map(Duration::from_secs), "{own_ms} ms");
+        }
+    }
+
+    #[test]
     fn a_class_is_never_numbered_like_one_that_still_waits() {
         let slots = BTreeMap::new();
         let key = |tenant: &str| ClassKey {
@@ -248,6 +277,7 @@ mod tests {
             needs: Needs::default(),
             selector: Selector::default(),
             tenant: Tenant::new(tenant),
+            within: None,
         };
         let mut classes = Classes::default();
         let old = classes.intern(key("old"), &slots);

@@ -6,6 +6,9 @@
 //! always finds what the younger one is kept, they cannot wait for each other. A job that has given its units back by
 //! the time at which the earmark is filled may use them meanwhile (backfill).
 //!
+//! Large jobs are not to starve small ones either: a small one that was kept back by the earmark of a younger job, and was
+//! blocked before that job was, gets an earmark of its own in its turn.
+//!
 //! Who gets one, and where, is decided in `elect.rs`; whether it still holds in `review.rs`, before each placement.
 
 mod elect;
@@ -24,7 +27,7 @@ use crate::{
     ids::{FencingToken, JobId, NodeName, Sequence, SlotName},
     job::Job,
     lease::{returns_by, start_window},
-    place::{ClassId, classes::Class, hard_time_limit, order},
+    place::{ClassId, classes::Class, hard_time_limit},
     slots::{Needs, Reservation},
     state::State,
     time::{Mono, Now},
@@ -65,6 +68,8 @@ pub struct Earmark {
     pub units: Reservation,
     /// It is filled by then if whoever holds the units runs to its hard limit.
     pub by: Mono,
+    /// Since when the job could not start, when this was decided.
+    pub since: Mono,
     /// The job, started then, has given them back by then. What a younger earmark on the same slots counts on.
     pub until: Mono,
 }
@@ -267,16 +272,14 @@ fn forget<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Rank>>, key: &K, rank: Rank) 
 }
 
 impl State {
-    /// What a job of a class asks, if it is granted now; none: one that gives nothing back.
-    pub(crate) fn asks(&self, now: Now, id: ClassId, job: Option<&Job>) -> Asks {
-        let returns_by = job.map_or(Mono(u64::MAX), |job| self.would_return_by(now.mono, job));
+    /// What a class asks: all of its jobs, granted now, have given back what they take by then.
+    pub(crate) fn asks(&self, now: Now, id: ClassId, class: &Class) -> Asks {
+        let policy = self.kinds.get(&class.key.kind).map(|kind| &kind.kind.policy);
+        let returns_by = policy.map_or(Mono(u64::MAX), |policy| {
+            let limit = class.key.within.unwrap_or(policy.hard_time_limit).min(policy.hard_time_limit);
+            returns_by(now.mono.after(start_window(policy.lease)), limit)
+        });
         Asks { holder: Holder::Class(id), returns_by }
-    }
-
-    /// What the head of a class asks.
-    pub(crate) fn head_asks(&self, now: Now, id: ClassId, class: &Class) -> Asks {
-        let head = order::standing(self, now, id, class).and_then(|rank| self.jobs.get(&rank.job));
-        self.asks(now, id, head.map(|entry| &entry.job))
     }
 
     /// By when a job that is granted at `at` has given back what it takes.
@@ -305,6 +308,7 @@ mod tests {
             node: NodeName::new("n1"),
             units: Reservation { node: Needs::new([(slot(), units)]), ..Reservation::default() },
             by: Mono(100),
+            since: Mono(0),
             until: Mono(200),
         }
     }

@@ -1,5 +1,6 @@
-//! How long a large job can be passed by: S5. The first job of all that is queued and could run starts within its
-//! `reserve_after`, the longest remaining hard limit on its earmark and the kill grace.
+//! How long a job can be passed by: S5. A large job that is first of all that are queued starts within its
+//! `reserve_after`, the longest remaining hard limit on its earmark and the kill grace. A small one, which large ones may
+//! pass by in turn, starts after one of them at the latest.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// Histories of a usual run.
-const SEEDS: u64 = 8;
+const SEEDS: u64 = 4;
 
 /// A fleet whose jobs run for as long as this test says, in steps of a second.
 struct Stream {
@@ -28,14 +29,7 @@ impl Stream {
         let mut run = Script::new();
         run.world.paranoid = false;
         run.lines(fleet);
-        Self {
-            run,
-            now: 0,
-            running: BTreeMap::new(),
-            queued: BTreeMap::new(),
-            enqueued: 0,
-            earmarks: 0,
-        }
+        Self { run, now: 0, running: BTreeMap::new(), queued: BTreeMap::new(), enqueued: 0, earmarks: 0 }
     }
 
     fn enqueue(&mut self, kind: &str, hard: u64) -> String {
@@ -125,9 +119,12 @@ fn history(seed: u64) -> usize {
         writeln!(fleet, "node n{n} slots=gpu:{},cpu:{}", 3 + rng.below(2), 2 + rng.below(2)).unwrap();
     }
     let mut stream = Stream::new(&fleet);
-    let bound = reserve_after + 40 + 10 + 2; // Two seconds for the steps of this test.
+    // Two seconds are for the steps of this test.
+    let of_large = reserve_after + 40 + 10 + 2;
+    // A younger large job that was blocked before it fills its earmark, and ends.
+    let of_small = of_large + 40 + 10 + 10 + 2;
     let mut first: (String, u64) = (String::new(), 0);
-    for _ in 0..400 {
+    for _ in 0..300 {
         for _ in 0..1 + rng.below(3) {
             let kind = if rng.percent(85) { rng.below(4) } else { 4 + rng.below(3) };
             let limit = hard(&mut rng);
@@ -145,6 +142,8 @@ fn history(seed: u64) -> usize {
         match stream.first() {
             Some(name) if name == first.0 => {
                 let waited = now - first.1;
+                let large = ["wide", "deep", "whole"].iter().any(|kind| name.starts_with(kind));
+                let bound = if large { of_large } else { of_small };
                 assert!(waited <= bound, "{name} is first since {waited} s, more than {bound} s");
             }
             Some(name) => first = (name.to_owned(), now),
@@ -164,5 +163,5 @@ fn the_first_job_of_all_is_passed_by_for_no_longer_than_its_bound() {
             history(seed)
         })
         .sum();
-    assert!(replay.is_some() || earmarks > 40, "only {earmarks} earmarks: these histories show nothing");
+    assert!(replay.is_some() || earmarks > 20, "only {earmarks} earmarks: these histories show nothing");
 }

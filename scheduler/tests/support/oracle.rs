@@ -20,7 +20,7 @@ use tenure_scheduler::{
 use self::earmarks::Earmarks;
 
 /// What the jobs of a class have in common.
-type Key = (KindName, Needs, Selector, Tenant);
+type Key = (KindName, Needs, Selector, Tenant, u64);
 
 #[derive(Debug, Clone)]
 struct Session {
@@ -216,15 +216,6 @@ impl Oracle {
         })
     }
 
-    /// The first of the class of a job.
-    fn head<'a>(&'a self, now: Now, rows: &'a Durable, job: &'a Job) -> &'a Job {
-        let key = key_of(job, rows);
-        let alike = self.candidates(rows).filter(|other| {
-            (&other.kind, &other.tenant) == (&job.kind, &job.tenant) && key_of(other, rows) == key
-        });
-        alike.min_by_key(|job| order::own_rank(now, &self.queued, job)).unwrap_or(job)
-    }
-
     #[expect(clippy::too_many_arguments, reason = "everything that a fit depends on")]
     fn fits(
         &self,
@@ -241,15 +232,13 @@ impl Oracle {
         if kind.paused.is_some() {
             return None;
         }
-        // The first of its class must fit before it.
-        let head = if earmarks.is_empty() { job } else { self.head(now, rows, job) };
         for (slot, amount) in needs.iter() {
             let declared = rows.slots.get(slot)?;
             if declared.paused.is_some() {
                 return None;
             }
             if let Scope::Fleet { capacity } = declared.scope
-                && used.fleet(slot) + earmarks.kept(now, rows, head, None, slot) + u64::from(amount)
+                && used.fleet(slot) + earmarks.kept(now, rows, job, None, slot) + u64::from(amount)
                     > u64::from(capacity)
             {
                 return None;
@@ -259,7 +248,7 @@ impl Oracle {
             }
         }
         let fits = |node: &&Node| {
-            let kept = |slot: &SlotName| earmarks.kept(now, rows, head, Some(&node.name), slot);
+            let kept = |slot: &SlotName| earmarks.kept(now, rows, job, Some(&node.name), slot);
             let taken = |slot: &SlotName| used.node(&node.name, slot) + kept(slot);
             self.fits_on(now, rows, taken, sessions.get(&node.name), job, needs, node)
         };
@@ -310,7 +299,8 @@ fn needs_of(job: &Job, kind: &Kind) -> Needs {
 
 fn key_of(job: &Job, rows: &Durable) -> Key {
     let kind = &rows.kinds[&job.kind];
-    (job.kind.clone(), needs_of(job, kind), routing::both(job, kind), job.tenant.clone())
+    let limit = earmarks::limit(job, kind);
+    (job.kind.clone(), needs_of(job, kind), routing::both(job, kind), job.tenant.clone(), limit)
 }
 
 /// What is taken, summed over the lease rows.

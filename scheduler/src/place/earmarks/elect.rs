@@ -32,22 +32,23 @@ const MOST_LOOKS: usize = 20_000;
 
 /// Looks at classes whose heads may have been blocked for long enough.
 pub(crate) fn elect(step: &mut Step<'_>, due: &BTreeSet<ClassId>) {
-    let mut heads: Vec<(Rank, JobId, ClassId)> = Vec::new();
+    let mut heads: Vec<(Candidate, ClassId)> = Vec::new();
     for id in due {
         match head_of(step.state, step.now, *id) {
-            Head::Due(rank, job) => heads.push((rank, job, *id)),
+            Head::Due(head) => heads.push((head, *id)),
             Head::At(when) => step.state.timers.at(when, Due::Reserve(*id)),
             Head::None => {}
         }
     }
     heads.sort_unstable();
     let mut looks = 0;
-    for (rank, job, id) in heads {
-        let again = if looks > MOST_LOOKS || is_full(step.state, rank) || !room_is_short(step.state, id) {
+    for (head, id) in heads {
+        let is_next = room_is_short(step.state, id) && is_fair(step.state, id, head);
+        let again = if looks > MOST_LOOKS || is_full(step.state, head.rank) || !is_next {
             SOON
         } else {
             looks += step.state.nodes.len();
-            match choose(step.state, step.now, id, job, rank) {
+            match choose(step.state, step.now, id, head) {
                 Some((earmark, displaced)) => {
                     displaced.into_iter().for_each(|event| step.emit(event));
                     step.emit(Event::Earmarked(Box::new(earmark)));
@@ -60,9 +61,19 @@ pub(crate) fn elect(step: &mut Step<'_>, due: &BTreeSet<ClassId>) {
     }
 }
 
+/// A head that has been blocked for long enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    rank: Rank,
+    /// Since when it has been blocked.
+    since: Mono,
+    job: JobId,
+    /// It needs no more than one unit of anything, and the earmark of another is what it waits for: see [`is_fair`].
+    small: bool,
+}
+
 enum Head {
-    /// It has been blocked for long enough.
-    Due(Rank, JobId),
+    Due(Candidate),
     /// It will have been, then.
     At(Mono),
     /// None is blocked, or it has an earmark.
@@ -75,19 +86,45 @@ fn head_of(state: &State, now: Now, id: ClassId) -> Head {
     if state.earmarks.of(Holder::Class(id)).is_some() {
         return Head::None;
     }
-    let Some(at) = due_at(state, class, first.job) else { return Head::None };
+    let Some((since, at)) = blocked_since(state, class, first.job) else { return Head::None };
+    let small = is_kept_back(class) && class.key.needs.iter().all(|(_, amount)| amount < 2);
+    if !small && !may_be_large(&class.key.needs) {
+        return Head::None;
+    }
     if at > now.mono {
         return Head::At(at);
     }
-    Head::Due(Rank { lane: 1, band: first.band as u8, sequence: first.sequence }, first.job)
+    let rank = Rank { lane: 1, band: first.band as u8, sequence: first.sequence };
+    Head::Due(Candidate { rank, since, job: first.job, small })
 }
 
-/// When the head of a class has been blocked for `reserve_after`: since the last start of the class, or its first
-/// deferral, or since the job was queued if that is later. None: it is not blocked, or too small for an earmark.
-fn due_at(state: &State, class: &Class, head: JobId) -> Option<Mono> {
-    let blocked = class.blocked?;
-    let since = state.jobs.get(&head)?.since.mono.max(blocked);
-    Some(since.after(state.kinds.get(&class.key.kind)?.kind.policy.reserve_after))
+/// Since when the head of a class has been blocked: since the last start of the class, or its first deferral, or since
+/// the job was queued if that is later. And when that was for `reserve_after`. None: it is not blocked.
+fn blocked_since(state: &State, class: &Class, head: JobId) -> Option<(Mono, Mono)> {
+    let since = state.jobs.get(&head)?.since.mono.max(class.blocked?);
+    Some((since, since.after(state.kinds.get(&class.key.kind)?.kind.policy.reserve_after)))
+}
+
+/// Whether the earmark of another job is all that keeps a class waiting.
+fn is_kept_back(class: &Class) -> bool {
+    class.failed.as_ref().is_some_and(|failed| matches!(failed.reason, Deferral::Earmarked { .. }))
+}
+
+/// A small job finds its units one by one, unless large ones take turns in having all of them kept. Then it gets its turn
+/// before one that is younger and was blocked later.
+fn is_fair(state: &State, id: ClassId, head: Candidate) -> bool {
+    if !head.small {
+        return true;
+    }
+    let failed = state.classes.get(id).and_then(|class| class.failed.as_ref());
+    let Some(Deferral::Earmarked { job, .. }) = failed.map(|failed| &failed.reason) else { return false };
+    let mut all = state.earmarks.iter();
+    all.find(|earmark| earmark.job == *job).is_some_and(|earmark| is_before(head, earmark))
+}
+
+/// Whether a head may displace an earmark.
+fn is_before(head: Candidate, earmark: &Earmark) -> bool {
+    head.rank < earmark.rank && (!head.small || head.since < earmark.since)
 }
 
 /// Whether it needs more than one unit of something, or two slots: small jobs find their units one by one.
@@ -98,12 +135,14 @@ pub(crate) fn may_be_large(needs: &Needs) -> bool {
 impl State {
     /// A class could not be placed, or its next head begins to wait: that gets an earmark if it goes on.
     pub(crate) fn blocked(&mut self, id: ClassId, now: Now) {
-        let large = |class: &&mut Class| !class.queue.is_empty() && may_be_large(&class.key.needs);
-        let Some(class) = self.classes.get_mut(id).filter(large) else { return };
+        let Some(class) = self.classes.get_mut(id).filter(|class| !class.queue.is_empty()) else { return };
         class.blocked.get_or_insert(now.mono);
+        if !may_be_large(&class.key.needs) && !is_kept_back(class) {
+            return;
+        }
         let due = self.classes.get(id).and_then(|class| {
             let first = order::standing(self, now, id, class)?;
-            due_at(self, class, first.job)
+            blocked_since(self, class, first.job).map(|(_, at)| at)
         });
         if let Some(at) = due.filter(|_| self.earmarks.of(Holder::Class(id)).is_none()) {
             self.timers.at(at.max(now.mono), Due::Reserve(id));
@@ -137,7 +176,8 @@ fn is_full(state: &State, rank: Rank) -> bool {
 }
 
 /// The earmark for a head, and the younger ones that it displaces.
-fn choose(state: &State, now: Now, id: ClassId, job: JobId, rank: Rank) -> Option<(Earmark, Vec<Event>)> {
+fn choose(state: &State, now: Now, id: ClassId, head: Candidate) -> Option<(Earmark, Vec<Event>)> {
+    let Candidate { rank, since, job, small } = head;
     let class = state.classes.get(id)?;
     if fit::paused(state, class).is_some() {
         return None;
@@ -152,12 +192,12 @@ fn choose(state: &State, now: Now, id: ClassId, job: JobId, rank: Rank) -> Optio
         }
         let on_node = node_by(state, now, class, name, node, rank, &mut contended);
         let near = || rivals.iter().filter(|rival| is_same_type(state, node, rival));
-        let Some(on_node) = on_node.filter(|_| near().all(|rival| rival.rank > rank)) else { continue };
+        let Some(on_node) = on_node.filter(|_| near().all(|rival| is_before(head, rival))) else { continue };
         let this = (on_node.max(fleet), near().count(), name);
         best = best.filter(|best| *best <= this).or(Some(this));
     }
     let (by, _, name) = best?;
-    if contended.len() < 2 && class.key.needs.iter().all(|(_, amount)| amount < 2) {
+    if !small && contended.len() < 2 && class.key.needs.iter().all(|(_, amount)| amount < 2) {
         return None;
     }
     let node = state.nodes.get(name)?;
@@ -168,24 +208,26 @@ fn choose(state: &State, now: Now, id: ClassId, job: JobId, rank: Rank) -> Optio
         node: name.clone(),
         units: Reservation { node: class.node.clone(), fleet: class.fleet.clone() },
         by,
+        since,
         until: state.would_return_by(by, &state.jobs.get(&job)?.job),
     };
-    Some((earmark, displaced(state, node, &rivals)))
+    Some((earmark, displaced(state, head, node, &rivals)?))
 }
 
 /// The younger ones that go: those on nodes of the same type that share a slot, then the youngest until the number is
-/// right. No older one is among them: then the node would not have been chosen, or none.
-fn displaced(state: &State, node: &NodeEntry, rivals: &[&Earmark]) -> Vec<Event> {
+/// right. None: too few may.
+fn displaced(state: &State, head: Candidate, node: &NodeEntry, rivals: &[&Earmark]) -> Option<Vec<Event>> {
     let near = rivals.iter().filter(|rival| is_same_type(state, node, rival));
     let mut gone: BTreeMap<Rank, &Earmark> = near.map(|rival| (rival.rank, *rival)).collect();
     let all: Vec<&Earmark> = heads(state).collect();
-    for youngest in all.iter().rev() {
+    for youngest in all.iter().rev().filter(|other| is_before(head, other)) {
         if all.len() - gone.len() < most_heads(state) {
             break;
         }
         gone.insert(youngest.rank, youngest);
     }
-    gone.into_values().map(|earmark| drop_of(earmark, Dropped::Superseded)).collect()
+    let fits = all.len() - gone.len() < most_heads(state);
+    fits.then(|| gone.into_values().map(|earmark| drop_of(earmark, Dropped::Superseded)).collect())
 }
 
 /// Whether an earmark is on a node like this one: at most one per slot and type of node.

@@ -21,7 +21,7 @@ impl State {
         }
         for (id, class) in self.classes.iter() {
             let mut differs = |text: String| found.push(format!("{id} ({}): {text}", class.key.text()));
-            let asks = self.head_asks(now, id, class);
+            let asks = self.asks(now, id, class);
             let offered: Vec<u32> = self.index.fitting(class, 0).collect();
             for (name, node) in self.nodes.iter() {
                 let fits = fit::of_node(self, now, id, class, asks, node).is_ok();
@@ -46,7 +46,7 @@ impl State {
     }
 
     fn reason_differs(&self, now: Now, id: ClassId, class: &Class) -> Option<String> {
-        let asks = self.head_asks(now, id, class);
+        let asks = self.asks(now, id, class);
         fit::of_fleet(self, now, class, asks).ok()?;
         let all = self.nodes.values().map(|node| fit::of_node(self, now, id, class, asks, node).err());
         let all =

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
-    Durable, Earmark, EarmarkHolder, Event, Job, JobId, JobState, Mono, Needs, Node, NodeName, Now, SlotName,
-    start_window,
+    Durable, Earmark, EarmarkHolder, Event, Job, JobId, JobState, Kind, Mono, Needs, Node, NodeName, Now,
+    SlotName, start_window,
 };
 
 use super::{Key, key_of};
@@ -64,7 +64,7 @@ impl Earmarks {
     /// of one type.
     fn lawful(&self, now: Now, earmark: &Earmark, rows: &Durable) {
         let job = rows.jobs.get(&earmark.job).expect("an earmark for a job that is not live");
-        let (_, needs, _, tenant) = key_of(job, rows);
+        let (_, needs, _, tenant, _) = key_of(job, rows);
         assert!(
             matches!(job.state, JobState::Queued { .. }),
             "an earmark for a job that does not wait: {job:?}"
@@ -75,7 +75,7 @@ impl Earmarks {
             "an earmark keeps all that its job of {tenant} needs, and no more"
         );
         let units: u32 = needs.iter().map(|(_, amount)| amount).sum();
-        assert!(units > 1, "an earmark for a small job: {earmark}");
+        assert!(units > 1 || self.displaces(earmark), "an earmark for a small job: {earmark}");
         let reserve_after = rows.kinds[&job.kind].policy.reserve_after;
         let since = self.queued.get(&job.id).copied().expect("it was not queued before this command");
         assert!(now.mono.since(since) >= reserve_after, "{earmark} after {:?}", now.mono.since(since));
@@ -95,11 +95,14 @@ impl Earmarks {
         assert!(!alone || earmark.by.since(now.mono) <= longest, "{earmark} by {:?} at {now:?}", earmark.by);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+    /// A small job has its turn before a younger one that was blocked later.
+    fn displaces(&self, earmark: &Earmark) -> bool {
+        let all = self.all.values().chain(&self.dropped).map(|(_, other)| other);
+        all.filter(|other| is_head(other))
+            .any(|other| earmark.rank < other.rank && earmark.since < other.since)
     }
 
-    /// How much of a slot is kept for others than this head of a class; `node`: on that node, else of the fleet.
+    /// How much of a slot is kept for others than this job; `node`: on that node, else of the fleet.
     pub(crate) fn kept(
         &self,
         now: Now,
@@ -108,9 +111,9 @@ impl Earmarks {
         node: Option<&NodeName>,
         slot: &SlotName,
     ) -> u64 {
-        let policy = &rows.kinds[&job.kind].policy;
-        let limit = job.hard_time_limit.map_or(policy.hard_time_limit, |own| own.min(policy.hard_time_limit));
-        let ends = now.mono.after(start_window(policy.lease)).after(limit).after(GRACE);
+        let kind = &rows.kinds[&job.kind];
+        let limit = Duration::from_secs(limit(job, kind));
+        let ends = now.mono.after(start_window(kind.policy.lease)).after(limit).after(GRACE);
         let own = self.of(job, rows);
         let others = self.all.values().map(|(_, other)| other).filter(|other| {
             let older = own.is_none_or(|own| other.rank < own.rank);
@@ -142,6 +145,13 @@ impl Earmarks {
             assert!(open, "an earmark on a node that takes nothing: {earmark}");
         }
     }
+}
+
+/// Within how many seconds a job ends: powers of two, unless it is its kind's limit.
+pub(crate) fn limit(job: &Job, kind: &Kind) -> u64 {
+    let kinds = kind.policy.hard_time_limit.as_secs();
+    let own = job.hard_time_limit.map_or(u64::MAX, |own| own.as_millis().div_ceil(1000).try_into().unwrap());
+    (0..62).map(|power| 1 << power).find(|within| *within >= own).unwrap_or(kinds).min(kinds)
 }
 
 fn is_head(earmark: &Earmark) -> bool {
