@@ -7,8 +7,10 @@ use crate::{
     node::{Group, Node},
     place::{
         ClassId,
+        backoff::Backoff,
         classes::{Class, ClassKey},
         earmarks::Asks,
+        preference::Preference,
     },
     refusal::ImpossibleNeed,
     retry::hash,
@@ -141,6 +143,10 @@ pub(crate) fn open<'a>(
             threshold: closed.threshold,
         });
     }
+    if let Some(until) = node.backoffs.get(&class.key.kind).and_then(Backoff::until) {
+        let until = now.wall.after(until.since(now.mono));
+        return Err(Deferral::NodeBackoff { node: name(), until });
+    }
     if let Some(mask) = node.masks.get(&id) {
         return Err(Deferral::Masked { node: name(), rule: mask.rule.clone() });
     }
@@ -178,10 +184,11 @@ pub(crate) fn best(
     asks: Asks,
 ) -> Looked<Option<NodeName>> {
     let mut looked = 0;
-    let mut nodes = state.index.fitting(class, hash(job.id, 0));
+    let preference = Preference::of(state, job);
+    let mut nodes = preference.first(state, state.index.fitting(class, hash(job.id, 0)));
     loop {
         let some = nodes.by_ref().take(SCANNED).filter_map(|handle| Some((handle, state.nodes.at(handle)?)));
-        let scored = some.map(|(handle, node)| (score(state, class, job, handle, node), node));
+        let scored = some.map(|(handle, node)| (score(state, class, job, &preference, handle, node), node));
         let mut scored: Vec<(Score, &NodeEntry)> = scored.collect();
         if scored.is_empty() {
             return Looked { found: None, looked };
@@ -204,15 +211,23 @@ pub(crate) struct Looked<T> {
 }
 
 /// Lower is better.
-type Score = (bool, u32, u8, u32, u64);
+type Score = (bool, u32, u32, u8, u32, u64);
 
-/// Lower is better: not where this job just failed; few kinds of free slots that it does not need; little pressure;
+/// Lower is better: not where this job just failed; what is preferred; few kinds of free slots that it does not need; little pressure;
 /// little left over (pack); then a hash that spreads ties.
-fn score(state: &State, class: &Class, job: &Job, handle: u32, node: &NodeEntry) -> Score {
+fn score(
+    state: &State,
+    class: &Class,
+    job: &Job,
+    preference: &Preference<'_>,
+    handle: u32,
+    node: &NodeEntry,
+) -> Score {
     let failed_here = job.last_node.as_ref() == Some(&node.node.name)
         && matches!(job.last_outcome, Some(Outcome::Failed | Outcome::TimedOut | Outcome::Lost));
     let standing = state.index.standing(class, handle);
-    (failed_here, standing.idle, standing.weight, standing.left, hash(job.id, standing.number))
+    let unmet = preference.unmet(&node.node);
+    (failed_here, unmet, standing.idle, standing.weight, standing.left, hash(job.id, standing.number))
 }
 
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says; of equally near ones the
@@ -261,6 +276,7 @@ pub(crate) enum Nearness {
     Cordoned,
     Suspect,
     Pressure,
+    BackedOff,
     Masked,
     SlotBusy,
     Earmarked,
@@ -295,6 +311,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         Deferral::NodesCordoned { .. } => Nearness::Cordoned,
         Deferral::Suspect { .. } => Nearness::Suspect,
         Deferral::NodePressure { .. } => Nearness::Pressure,
+        Deferral::NodeBackoff { .. } => Nearness::BackedOff,
         Deferral::Masked { .. } => Nearness::Masked,
         Deferral::SlotBusy { .. } => Nearness::SlotBusy,
         Deferral::Earmarked { .. } => Nearness::Earmarked,

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Prior, Producer,
-    Return, Statement, Tenant,
+    Command, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Preferences, Prior,
+    Producer, Return, Statement, Tenant,
 };
 
 use super::words::Line;
@@ -30,6 +30,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         stale_after: line.duration("stale_after"),
         labels: Default::default(),
         selector: line.selector("selector"),
+        prefer: Preferences::new(line.requirements("prefer")),
         needs: line.needs("needs"),
         hard_time_limit: line.duration("hard"),
         parent,

@@ -3,6 +3,7 @@
 //!
 //! It lives on what a bystander sees: the stored rows, and the events.
 
+mod backoff;
 mod earmarks;
 mod order;
 mod routing;
@@ -14,7 +15,7 @@ use tenure_scheduler::{
     Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Selector, SlotName, Tenant,
 };
 
-use self::earmarks::Earmarks;
+use self::{backoff::Backoffs, earmarks::Earmarks};
 
 /// What the jobs of a class have in common.
 type Key = (KindName, Needs, Selector, Tenant);
@@ -40,13 +41,15 @@ pub(crate) struct Oracle {
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
     earmarks: Earmarks,
+    backoffs: Backoffs,
     queued: order::Queued,
 }
 
 impl Oracle {
     /// What another leader finds when it begins.
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
-        Self { queued: order::Queued::found(now, rows), ..Self::default() }
+        let (queued, backoffs) = (order::Queued::found(now, rows), Backoffs::found(rows));
+        Self { queued, backoffs, ..Self::default() }
     }
 
     /// Takes over what one command did; `rows` are those after it.
@@ -54,6 +57,7 @@ impl Oracle {
         self.earmarks.begin();
         for event in events {
             self.observe_one(now, event, rows);
+            self.backoffs.observe(now.mono, event);
             self.earmarks.observe(now, event, rows);
         }
         self.earmarks.end(now, rows);
@@ -166,10 +170,12 @@ impl Oracle {
         let mut rows = rows.clone();
         let mut sessions = self.sessions.clone();
         let mut earmarks = self.earmarks.clone();
+        let mut past = self.clone();
         for event in events.iter().rev() {
             earmarks.take_back(event);
             let Event::Granted { lease, .. } = event else { continue };
             rows.leases.remove(&lease.token);
+            past.backoffs.take_back(lease);
             let Some(granted) = rows.jobs.get_mut(&lease.job) else { continue };
             granted.state = JobState::Queued { since: now.wall };
             let granted = granted.clone();
@@ -180,7 +186,7 @@ impl Oracle {
             let rank = |job: &Job| (earmarks.of(job, &rows).is_none(), order::rank(now, &self.queued, job));
             for job in order::heads(&rows, self.candidates(&rows)) {
                 if rank(job) < rank(&granted)
-                    && let Some(node) = self.fits(now, &rows, &used, &sessions, &earmarks, job)
+                    && let Some(node) = past.fits(now, &rows, &used, &sessions, &earmarks, job)
                 {
                     panic!("{} was granted before {}, which was first and fitted {node}", granted.id, job.id);
                 }
@@ -256,6 +262,9 @@ impl Oracle {
         node: &Node,
     ) -> bool {
         let Some(session) = session else { return false };
+        if self.backoffs.keeps(now.mono, &node.name, &job.kind) {
+            return false;
+        }
         let labels = routing::allows(job, &rows.kinds[&job.kind], node);
         let kinds = node.kinds.contains(&job.kind) && !node.cordoned && node.draining.is_none();
         let heard = !session.suspect && !session.leaving && !session.blocked;
