@@ -167,6 +167,9 @@ impl Oracle {
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.
     pub(crate) fn in_order(&self, now: Now, events: &[Event], rows: &Durable) {
+        if !events.iter().any(|event| matches!(event, Event::Granted { .. })) {
+            return;
+        }
         let mut rows = rows.clone();
         let mut sessions = self.sessions.clone();
         let mut earmarks = self.earmarks.clone();
