@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_is_preferred_stands_beside_and_keeps_its_order() {
         let prefer = Preferences::new([Requirement::has("z", true), Requirement::none_of("a", ["x"])]);
-        let json = |prefer| RoutingJson {
+        let json = |prefer: &Preferences| RoutingJson {
             selector: (&Selector::new([Requirement::equals("os", "linux")])).into(),
             prefer: preferences_json(prefer),
         };
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(text, r#"{"os":"linux","~prefer":[{"z":true},{"a":{"not":["x"]}}]}"#);
         let (selector, read): (Selector, Preferences) =
             serde_json::from_str::<RoutingJson>(&text).unwrap().into();
-        assert_eq!((selector.to_string().as_str(), read), ("os=linux", prefer));
+        assert_eq!((selector.to_string().as_str(), &read), ("os=linux", &prefer));
         let plain = serde_json::to_string(&json(&Preferences::default())).unwrap();
         assert_eq!(plain, r#"{"os":"linux"}"#);
         let (_, none): (Selector, Preferences) = serde_json::from_str::<RoutingJson>(&plain).unwrap().into();
