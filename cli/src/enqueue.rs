@@ -22,7 +22,7 @@ use crate::output::{Output, note};
 use crate::short;
 
 /// What describes a single job, and goes with no file of many.
-const OF_ONE_JOB: [&str; 19] = [
+const OF_ONE_JOB: [&str; 20] = [
     "kind",
     "stdin",
     "payload",
@@ -37,6 +37,7 @@ const OF_ONE_JOB: [&str; 19] = [
     "hard_time_limit",
     "label",
     "selector",
+    "prefer",
     "need",
     "parent",
     "keep_on_parent_cancel",
@@ -99,6 +100,9 @@ pub(crate) struct EnqueueArgs {
     /// '!gpu'. May be given several times, once for a label.
     #[arg(long, value_name = "REQUIREMENT", value_parser = args::requirement)]
     selector: Vec<Requirement>,
+    /// Which nodes it would rather have, in the words of --selector. May be given several times; the first counts most.
+    #[arg(long, value_name = "REQUIREMENT", value_parser = args::requirement)]
+    prefer: Vec<Requirement>,
     /// Units of a slot, instead of what the kind needs. May be given several times.
     #[arg(long, value_name = "SLOT=UNITS", value_parser = args::need)]
     pub(crate) need: Vec<(String, u32)>,
@@ -229,6 +233,7 @@ fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
     }
     job = args.label.into_iter().fold(job, |job, (name, value)| job.label(name, value));
     job = args.selector.into_iter().fold(job, NewJob::require);
+    job = args.prefer.into_iter().fold(job, NewJob::prefer);
     Ok(args.need.into_iter().fold(job, |job, (slot, amount)| job.need(slot, amount)))
 }
 

@@ -1,5 +1,7 @@
 //! `tenure kind`: types of work and their policy.
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
 use tenure_client::Client;
 use tenure_client::proto::{Kind, ListKindsResponse, PausePolicy, RetryPolicy};
@@ -124,6 +126,9 @@ fn details(kind: &Kind) -> Table {
     row("kind", kind.name.as_str().into());
     row("needs", human::needs(kind.needs.as_ref()).into());
     row("selector", human::selector(&kind.selector, &kind.requirements).into());
+    row("prefers", human::selector(&BTreeMap::new(), &kind.prefer).into());
+    let backs_off = kind.node_backoff.map_or("-", |on| if on { "yes" } else { "no" });
+    row("nodes back off", backs_off.into());
     row("lease", human::wire_length(kind.lease.as_ref()).into());
     row("hard time limit", human::wire_length(kind.hard_time_limit.as_ref()).into());
     row("dead after", format!("{} failures or {} losses", kind.max_failures, kind.max_losses).into());

@@ -158,6 +158,14 @@ impl NewJob {
         self
     }
 
+    /// Which nodes it would rather have; each call adds one that counts for less than those before. It never waits for
+    /// such a node.
+    #[must_use]
+    pub fn prefer(mut self, requirement: Requirement) -> Self {
+        self.spec.prefer.push(requirement);
+        self
+    }
+
     /// Units of a slot. The first call replaces the needs of the kind; a second one of the same slot sets it anew.
     #[must_use]
     pub fn need(mut self, slot: impl Into<String>, amount: u32) -> Self {

@@ -12,7 +12,7 @@ use crate::{
     kind::{Fleet, PausePolicy},
     lease::Phase,
     node::{Host, Pressure},
-    selector::Selector,
+    selector::{Preferences, Selector},
     slots::Needs,
     time::Wall,
 };
@@ -218,6 +218,8 @@ pub struct Enqueue {
     pub labels: BTreeMap<String, String>,
     /// Node labels, and-ed with its kind's.
     pub selector: Selector,
+    /// Which nodes it would rather have.
+    pub prefer: Preferences,
     /// Instead of its kind's.
     pub needs: Option<Needs>,
     /// May only shorten its kind's.

@@ -49,6 +49,13 @@ pub enum Deferral {
         /// What it said.
         rule: Arc<str>,
     },
+    /// Jobs of the kind failed on the node one after the other.
+    NodeBackoff {
+        /// The node.
+        node: NodeName,
+        /// It is not offered the kind before this.
+        until: Wall,
+    },
     /// No node ever heard of runs this kind and has such labels.
     NoMatchingNode {
         /// What its kind and the job ask for.
@@ -136,11 +143,12 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 21] = [
+    pub const NAMES: [&'static str; 22] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
         "masked",
+        "node_backoff",
         "no_matching_node",
         "nodes_cordoned",
         "draining",
@@ -168,6 +176,7 @@ impl Deferral {
             Self::Earmarked { .. } => "earmarked",
             Self::NodePressure { .. } => "node_pressure",
             Self::Masked { .. } => "masked",
+            Self::NodeBackoff { .. } => "node_backoff",
             Self::NoMatchingNode { .. } => "no_matching_node",
             Self::NodesCordoned { .. } => "nodes_cordoned",
             Self::Draining { .. } => "draining",
@@ -203,7 +212,7 @@ impl Deferral {
     /// When it ends by itself, if nothing else ends it before.
     pub(crate) fn until(&self) -> Option<Wall> {
         match self {
-            Self::Backoff { until } | Self::RunAt { until } => Some(*until),
+            Self::Backoff { until } | Self::RunAt { until } | Self::NodeBackoff { until, .. } => Some(*until),
             Self::SlotPaused { until, .. } | Self::RateLimit { until, .. } => *until,
             Self::SlotBusy { .. }
             | Self::Earmarked { .. }
@@ -231,6 +240,7 @@ impl Deferral {
             Self::SlotBusy { node, .. } | Self::Earmarked { node, .. } => node.as_ref(),
             Self::NodePressure { node, .. }
             | Self::Masked { node, .. }
+            | Self::NodeBackoff { node, .. }
             | Self::NodesCordoned { node }
             | Self::Draining { node }
             | Self::Suspect { node }
@@ -276,6 +286,9 @@ impl Deferral {
                 ("threshold", threshold.to_string()),
             ],
             Self::Masked { node, rule } => vec![("node", node.to_string()), ("rule", rule.to_string())],
+            Self::NodeBackoff { node, until } => {
+                vec![("node", node.to_string()), ("until_us", until.0.to_string())]
+            }
             Self::NoMatchingNode { selector } => vec![("selector", selector.to_string())],
             Self::NodesCordoned { node }
             | Self::Draining { node }
@@ -315,6 +328,7 @@ impl Deferral {
             Self::Earmarked { slot, node: Some(node), .. } => format!("slot {slot} on {node} earmarked"),
             Self::NodePressure { node, rule, .. } => format!("{rule} on {node}"),
             Self::Masked { node, rule } => format!("returned by {node} ({rule})"),
+            Self::NodeBackoff { node, .. } => format!("{node} backs off after failures"),
             Self::NoMatchingNode { .. } => "no matching node".into(),
             Self::NodesCordoned { node } => format!("{node} cordoned"),
             Self::Draining { node } => format!("{node} draining"),
@@ -355,6 +369,7 @@ impl fmt::Display for Deferral {
                 write!(f, "needs {asked} of slot {slot}, the most is {most}")
             }
             Self::Masked { .. }
+            | Self::NodeBackoff { .. }
             | Self::NodesCordoned { .. }
             | Self::Draining { .. }
             | Self::Suspect { .. }

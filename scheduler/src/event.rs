@@ -242,6 +242,26 @@ pub enum Event {
         /// Why.
         why: Dropped,
     },
+    /// A job failed, and its node may be what is to blame.
+    Struck {
+        /// Which node.
+        node: NodeName,
+        /// The kind of the job.
+        kind: KindName,
+        /// The job.
+        job: JobId,
+        /// The node is not offered the kind before this; none: too few of its jobs failed there.
+        until: Option<Mono>,
+    },
+    /// A node is offered a kind again.
+    BackoffOver {
+        /// Which node.
+        node: NodeName,
+        /// Which kind.
+        kind: KindName,
+        /// What failed there is forgotten: a job succeeded, or an operator vouches for the node.
+        forgotten: bool,
+    },
     /// A job was set aside: if it waits, until an operator requeues or deletes it; if it runs, its lease does not end in
     /// silence.
     SetAside(JobId),
@@ -327,6 +347,8 @@ impl Event {
             | Self::Deferred { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
+            | Self::Struck { .. }
+            | Self::BackoffOver { .. }
             | Self::Earmarked(_)
             | Self::EarmarkDropped { .. }
             | Self::SetAside(_)
@@ -380,6 +402,8 @@ impl Event {
             | Self::Revoked { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
+            | Self::Struck { .. }
+            | Self::BackoffOver { .. }
             | Self::Earmarked(_)
             | Self::EarmarkDropped { .. }
             | Self::SetAside(_)
@@ -473,6 +497,13 @@ impl fmt::Display for Event {
             }
             Self::Masked { node, class, rule, .. } => write!(f, "masked {class} on {node} ({rule})"),
             Self::Unmasked { node, class } => write!(f, "unmasked {class} on {node}"),
+            Self::Struck { node, kind, job, until: None } => write!(f, "struck {node} {kind} by {job}"),
+            Self::Struck { node, kind, job, until: Some(_) } => {
+                write!(f, "struck {node} {kind} by {job}, backs off")
+            }
+            Self::BackoffOver { node, kind, forgotten } => {
+                write!(f, "back-off of {node} for {kind} over{}", if *forgotten { ", forgotten" } else { "" })
+            }
             Self::Earmarked(earmark) => write!(f, "earmarked {earmark}"),
             Self::EarmarkDropped { job, node, why, holder: _ } => {
                 write!(f, "earmark dropped of {job} on {node}: {}", why.name())

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use crate::{
     family::{Detached, OnParent},
     ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
-    selector::Selector,
+    selector::{Preferences, Selector},
     slots::Needs,
     time::Wall,
 };
@@ -43,6 +43,8 @@ pub struct Job {
     pub needs: Option<Needs>,
     /// What it asked of node labels itself; and-ed with its kind's.
     pub selector: Selector,
+    /// Which nodes it would rather have; its kind's preferences count after them.
+    pub prefer: Preferences,
     /// For people and filters.
     pub labels: BTreeMap<String, String>,
     /// Its business identity, if it has one.

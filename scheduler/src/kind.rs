@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     ids::{KindName, SlotName, Tenant},
     rate::RateLimit,
-    selector::Selector,
+    selector::{Preferences, Selector},
     slots::{Needs, Scope},
     tenant::TenantPolicy,
 };
@@ -30,6 +30,10 @@ pub struct KindPolicy {
     pub needs: Needs,
     /// What the labels of its nodes must be.
     pub selector: Selector,
+    /// Which nodes its jobs would rather have.
+    pub prefer: Preferences,
+    /// A node on which its jobs fail one after the other is not offered the kind for a while.
+    pub node_backoff: bool,
     /// How long a node may go on without hearing from the server. At least 10 s.
     pub lease: Duration,
     /// How many failures make a job dead. At least 1.
@@ -69,6 +73,8 @@ impl Default for KindPolicy {
         Self {
             needs: Needs::default(),
             selector: Selector::default(),
+            prefer: Preferences::default(),
+            node_backoff: true,
             lease: Duration::from_secs(120),
             max_failures: 3,
             max_losses: 3,

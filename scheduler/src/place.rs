@@ -10,11 +10,13 @@
 //! slot gained. There are no wait lists by reason: a class that failed for a node slot, then for a dry fleet slot, would
 //! stand on the wrong one, and its wake-up would be lost.
 
+pub(crate) mod backoff;
 pub(crate) mod classes;
 pub(crate) mod earmarks;
 pub(crate) mod fit;
 pub(crate) mod index;
 pub(crate) mod order;
+pub(crate) mod preference;
 pub(crate) mod queue;
 pub(crate) mod score;
 pub(crate) mod timeline;

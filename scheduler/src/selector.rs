@@ -215,6 +215,31 @@ impl fmt::Display for Selector {
     }
 }
 
+/// Requirements that are wished for, in the order of their weight: each counts for more than all that follow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Preferences(Arc<[Requirement]>);
+
+impl Preferences {
+    /// The most that a kind or a job names.
+    pub const MOST: usize = 8;
+
+    /// Takes them in their order.
+    pub fn new(requirements: impl IntoIterator<Item = Requirement>) -> Self {
+        Self(requirements.into_iter().collect())
+    }
+
+    /// Whether any node is as good as another.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// In their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Requirement> {
+        self.0.iter()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -179,3 +179,69 @@ fn regress_armada_4946_jobs_wait_while_every_node_is_cordoned() {
         "#]],
     );
 }
+
+#[test]
+fn what_is_preferred_is_taken_first_and_never_waited_for() {
+    check(
+        "
+        slot s node
+        kind k needs=s:1 prefer=zone:west
+        node n1 slots=s:2 labels=zone:east
+        node n2 slots=s:2 labels=zone:east,gpu:h100
+        node n3 slots=s:1 labels=zone:west
+        node n4 slots=s:1 labels=zone:west,gpu:h100
+        enqueue a kind=k prefer=gpu:h100
+        enqueue b kind=k
+        # Its own comes first, its kind's then.
+        enqueue c kind=k prefer=gpu:h100
+        enqueue d kind=k prefer=zone:east,!gpu
+        enqueue e kind=k prefer=rack:none
+        tick
+        ",
+        expect![[r#"
+            granted a -> n4 token=1.1
+            granted b -> n3 token=1.2
+            granted c -> n2 token=1.3
+            granted d -> n1 token=1.4
+            granted e -> n1 token=1.5
+        "#]],
+    );
+}
+
+/// A node that fits now is taken rather than that on which the job just failed; one that is busy now is not waited for.
+#[test]
+fn the_node_that_just_failed_a_job_is_avoided_where_another_fits_now() {
+    check(
+        "
+        slot s node
+        kind k needs=s:1 retry=1s max_failures=9
+        node n1 slots=s:1 labels=zone:west
+        node n2 slots=s:1
+        enqueue a kind=k prefer=zone:west
+        tick
+        run a
+        finish a fail
+        reaped a
+        advance 1s
+        run a
+        enqueue b kind=k
+        tick
+        finish a fail
+        reaped a
+        run b
+        advance 1s
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            ended a token=1.1 failed_retryable (exit) -> scheduled [exit]
+            lease 1.1 gone
+            1s: ready a
+            1s: granted a -> n2 token=1.2
+            1s: granted b -> n1 token=1.3
+            1s: ended a token=1.2 failed_retryable (exit) -> scheduled [exit]
+            1s: lease 1.2 gone
+            2s: ready a
+            2s: granted a -> n2 token=1.4
+        "#]],
+    );
+}

@@ -85,6 +85,7 @@ impl Bare {
             stale_after: None,
             labels: BTreeMap::new(),
             selector: Default::default(),
+            prefer: Default::default(),
             needs: None,
             hard_time_limit: None,
             parent: None,

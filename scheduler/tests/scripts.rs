@@ -2,6 +2,7 @@
 //! that their support is built once.
 
 #[cfg(test)]
+mod backoff;
 mod bracket;
 #[cfg(test)]
 mod cancel;

@@ -421,6 +421,7 @@ impl Bare {
             stale_after: None,
             labels: BTreeMap::new(),
             selector: Selector::default(),
+            prefer: Default::default(),
             needs: None,
             hard_time_limit: None,
             parent: None,

@@ -1,5 +1,7 @@
 //! Jobs and their attempts as tables.
 
+use std::collections::BTreeMap;
+
 use tenure_client::proto::{Attempt, ChildWait, DeferralShare, Job, JobState, Outcome, WaitPolicy};
 use tenure_client::wire;
 
@@ -84,6 +86,9 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
     row("needs", human::needs(job.needs.as_ref()).into());
     if !job.selector.is_empty() || !job.requirements.is_empty() {
         row("selector", human::selector(&job.selector, &job.requirements).into());
+    }
+    if !job.prefer.is_empty() {
+        row("prefers", human::selector(&BTreeMap::new(), &job.prefer).into());
     }
     if !job.labels.is_empty() {
         row("labels", human::pairs(&job.labels).into());

@@ -35,7 +35,8 @@ pub struct Requirement {
     /// Required. What must hold of it.
     #[prost(enumeration = "RequirementOperator", tag = "2")]
     pub operator: i32,
-    /// With IN and NOT_IN at least 1, each at most 255 bytes; with the others none. At most 32 in all requirements of a job.
+    /// With IN and NOT_IN at least 1, each at most 255 bytes; with the others none. At most 32 in
+    /// all requirements of a job, and as many in what it prefers.
     #[prost(string, repeated, tag = "3")]
     pub values: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -104,6 +105,10 @@ pub struct JobSpec {
     /// A label named twice, there or here, is refused. An old server ignores them: it places by `selector` alone.
     #[prost(message, repeated, tag = "20")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
+    /// Optional, at most 8: which nodes it would rather have; each counts for more than all that follow, and those of the kind
+    /// come after them. It never waits for such a node. An old server ignores them.
+    #[prost(message, repeated, tag = "21")]
+    pub prefer: ::prost::alloc::vec::Vec<Requirement>,
     /// Optional; of a child. What becomes of the job when its parent is cancelled. Default: cancel. An old server
     /// cancels no children.
     #[prost(enumeration = "OnParent", tag = "22")]
@@ -234,6 +239,9 @@ pub struct Job {
     /// What else the labels of a node must be: the job's own and-ed with its kind's. An old server never sets it.
     #[prost(message, repeated, tag = "38")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
+    /// Which nodes it would rather have, the weightiest first: its own, then its kind's. An old server never sets it.
+    #[prost(message, repeated, tag = "39")]
+    pub prefer: ::prost::alloc::vec::Vec<Requirement>,
     /// Present while it waits for its children. An old server never sets it.
     #[prost(message, optional, tag = "40")]
     pub waiting_for: ::core::option::Option<ChildWait>,
@@ -2408,6 +2416,13 @@ pub struct Kind {
     /// What else the labels of its nodes must be. An old server never sets it.
     #[prost(message, repeated, tag = "24")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
+    /// Which nodes its jobs would rather have, the weightiest first. An old server never sets it.
+    #[prost(message, repeated, tag = "25")]
+    pub prefer: ::prost::alloc::vec::Vec<Requirement>,
+    /// A node on which its jobs fail one after the other is not offered the kind for a while. Default: true. Absent: an old
+    /// server, which has no such thing.
+    #[prost(bool, optional, tag = "28")]
+    pub node_backoff: ::core::option::Option<bool>,
 }
 /// A tenant with what it takes. Every field is set by the server. An old server sends none.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -41,6 +41,7 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         Deferral::Earmarked { .. }
         | Deferral::NodePressure { .. }
         | Deferral::Masked { .. }
+        | Deferral::NodeBackoff { .. }
         | Deferral::NoMatchingNode { .. }
         | Deferral::NodesCordoned { .. }
         | Deferral::Draining { .. }

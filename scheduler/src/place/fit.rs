@@ -9,6 +9,7 @@ use crate::{
     node::{Group, Node},
     place::{
         ClassId,
+        backoff::Backoff,
         classes::{Class, ClassKey},
         earmarks::Asks,
         score::{Score, Scorer},
@@ -156,6 +157,10 @@ pub(crate) fn open<'a>(
             threshold: closed.threshold,
         });
     }
+    if let Some(until) = node.backoffs.get(&class.key.kind).and_then(Backoff::until) {
+        let until = now.wall.after(until.since(now.mono));
+        return Err(Deferral::NodeBackoff { node: name(), until });
+    }
     if let Some(mask) = node.masks.get(&id) {
         return Err(Deferral::Masked { node: name(), rule: mask.rule.clone() });
     }
@@ -207,7 +212,7 @@ pub(crate) fn best(
         }
     }
     let scorer = Scorer::new(state, class, job);
-    let mut nodes = state.index.fitting(class, hash(job.id, 0));
+    let mut nodes = scorer.preference.first(state, state.index.fitting(class, hash(job.id, 0)));
     loop {
         let some = nodes.by_ref().take(SCANNED).filter_map(|handle| Some((handle, state.nodes.at(handle)?)));
         let scored = some.map(|(handle, node)| (scorer.score(handle, node), node));
@@ -283,6 +288,7 @@ pub(crate) enum Nearness {
     Cordoned,
     Suspect,
     Pressure,
+    BackedOff,
     Masked,
     SlotBusy,
     Earmarked,
@@ -317,6 +323,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         Deferral::NodesCordoned { .. } => Nearness::Cordoned,
         Deferral::Suspect { .. } => Nearness::Suspect,
         Deferral::NodePressure { .. } => Nearness::Pressure,
+        Deferral::NodeBackoff { .. } => Nearness::BackedOff,
         Deferral::Masked { .. } => Nearness::Masked,
         Deferral::SlotBusy { .. } => Nearness::SlotBusy,
         Deferral::Earmarked { .. } => Nearness::Earmarked,

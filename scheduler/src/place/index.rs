@@ -171,6 +171,11 @@ impl Index {
         sieve.into_iter().flat_map(move |sieve| sieve.iter_from(number))
     }
 
+    /// Nodes of one type are equal in labels, kinds and capacities.
+    pub(crate) fn type_of(&self, handle: u32) -> Option<u32> {
+        self.types.type_of(handle)
+    }
+
     /// What a node that a class may fit on is worth to it.
     pub(crate) fn standing(&self, class: &Class, handle: u32) -> Standing {
         let aim = self.classes.aim(class);
@@ -196,7 +201,9 @@ impl Index {
                 Nearness::Suspect if !warm => wanted().and(&nodes.connected),
                 Nearness::Suspect => wanted(),
                 Nearness::Pressure => wanted().and(&nodes.heard),
-                Nearness::Masked | Nearness::SlotBusy => self.open(class, wanted().and(&nodes.heard)),
+                Nearness::BackedOff | Nearness::Masked | Nearness::SlotBusy => {
+                    self.open(class, wanted().and(&nodes.heard))
+                }
                 Nearness::Earmarked | Nearness::Unanswered => self.with_room(class, aim),
             })
         });

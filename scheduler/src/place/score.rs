@@ -3,7 +3,7 @@
 use crate::{
     job::{Job, Outcome},
     kind::Placement,
-    place::{classes::Class, index::Standing},
+    place::{classes::Class, index::Standing, preference::Preference},
     retry::hash,
     state::{NodeEntry, State},
 };
@@ -13,6 +13,8 @@ use crate::{
 pub(crate) struct Score {
     /// The job just failed there.
     failed_here: bool,
+    /// What it would rather have and the node has not.
+    unmet: u32,
     /// How rare what it has free and the job does not need is: shell jobs stay off the host with the GPU.
     rare: u32,
     /// The strain that the node says it is under, 1 to 3.
@@ -32,6 +34,7 @@ pub(crate) struct Scorer<'a> {
     job: &'a Job,
     placement: Placement,
     failed_on: Option<u32>,
+    pub(super) preference: Preference<'a>,
 }
 
 impl<'a> Scorer<'a> {
@@ -45,6 +48,7 @@ impl<'a> Scorer<'a> {
             job,
             placement: placement.unwrap_or(Placement::Pack),
             failed_on: failed_on.and_then(|node| state.nodes.handle(node)),
+            preference: Preference::of(state, job),
         }
     }
 
@@ -58,6 +62,7 @@ impl<'a> Scorer<'a> {
         };
         Score {
             failed_here: self.failed_on == Some(handle),
+            unmet: self.preference.unmet(&node.node),
             rare,
             weight,
             room,

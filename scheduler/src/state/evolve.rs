@@ -25,6 +25,7 @@ impl State {
             Event::KindPut(kind) => self.kind_put(kind, now),
             Event::KindRemoved(name) => {
                 self.dirty.kind(name, self.kinds.remove(name).is_some());
+                self.nodes.values_mut().for_each(|node| drop(node.backoffs.remove(name)));
                 self.tune_intervals(name);
             }
             Event::KindPaused { kind, policy } => {
@@ -124,6 +125,8 @@ impl State {
                     self.gained.insert(node.clone());
                 }
             }
+            Event::Struck { node, kind, job, until } => self.struck((node, kind), *job, *until, now),
+            Event::BackoffOver { node, kind, forgotten } => self.backoff_over(node, kind, *forgotten),
             Event::Earmarked(earmark) => self.earmarked(earmark),
             Event::EarmarkDropped { holder, why, job: _, node: _ } => {
                 self.earmark_dropped(*holder, *why, now)

@@ -7,10 +7,10 @@ use std::{
 };
 
 use crate::{
-    ids::{FencingToken, Ordinal, SessionId, SlotName},
+    ids::{FencingToken, KindName, Ordinal, SessionId, SlotName},
     kind::KindPolicy,
     node::{Node, Pressure},
-    place::ClassId,
+    place::{ClassId, backoff::Backoff},
     slots::{Count, Ledger, Scope},
     state::State,
     time::{Mono, Now},
@@ -28,6 +28,8 @@ pub(crate) struct NodeEntry {
     /// Every lease that charges it or that it may hold.
     pub(crate) leases: BTreeSet<FencingToken>,
     pub(crate) masks: BTreeMap<ClassId, Mask>,
+    /// Kinds whose jobs failed here of late.
+    pub(crate) backoffs: BTreeMap<KindName, Backoff>,
     pub(crate) live: Option<Live>,
     /// While it is drained: when what still runs there is wanted back.
     pub(crate) drain_by: Option<Mono>,
@@ -95,6 +97,7 @@ impl NodeEntry {
             ledger,
             leases: BTreeSet::new(),
             masks: BTreeMap::new(),
+            backoffs: BTreeMap::new(),
             live: None,
             drain_by: None,
             heard: now.mono,

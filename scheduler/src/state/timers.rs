@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    ids::{FencingToken, JobId, NodeName, SlotName},
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
     place::ClassId,
     time::{Mono, Now, Wall},
 };
@@ -31,6 +31,8 @@ pub(crate) enum Due {
     Silence(NodeName),
     /// A mask ends.
     Mask(NodeName, ClassId),
+    /// The back-off of a node for a kind ends.
+    Backoff(NodeName, KindName),
     /// The head of a class may have been blocked for long enough to get an earmark, or has one that is late.
     Reserve(ClassId),
     /// The drain deadline of a node is over.
@@ -51,6 +53,7 @@ impl Due {
             | Self::Answer(_)
             | Self::Silence(_)
             | Self::Mask(..)
+            | Self::Backoff(..)
             | Self::Reserve(_)
             | Self::Drain(_)
             | Self::WarmUp

@@ -167,6 +167,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         priority: enqueue.priority.unwrap_or_else(|| inherited_priority(state, parent, policy)),
         needs: enqueue.needs.clone(),
         selector: enqueue.selector.clone(),
+        prefer: enqueue.prefer.clone(),
         labels: enqueue.labels.clone(),
         dedupe_key: enqueue.dedupe_key.clone(),
         dedupe_held: enqueue.dedupe_key.is_some(),

@@ -222,6 +222,8 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
     let fields = [
         ("needs", old.needs != new.needs),
         ("selector", old.selector != new.selector),
+        ("prefer", old.prefer != new.prefer),
+        ("node_backoff", old.node_backoff != new.node_backoff),
         ("lease", old.lease != new.lease),
         ("max_failures", old.max_failures != new.max_failures),
         ("max_losses", old.max_losses != new.max_losses),

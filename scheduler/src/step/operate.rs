@@ -83,7 +83,8 @@ impl Step<'_> {
     pub(super) fn uncordon(&mut self, name: &NodeName) -> Result<(), Refusal> {
         let node = self.node(name)?;
         let was_draining = node.draining.is_some();
-        self.put_node(Node { cordoned: false, draining: None, ..node })?;
+        let forgot = self.forget_backoffs(name);
+        self.put_node_anew(Node { cordoned: false, draining: None, ..node }, forgot)?;
         if was_draining {
             self.send(name, Message::Drain { deadline: None });
         }
@@ -101,12 +102,17 @@ impl Step<'_> {
     }
 
     fn put_node(&mut self, node: Node) -> Result<(), Refusal> {
-        let changed = self.state.nodes.get(&node.name).is_none_or(|entry| entry.node != node);
+        self.put_node_anew(node, false)
+    }
+
+    /// `changed`: something beside its row is changed already.
+    fn put_node_anew(&mut self, node: Node, changed: bool) -> Result<(), Refusal> {
+        let is_new = self.state.nodes.get(&node.name).is_none_or(|entry| entry.node != node);
         let name = node.name.clone();
-        if changed {
+        if is_new {
             self.emit(Event::NodePut(Box::new(node)));
         }
-        self.reply(Reply::Node { node: name, changed });
+        self.reply(Reply::Node { node: name, changed: changed || is_new });
         Ok(())
     }
 

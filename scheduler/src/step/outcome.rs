@@ -74,12 +74,15 @@ impl Step<'_> {
             How::Silent if entry.lease.reservation.node.is_empty() => None,
             How::Silent => Some(Stage::Unreaped),
         };
+        let place = (entry.lease.node.clone(), entry.lease.kind.clone());
+        let asks_for_later = end.retry_after.is_some();
         let attempt =
             decide(&job.job, self.policy(&job.job), self.now, token, entry.watch.started_at, stage, end);
-        let (job, lost) = (attempt.job, attempt.outcome == Outcome::Lost);
+        let (job, outcome) = (attempt.job, attempt.outcome);
         self.emit(Event::AttemptEnded(Box::new(attempt)));
+        self.judge_node((&place.0, &place.1), (job, token), outcome, asks_for_later);
         self.notify(job);
-        if lost {
+        if outcome == Outcome::Lost {
             self.lose_family(job);
         }
     }
@@ -93,8 +96,13 @@ impl Step<'_> {
         let started_at = own_start.or(job.granted_at);
         let mut before = job.clone();
         before.take_back_loss();
+        let asks_for_later = end.retry_after.is_some();
         let attempt = decide(&before, policy, self.now, job.token, started_at, None, end);
+        let outcome = attempt.outcome;
         self.emit(Event::LossReplaced(Box::new(attempt)));
+        if let Some(node) = &job.last_node {
+            self.judge_node((node, &job.kind), (job.id, job.token), outcome, asks_for_later);
+        }
         self.notify(job.id);
     }
 

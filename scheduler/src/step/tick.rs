@@ -42,6 +42,7 @@ impl Step<'_> {
                 Due::Answer(token) => self.due_answer(token),
                 Due::Silence(node) => self.due_silence(node),
                 Due::Mask(node, class) => self.due_mask(node, class),
+                Due::Backoff(node, kind) => self.due_backoff(node, kind),
                 Due::Reserve(class) => {
                     heads.insert(class);
                 }

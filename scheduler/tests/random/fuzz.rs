@@ -253,6 +253,7 @@ impl Fuzz {
             stale_after: rng.percent(10).then(|| micros(rng)),
             labels: BTreeMap::new(),
             selector,
+            prefer: super::routing::prefer(rng),
             needs,
             hard_time_limit: rng.percent(30).then(|| Duration::from_secs(1 + rng.below(30))),
             parent: if rng.percent(30) { rng.pick(&self.jobs) } else { None },

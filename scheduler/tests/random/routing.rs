@@ -1,6 +1,6 @@
 //! Labels, and what jobs ask of them. Once healed, some node meets every selector that is made here.
 
-use tenure_scheduler::{Requirement, Selector};
+use tenure_scheduler::{Preferences, Requirement, Selector};
 
 use crate::support::{Agent, Rng};
 
@@ -50,4 +50,17 @@ pub(super) fn heal(n: u64, agent: &mut Agent) {
         agent.labels.insert("gpu".into(), "a100".into());
     }
     agent.host.os = "linux".into();
+}
+
+/// What a job would rather have, at random: some node or none may have it.
+pub(super) fn prefer(rng: &mut Rng) -> Preferences {
+    if rng.percent(70) {
+        return Preferences::default();
+    }
+    let all = [
+        Requirement::equals("zone", "west"),
+        Requirement::has("gpu", true),
+        Requirement::has("absent", true),
+    ];
+    Preferences::new((0..2).filter_map(|_| rng.pick(&all)))
 }

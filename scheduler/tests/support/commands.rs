@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     Command, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, OnParent,
-    Prior, Producer, Return, Statement, Tenant, WaitPolicy,
+    Preferences, Prior, Producer, Return, Statement, Tenant, WaitPolicy,
 };
 
 use super::words::Line;
@@ -30,6 +30,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         stale_after: line.duration("stale_after"),
         labels: Default::default(),
         selector: line.selector("selector"),
+        prefer: Preferences::new(line.requirements("prefer")),
         needs: line.needs("needs"),
         hard_time_limit: line.duration("hard"),
         parent,

@@ -3,6 +3,7 @@
 //!
 //! It lives on what a bystander sees: the stored rows, and the events.
 
+mod backoff;
 mod earmarks;
 mod explained;
 mod order;
@@ -17,7 +18,7 @@ use tenure_scheduler::{
     Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Selector, SlotName, Tenant,
 };
 
-use self::earmarks::Earmarks;
+use self::{backoff::Backoffs, earmarks::Earmarks};
 
 /// What the jobs of a class have in common.
 type Key = (KindName, Needs, Selector, Tenant, u64);
@@ -43,6 +44,7 @@ pub(crate) struct Oracle {
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
     earmarks: Earmarks,
+    backoffs: Backoffs,
     queued: order::Queued,
     rates: rates::Rates,
 }
@@ -51,7 +53,7 @@ impl Oracle {
     /// What another leader finds when it begins.
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
         let (queued, rates) = (order::Queued::found(now, rows), rates::Rates::found(now, &rows.slots));
-        Self { queued, rates, ..Self::default() }
+        Self { queued, rates, backoffs: Backoffs::found(rows), ..Self::default() }
     }
 
     /// Takes over what one command did; `rows` are those after it.
@@ -59,6 +61,7 @@ impl Oracle {
         self.earmarks.begin();
         for event in events {
             self.observe_one(now, event, rows);
+            self.backoffs.observe(now.mono, event);
             self.earmarks.observe(now, event, rows);
             self.rates.observe(now, event);
         }
@@ -180,13 +183,18 @@ impl Oracle {
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.
     pub(crate) fn in_order(&self, now: Now, events: &[Event], rows: &Durable) {
+        if !events.iter().any(|event| matches!(event, Event::Granted { .. })) {
+            return;
+        }
         let mut rows = rows.clone();
         let (mut sessions, mut rates) = (self.sessions.clone(), self.rates.clone());
         let mut earmarks = self.earmarks.clone();
+        let mut past = self.clone();
         for event in events.iter().rev() {
             earmarks.take_back(event);
             let Event::Granted { lease, .. } = event else { continue };
             rows.leases.remove(&lease.token);
+            past.backoffs.take_back(lease);
             let Some(granted) = rows.jobs.get_mut(&lease.job) else { continue };
             granted.state = JobState::Queued { since: now.wall };
             let granted = granted.clone();
@@ -197,7 +205,7 @@ impl Oracle {
             let used = Used::of(&rows, rows.leases.values());
             let heads = order::heads(&rows, self.candidates(&rows)).into_iter();
             let fitting =
-                heads.filter(|job| self.fits(now, &rows, &used, &rates, &sessions, &earmarks, job).is_some());
+                heads.filter(|job| past.fits(now, &rows, &used, &rates, &sessions, &earmarks, job).is_some());
             let waits_aside = |job: &Job| earmarks.of(job, &rows).is_none();
             if let Some(job) = order::first_before(now, &self.queued, &rows, &granted, fitting, waits_aside) {
                 panic!("{} was granted before {}, which was first and fitted", granted.id, job.id);
@@ -267,6 +275,9 @@ impl Oracle {
         node: &Node,
     ) -> bool {
         let Some(session) = session else { return false };
+        if self.backoffs.keeps(now.mono, &node.name, &job.kind) {
+            return false;
+        }
         let labels = routing::allows(job, &rows.kinds[&job.kind], node);
         let kinds = node.kinds.contains(&job.kind) && !node.cordoned && node.draining.is_none();
         let heard = !session.suspect && !session.leaving && !session.blocked;

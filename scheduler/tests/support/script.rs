@@ -16,7 +16,7 @@
 //! | `tick`, `advance 5s`, `wall +1h`, `reload`, `limits key=value…`, `begin`, `commit`, `lose` | the clock and the driver |
 //! | `job J`, `why J`, `explain J`, `groups J`, `health K`, `show X`, `hide X` | says something |
 //!
-//! A selector is `a:x`, `a:x|y`, `a:!x|y`, `a` (has it) and `!a`, with commas between.
+//! A selector, or a list of what is preferred (`prefer=`), is `a:x`, `a:x|y`, `a:!x|y`, `a` (has it) and `!a`, with commas between.
 //! Reports take `token=1.2`, `node=N` and `via=7` (a session) to be absurd. A grant is read by its agent at once.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
@@ -24,8 +24,8 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use expect_test::Expect;
 use tenure_scheduler::{
     Applied, Command, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits,
-    NodeName, PausePolicy, Placement, Refusal, Reply, RetryPolicy, Scope, SessionId, SlotName, Tenant,
-    TenantPolicy,
+    NodeName, PausePolicy, Placement, Preferences, Refusal, Reply, RetryPolicy, Scope, SessionId, SlotName,
+    Tenant, TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -520,6 +520,8 @@ fn policy(line: &Line) -> KindPolicy {
     KindPolicy {
         needs: line.needs("needs").unwrap_or_default(),
         selector: line.selector("selector"),
+        prefer: Preferences::new(line.requirements("prefer")),
+        node_backoff: line.get("node_backoff") != Some("off"),
         lease: line.duration("lease").unwrap_or(defaults.lease),
         max_failures: line.number("max_failures").unwrap_or(defaults.max_failures),
         max_losses: line.number("max_losses").unwrap_or(defaults.max_losses),

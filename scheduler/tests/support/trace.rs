@@ -22,6 +22,11 @@ pub(crate) fn event(
         Event::Deferred { job, reason, .. } => format!("deferred {job} {}: {reason}", reason.name()),
         Event::Masked { node, class, rule, .. } => format!("masked {} on {node} ({rule})", kind(class)),
         Event::Unmasked { node, class } => format!("unmasked {} on {node}", kind(class)),
+        Event::Struck { until: None, .. } | Event::BackoffOver { .. } if !shows("struck") => return None,
+        Event::Struck { node, kind, until: Some(until), .. } => {
+            format!("{node} backs off {kind} for {:?}", until.since(now.mono))
+        }
+        Event::Struck { .. } | Event::BackoffOver { .. } => event.to_string(),
         Event::Renewed { token, expires } if shows("renewed") => {
             format!("renewed {token} for {:?}", expires.since(now.mono))
         }

@@ -211,6 +211,11 @@ impl<'t> Value<'t> {
         self.value.as_bool()
     }
 
+    /// True or false.
+    pub(super) fn flag(&self, problems: &mut Problems) -> Option<bool> {
+        self.as_bool().or_else(|| self.expected(problems, "true or false"))
+    }
+
     /// Whether it is a list.
     pub(super) fn is_array(&self) -> bool {
         matches!(self.value, DeValue::Array(_))

@@ -15,7 +15,7 @@ use tenure_scheduler::{
 use super::{
     LONGEST, Problem, Retention,
     document::{Problems, Table, Value, nearest},
-    selector::selector,
+    selector::{preferences, selector},
 };
 
 /// Keys of later versions, so that the answer is not "unknown".
@@ -134,6 +134,12 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     }
     if let Some(selector_table) = table.take_table("selector", problems) {
         policy.selector = selector(selector_table, problems);
+    }
+    if let Some(value) = table.take("prefer") {
+        set(&mut policy.prefer, preferences(value, problems));
+    }
+    if let Some(value) = table.take("node_backoff") {
+        set(&mut policy.node_backoff, value.flag(problems));
     }
     if let Some(value) = table.take("lease") {
         set(&mut policy.lease, value.duration(problems, SHORTEST_LEASE..=LONGEST));

@@ -1,6 +1,6 @@
 //! Selectors of the fleet file: what the labels of a kind's nodes must be.
 
-use tenure_scheduler::{Requirement, Selector};
+use tenure_scheduler::{Preferences, Requirement, Selector};
 
 use super::document::{Problems, Table, Value};
 
@@ -20,6 +20,28 @@ pub(super) fn selector(table: Table<'_>, problems: &mut Problems) -> Selector {
         requirements.extend(requirement(label, value, problems));
     }
     requirements.into_iter().collect()
+}
+
+/// A list of tables with one label each, the weightiest first.
+pub(super) fn preferences(value: Value<'_>, problems: &mut Problems) -> Option<Preferences> {
+    let (at, path) = (value.at(), value.path().to_owned());
+    let items = value.array(problems)?;
+    if items.len() > Preferences::MOST {
+        problems.add(at, &path, format!("must hold at most {}", Preferences::MOST));
+        return None;
+    }
+    let mut wanted = Vec::new();
+    for item in items {
+        let (at, path) = (item.at(), item.path().to_owned());
+        let mut entries = item.table(problems)?.into_entries();
+        match (entries.next(), entries.next()) {
+            (Some((label, value)), None) => wanted.extend(requirement(label, value, problems)),
+            (None, _) | (_, Some(_)) => {
+                problems.add(at, &path, "must name one label, such as { gpu = true }")
+            }
+        }
+    }
+    Some(Preferences::new(wanted))
 }
 
 /// `"linux"`, `["a100", "h100"]`, `true`, `false`, `{ not = "spot" }` or `{ not = ["a", "b"] }`.

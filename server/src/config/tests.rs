@@ -46,6 +46,9 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         result_ttl = "1d"
         retention = "2d"
 
+        prefer = [{ gpu = ["h100"] }, { zone = { not = "attic" } }]
+        node_backoff = false
+
         [kinds.plain]
 
         [tenants.site]
@@ -66,6 +69,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         qa.selector.to_string(),
         "gpu in (a100, h100),os=linux,rack not in (a, b),!spot,ssd,zone!=attic"
     );
+    let prefer: Vec<String> = qa.prefer.iter().map(ToString::to_string).collect();
+    assert_eq!((prefer, qa.node_backoff), (vec!["gpu=h100".to_owned(), "zone!=attic".to_owned()], false));
     assert_eq!(qa.lease, Duration::from_secs(600));
     assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
     assert_eq!(qa.permanent_exit_codes, [64, 3]);

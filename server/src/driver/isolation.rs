@@ -222,6 +222,8 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Deferred { .. }
         | Event::Masked { .. }
         | Event::Unmasked { .. }
+        | Event::Struck { .. }
+        | Event::BackoffOver { .. }
         | Event::Earmarked(_)
         | Event::EarmarkDropped { .. }
         | Event::SetAside(_)

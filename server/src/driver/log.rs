@@ -61,7 +61,9 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::NodePressed { node, .. }
         | Event::SessionBlocked { node, .. }
         | Event::MessageSent { node }
-        | Event::Unmasked { node, .. } => tracing::debug!(%epoch, node.id = %node, "{event}"),
+        | Event::Unmasked { node, .. }
+        | Event::Struck { node, .. }
+        | Event::BackoffOver { node, .. } => tracing::debug!(%epoch, node.id = %node, "{event}"),
         Event::Earmarked(earmark) => {
             tracing::debug!(%epoch, job.id = %earmark.job, node.id = %earmark.node, "{event}");
         }

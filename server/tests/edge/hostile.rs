@@ -135,6 +135,7 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
         parent_id: "{}".to_owned(),
         traceparent: "\r\nx: y".to_owned(),
         tracestate: "\r\nx: y".to_owned(),
+        prefer: vec![v1::Requirement { label: "a".to_owned(), operator: 3, values: vec![String::new()] }],
         on_parent_cancel: i32::MIN,
         on_parent_lost: 99,
         requirements: vec![
@@ -164,6 +165,7 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
             "job.requirements[0].operator",
             "job.requirements[1].label",
             "job.requirements[1].values[0]",
+            "job.prefer[0].operator",
             "job.needs.slots[0].slot",
             "job.needs.slots[0].amount",
             "job.hard_time_limit",

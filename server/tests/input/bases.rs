@@ -90,14 +90,19 @@ impl Bases {
             kind: "web".to_owned(),
             payload: Some(Payload { data: "{}".into(), content_type: "application/json".to_owned() }),
             needs: Some(v1::Needs { slots: vec![SlotAmount { slot: "browser".to_owned(), amount: 1 }] }),
-            requirements: vec![v1::Requirement {
-                label: "gpu".to_owned(),
-                operator: v1::RequirementOperator::In.into(),
-                values: vec!["a100".to_owned()],
-            }],
+            requirements: vec![requirement("gpu")],
+            prefer: vec![requirement("zone")],
             traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
             ..Default::default()
         }
+    }
+}
+
+fn requirement(label: &str) -> v1::Requirement {
+    v1::Requirement {
+        label: label.to_owned(),
+        operator: v1::RequirementOperator::In.into(),
+        values: vec!["a100".to_owned()],
     }
 }
 

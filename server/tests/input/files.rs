@@ -32,6 +32,8 @@ browser = "node"
 [kinds.qa]
 needs = { browser = 1, api = 1 }
 selector = { os = "linux" }
+prefer = [{ zone = "a" }]
+node_backoff = true
 lease = "10m"
 max_failures = 3
 max_losses = 3
@@ -122,6 +124,14 @@ const OF_FLEET: &Mistakes = &[
     ("os = \"linux\"", "os = { not = true }", "kinds.qa.selector.os.not"),
     ("os = \"linux\"", "os = { not = \"\\u0000\" }", "kinds.qa.selector.os.not"),
     ("os = \"linux\"", "os = { nto = \"x\" }", "kinds.qa.selector.os.nto"),
+    ("[{ zone = \"a\" }]", "{ zone = \"a\" }", "kinds.qa.prefer"),
+    ("[{ zone = \"a\" }]", "[\"zone\"]", "kinds.qa.prefer[0]"),
+    ("[{ zone = \"a\" }]", "[{}]", "kinds.qa.prefer[0]"),
+    ("[{ zone = \"a\" }]", "[{ a = 1, b = 2 }]", "kinds.qa.prefer[0]"),
+    ("[{ zone = \"a\" }]", "[{ zone = 1 }]", "kinds.qa.prefer[0].zone"),
+    ("[{ zone = \"a\" }]", "[{ \"z z\" = true }]", "kinds.qa.prefer[0].\"z z\""),
+    ("[{ zone = \"a\" }]", "[{}, {}, {}, {}, {}, {}, {}, {}, {}]", "kinds.qa.prefer"),
+    ("node_backoff = true", "node_backoff = \"no\"", "kinds.qa.node_backoff"),
     ("lease = \"10m\"", "lease = \"9s\"", "kinds.qa.lease"),
     ("lease = \"10m\"", "lease = \"11years\"", "kinds.qa.lease"),
     ("lease = \"10m\"", "lease = 10", "kinds.qa.lease"),

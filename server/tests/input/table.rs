@@ -68,6 +68,7 @@ fn job(row: &str) -> Option<Rule> {
         "JobSpec.labels" => Rule::Labels { most: 32 },
         "JobSpec.selector" => Rule::Labels { most: 16 },
         "JobSpec.requirements" => Rule::Most { most: 16, required: false },
+        "JobSpec.prefer" => Rule::Most { most: 8, required: false },
         // The kind's is an hour, and it may only be shortened.
         "JobSpec.hard_time_limit" => Rule::Length(std::time::Duration::from_millis(1)..=seconds(3600)),
         "JobSpec.parent_id" => {

@@ -14,7 +14,7 @@ use super::{
     int,
     json::{NeedsJson, WaitJson},
     json_text, length_us, positional,
-    selector::SelectorJson,
+    selector::RoutingJson,
 };
 use crate::{HeldKey, KindCutoff};
 
@@ -102,7 +102,7 @@ impl<'a> JobRow<'a> {
             version: int(job.version),
             priority: job.priority,
             needs: job.needs.as_ref().map(|needs| json_text(&NeedsJson::from(needs))),
-            selector: json_text(&SelectorJson::from(&job.selector)),
+            selector: json_text(&RoutingJson::from(job)),
             labels: json_text(&job.labels),
             dedupe_key: job.dedupe_key.as_ref().map(DedupeKey::as_str),
             dedupe_held: job.dedupe_held,
@@ -167,6 +167,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
     let producer = row.name("producer", Producer::new)?;
     let kind = row.name("kind", KindName::new)?;
     let state_name = row.name("state", |name| name)?;
+    let prefer;
     let mut job = Job {
         id,
         sequence,
@@ -176,7 +177,12 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         version: row.int("version")?,
         priority: row.int("priority")?,
         needs: row.opt_json::<NeedsJson>("needs")?.map(Needs::from),
-        selector: row.json::<SelectorJson>("selector")?.into(),
+        selector: {
+            let (selector, wanted) = row.json::<RoutingJson>("selector")?.into();
+            prefer = wanted;
+            selector
+        },
+        prefer,
         labels: row.json::<BTreeMap<String, String>>("labels")?,
         dedupe_key: row.opt_text("dedupe_key", |key| DedupeKey::new(key))?,
         dedupe_held: row.flag("dedupe_held")?,

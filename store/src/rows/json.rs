@@ -8,7 +8,10 @@ use tenure_scheduler::{
     RetryPolicy, SlotName, Wait, Wall,
 };
 
-use super::{int, length_us, selector::SelectorJson};
+use super::{
+    int, length_us,
+    selector::{PreferencesJson, SelectorJson, preferences, preferences_json},
+};
 
 /// Slot → units.
 #[derive(Serialize, Deserialize, Default)]
@@ -175,6 +178,8 @@ impl From<HostJson<'_>> for Host {
 pub(super) struct PolicyJson {
     needs: NeedsJson,
     selector: SelectorJson,
+    prefer: PreferencesJson,
+    node_backoff: bool,
     lease_us: i64,
     max_failures: u32,
     max_losses: u32,
@@ -224,6 +229,8 @@ impl From<&KindPolicy> for PolicyJson {
         Self {
             needs: (&policy.needs).into(),
             selector: (&policy.selector).into(),
+            prefer: preferences_json(&policy.prefer),
+            node_backoff: policy.node_backoff,
             lease_us: length_us(policy.lease),
             max_failures: policy.max_failures,
             max_losses: policy.max_losses,
@@ -254,6 +261,8 @@ impl From<PolicyJson> for KindPolicy {
         Self {
             needs: json.needs.into(),
             selector: json.selector.into(),
+            prefer: preferences(json.prefer),
+            node_backoff: json.node_backoff,
             lease: length(json.lease_us),
             max_failures: json.max_failures,
             max_losses: json.max_losses,

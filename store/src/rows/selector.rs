@@ -3,7 +3,40 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tenure_scheduler::{Condition, Requirement, Selector};
+use tenure_scheduler::{Condition, Job, Preferences, Requirement, Selector};
+
+/// What a job asks of labels, with what it prefers under a name that no label has: it is never changed, nor looked for
+/// by SQL, and so needs no column of its own.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RoutingJson {
+    #[serde(flatten)]
+    selector: SelectorJson,
+    #[serde(rename = "~prefer", default, skip_serializing_if = "Vec::is_empty")]
+    prefer: PreferencesJson,
+}
+
+impl From<&Job> for RoutingJson {
+    fn from(job: &Job) -> Self {
+        Self { selector: (&job.selector).into(), prefer: preferences_json(&job.prefer) }
+    }
+}
+
+impl From<RoutingJson> for (Selector, Preferences) {
+    fn from(json: RoutingJson) -> Self {
+        (json.selector.into(), preferences(json.prefer))
+    }
+}
+
+/// What is preferred, in its order: one label each.
+pub(super) type PreferencesJson = Vec<SelectorJson>;
+
+pub(super) fn preferences_json(preferences: &Preferences) -> PreferencesJson {
+    preferences.iter().map(|one| SelectorJson::from(&Selector::new([one.clone()]))).collect()
+}
+
+pub(super) fn preferences(json: PreferencesJson) -> Preferences {
+    Preferences::new(json.into_iter().flat_map(|one| Selector::from(one).iter().cloned().collect::<Vec<_>>()))
+}
 
 /// Label → what it must be. Plain equality is a text, as it always was.
 #[derive(Serialize, Deserialize, Default)]
@@ -57,6 +90,24 @@ mod tests {
             [("os", "linux"), ("zone", "a\"b")].map(|(label, value)| (label.into(), value.into()));
         assert_eq!(selector, Selector::from(BTreeMap::from(equalities)));
         assert_eq!(serde_json::to_string(&SelectorJson::from(&selector)).unwrap(), old);
+    }
+
+    #[test]
+    fn what_is_preferred_stands_beside_and_keeps_its_order() {
+        let prefer = Preferences::new([Requirement::has("z", true), Requirement::none_of("a", ["x"])]);
+        let json = |prefer: &Preferences| RoutingJson {
+            selector: (&Selector::new([Requirement::equals("os", "linux")])).into(),
+            prefer: preferences_json(prefer),
+        };
+        let text = serde_json::to_string(&json(&prefer)).unwrap();
+        assert_eq!(text, r#"{"os":"linux","~prefer":[{"z":true},{"a":{"not":["x"]}}]}"#);
+        let (selector, read): (Selector, Preferences) =
+            serde_json::from_str::<RoutingJson>(&text).unwrap().into();
+        assert_eq!((selector.to_string().as_str(), &read), ("os=linux", &prefer));
+        let plain = serde_json::to_string(&json(&Preferences::default())).unwrap();
+        assert_eq!(plain, r#"{"os":"linux"}"#);
+        let (_, none): (Selector, Preferences) = serde_json::from_str::<RoutingJson>(&plain).unwrap().into();
+        assert!(none.is_empty());
     }
 
     #[test]

@@ -138,6 +138,7 @@ fn big_job() -> tenure_scheduler::Job {
         priority: 0,
         needs: None,
         selector: s::Selector::default(),
+        prefer: s::Preferences::default(),
         labels: Default::default(),
         dedupe_key: None,
         dedupe_held: false,

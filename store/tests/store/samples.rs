@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tenure_scheduler::{
     Attempt, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Detached,
     Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease,
-    MOST_WEIGHT, Needs, Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Placement, Producer,
-    RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot,
-    SlotName, Stage, Tenant, TenantPolicy, TraceContext, Wait, WaitPolicy, Wall,
+    MOST_WEIGHT, Needs, Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Placement, Preferences,
+    Producer, RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence,
+    Slot, SlotName, Stage, Tenant, TenantPolicy, TraceContext, Wait, WaitPolicy, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -32,6 +32,7 @@ pub(crate) fn job(n: u64) -> Job {
         priority: 0,
         needs: None,
         selector: Selector::default(),
+        prefer: Preferences::default(),
         labels: BTreeMap::new(),
         dedupe_key: None,
         dedupe_held: false,
@@ -101,6 +102,7 @@ pub(crate) fn rich_job(n: u64) -> Job {
             Requirement::has("gpu", true),
             Requirement::has("spot", false),
         ]),
+        prefer: Preferences::new([Requirement::has("ssd", true), Requirement::equals("os", "linux")]),
         labels: texts(&[("sätze", "line\nbreak\u{1}\u{2028}"), ("empty", "")]),
         dedupe_key: Some(DedupeKey::new("digest.daily:2026-09-30 'ä' null {}")),
         dedupe_held: true,
@@ -223,6 +225,8 @@ pub(crate) fn kinds() -> [Kind; 2] {
         policy: KindPolicy {
             needs: needs(&[("anthropic", 1)]),
             selector: Selector::new([Requirement::equals("os", "linux"), Requirement::has("spot", false)]),
+            prefer: Preferences::new([Requirement::one_of("zone", ["b", "a"]), Requirement::has("a", true)]),
+            node_backoff: false,
             lease: Duration::from_micros(10_000_001),
             max_failures: 7,
             max_losses: 8,

@@ -7,8 +7,13 @@ use tenure_tests::wait::{PATIENCE, level, until};
 use tenure_tests::{KindPlan, NodePlan, Plan, Script, Step, scenario};
 
 fn plan() -> Plan {
-    let retried =
-        |name| KindPlan::new(name).line("max_failures = 3").line("retry = { intervals = [\"100ms\"] }");
+    // The only node is not to blame.
+    let retried = |name| {
+        KindPlan::new(name)
+            .line("max_failures = 3")
+            .line("retry = { intervals = [\"100ms\"] }")
+            .line("node_backoff = false")
+    };
     Plan::new().kind(retried("crawl")).kind(retried("digest")).node(NodePlan::new("n1"))
 }
 

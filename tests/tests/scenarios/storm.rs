@@ -19,6 +19,8 @@ fn kind(name: &str) -> KindPlan {
         .line("max_losses = 1000")
         .line("retry = { intervals = [\"200ms\"] }")
         .line("queue_cap = 60")
+        // Nodes fail on purpose here, and are well as soon as the fault is over.
+        .line("node_backoff = false")
 }
 
 fn plan() -> Plan {

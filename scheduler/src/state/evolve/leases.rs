@@ -69,6 +69,7 @@ impl State {
             hard_limit,
             returns_by: returns_by(now.mono.after(start_window(lease.length)), hard_limit),
         };
+        self.tried_after_backoff(lease, now);
         self.timers.at(watch.expires, Due::Lease(lease.token));
         self.timers.at(now.mono.after(ANSWER_WITHIN), Due::Answer(lease.token));
         self.lease_of.insert(id, lease.token);

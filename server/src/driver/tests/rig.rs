@@ -150,6 +150,7 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
         stale_after: None,
         labels: BTreeMap::new(),
         selector: Selector::default(),
+        prefer: Default::default(),
         needs: None,
         hard_time_limit: None,
         parent: None,

@@ -17,6 +17,8 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
         needs: Some(needs(&policy.needs)),
         selector,
         requirements,
+        prefer: requirement::preferred(policy.prefer.iter()),
+        node_backoff: Some(policy.node_backoff),
         lease: Some(duration(policy.lease)),
         max_failures: policy.max_failures,
         max_losses: policy.max_losses,

@@ -39,6 +39,9 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         labels: job.labels.clone(),
         selector,
         requirements,
+        prefer: requirement::preferred(
+            job.prefer.iter().chain(policy.into_iter().flat_map(|policy| policy.prefer.iter())),
+        ),
         needs: job.needs.as_ref().or(policy.map(|policy| &policy.needs)).map(needs),
         hard_time_limit: limit.map(duration),
         parent_id: job.parent.map(|parent| parent.to_string()).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::v1;
-use tenure_scheduler::{Condition, Requirement, Selector};
+use tenure_scheduler::{Condition, Preferences, Requirement, Selector};
 
 use crate::{
     config::{MOST_REQUIREMENTS, MOST_VALUES, label_problem, label_value_problem},
@@ -23,11 +23,7 @@ pub(crate) fn selector(
         checks.refuse("job.requirements", problem);
         return Selector::default();
     }
-    let values: usize = requirements.iter().map(|one| one.values.len()).sum();
-    let most = requirements.iter().map(|one| one.values.len()).max().unwrap_or(0);
-    if values > MOST_VALUES && most <= MOST_VALUES {
-        let problem = format!("holds {values} values in all, at most {MOST_VALUES} are allowed");
-        checks.refuse("job.requirements", problem);
+    if !few_values(checks, "job.requirements", requirements) {
         return Selector::default();
     }
     let mut named: Vec<&str> = equalities.keys().map(String::as_str).collect();
@@ -41,6 +37,32 @@ pub(crate) fn selector(
         taken.extend(requirement(checks, &field, one));
     }
     Selector::from(equalities).and(&taken.into_iter().collect())
+}
+
+/// What a job prefers, in its order.
+pub(crate) fn preferences(checks: &mut Checks, wanted: &[v1::Requirement]) -> Preferences {
+    let count = wanted.len();
+    if count > Preferences::MOST {
+        let problem = format!("holds {count} entries, at most {} are allowed", Preferences::MOST);
+        checks.refuse("job.prefer", problem);
+        return Preferences::default();
+    }
+    if !few_values(checks, "job.prefer", wanted) {
+        return Preferences::default();
+    }
+    let each = wanted.iter().enumerate();
+    Preferences::new(each.filter_map(|(i, one)| requirement(checks, &format!("job.prefer[{i}]"), one)))
+}
+
+/// Whether there are not too many values in all; what is too long by itself is told with it.
+fn few_values(checks: &mut Checks, field: &str, requirements: &[v1::Requirement]) -> bool {
+    let counts = || requirements.iter().map(|one| one.values.len());
+    let values: usize = counts().sum();
+    let is_too_much = values > MOST_VALUES && counts().all(|count| count <= MOST_VALUES);
+    if is_too_much {
+        checks.refuse(field, format!("holds {values} values in all, at most {MOST_VALUES} are allowed"));
+    }
+    !is_too_much
 }
 
 /// One requirement; none if it is wrong, which is told.
@@ -120,6 +142,11 @@ pub(crate) fn both(
         }
     }
     (equalities, rest)
+}
+
+/// What is preferred, for the wire.
+pub(crate) fn preferred<'a>(wanted: impl Iterator<Item = &'a Requirement>) -> Vec<v1::Requirement> {
+    wanted.map(wire).collect()
 }
 
 fn wire(requirement: &Requirement) -> v1::Requirement {

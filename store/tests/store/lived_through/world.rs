@@ -11,8 +11,8 @@ use std::{
 use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish,
     FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnParent,
-    PausePolicy, Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector,
-    SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall,
+    PausePolicy, Preferences, Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope,
+    Selector, SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -162,6 +162,7 @@ impl World {
             delay: random.chance(20).then(|| Duration::from_millis(random.below(10_000))),
             stale_after: random.chance(20).then(|| Duration::from_millis(random.below(20_000))),
             labels: if random.chance(30) { texts(&[("for", "people \"ä\"")]) } else { texts(&[]) },
+            prefer: Preferences::new((n % 7 == 0).then(|| Requirement::has("gpu", true))),
             selector: if random.chance(10) { selector(n) } else { Selector::default() },
             needs: own_needs,
             hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
