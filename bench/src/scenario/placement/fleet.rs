@@ -130,6 +130,9 @@ impl World {
             needs: None,
             hard_time_limit: None,
             parent: None,
+            prefer: Default::default(),
+            on_parent_cancel: tenure_scheduler::OnParent::Cancel,
+            on_parent_lost: tenure_scheduler::OnParent::Keep,
             trace: None,
             prior: Prior::default(),
         }))
@@ -208,6 +211,7 @@ impl World {
             error: "".into(),
             retry_after: None,
             has_result: false,
+            detach: None,
         };
         Ok([self.report(held, Statement::Finished(finish))?, self.report(held, Statement::Reaped)?])
     }
