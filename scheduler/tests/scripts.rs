@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod backoff;
+#[cfg(test)]
 mod bracket;
 #[cfg(test)]
 mod cancel;
@@ -50,4 +51,5 @@ mod stale;
 mod support;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
 mod waits;
