@@ -36,6 +36,7 @@ use crate::{
 
 pub(crate) use self::{
     dirty::Dirty,
+    evolve::slots::LONGEST_THROTTLE,
     holders::Holders,
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
@@ -177,6 +178,8 @@ pub struct State {
     pub(crate) gains: BTreeMap<SlotName, u64>,
     /// Of the fleet slots with a rate.
     pub(crate) buckets: BTreeMap<SlotName, Bucket>,
+    /// When the throttles of slots end.
+    pub(crate) throttles: BTreeMap<SlotName, Mono>,
     pub(crate) nodes: Nodes,
     /// Nodes of which something became available, or that went away, since placement last looked at all classes: what
     /// fits may fit now, and the reason of what does not may be another.
@@ -218,6 +221,7 @@ impl State {
             holders: Holders::default(),
             gains: BTreeMap::new(),
             buckets: BTreeMap::new(),
+            throttles: BTreeMap::new(),
             nodes: Nodes::default(),
             gained: BTreeSet::new(),
             gained_fleet: BTreeSet::new(),
@@ -241,6 +245,7 @@ impl State {
                 state.timers.at_wall(until, Due::SlotPause(name.clone()));
             }
             state.load_bucket(&slot, now);
+            state.throttle(&slot, now);
             state.slots.insert(name, slot);
         }
         for (name, node) in rows.nodes {

@@ -43,3 +43,5 @@ mod slots;
 mod stale;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod throttle;

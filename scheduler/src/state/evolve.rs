@@ -4,7 +4,7 @@ mod earmarks;
 mod jobs;
 mod leases;
 mod nodes;
-mod slots;
+pub(crate) mod slots;
 
 use crate::{
     event::Event,
@@ -40,6 +40,7 @@ impl State {
                 self.index_anew();
                 self.gains.remove(name); // No class remembers it any more.
                 self.buckets.remove(name);
+                self.throttles.remove(name);
             }
             Event::Enqueued(job) => self.enqueued(job, now),
             Event::Ready(id) => self.ready(*id, now),
@@ -103,6 +104,7 @@ impl State {
                 }
             }
             Event::Revoked { token, reason } => self.revoked(*token, *reason),
+            Event::NotThrottled { .. } => {}
             Event::Refilled(slot) => self.gain_slot(slot),
             Event::Deferred { class, reason, job: _ } => {
                 place::note_failure(self, *class, reason, now);

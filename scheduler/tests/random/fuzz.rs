@@ -9,7 +9,7 @@ use std::{
 use tenure_scheduler::{
     Applied, Command, DedupeKey, DedupePolicy, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow,
     Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, PausePolicy, Phase, Prior, Producer,
-    RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
+    RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant, Throttled,
 };
 use uuid::Uuid;
 
@@ -331,6 +331,13 @@ impl Fuzz {
         })
     }
 
+    /// Of any slot: only one that the lease holds is heeded.
+    fn throttled(&mut self) -> Option<Throttled> {
+        let slot = SlotName::new(self.rng.pick(&[NODE_SLOTS, FLEET_SLOTS].concat()).unwrap());
+        let retry_after = Duration::from_secs(self.rng.below(20));
+        self.rng.percent(10).then_some(Throttled { slot, retry_after })
+    }
+
     fn finished(&mut self) -> Statement {
         let how = match self.rng.below(12) {
             0..5 => FinishedHow::Succeeded,
@@ -346,6 +353,7 @@ impl Fuzz {
             cause: "exit".into(),
             error: "".into(),
             retry_after: self.rng.percent(10).then(|| Duration::from_secs(self.rng.below(10))),
+            throttled: self.throttled(),
             has_result: self.rng.percent(30),
         })
     }

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     Command, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Prior, Producer,
-    Return, Statement, Tenant,
+    Return, SlotName, Statement, Tenant, Throttled,
 };
 
-use super::words::Line;
+use super::words::{Line, duration};
 
 /// `enqueue J kind=K …`. The fingerprint is that of kind, `payload` and key.
 pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) -> Command {
@@ -73,5 +73,10 @@ fn finish(line: &Line, how: &str) -> Finish {
     };
     let error: Arc<str> = line.get("error").unwrap_or_default().into();
     let retry_after: Option<Duration> = line.duration("retry_after");
-    Finish { how, exit_code, cause: cause.into(), error, retry_after, has_result: line.has("result") }
+    let throttled = line.get("throttled").map(|said| {
+        let (slot, length) = said.split_once(':').expect("slot:time");
+        Throttled { slot: SlotName::new(slot), retry_after: duration(length) }
+    });
+    let has_result = line.has("result");
+    Finish { how, exit_code, cause: cause.into(), error, retry_after, throttled, has_result }
 }

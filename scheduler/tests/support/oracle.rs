@@ -235,7 +235,7 @@ impl Oracle {
         let head = if earmarks.is_empty() { job } else { self.head(now, rows, job) };
         for (slot, amount) in needs.iter() {
             let declared = rows.slots.get(slot)?;
-            if declared.paused.is_some() {
+            if declared.paused.is_some() || declared.throttled_until.is_some() {
                 return None;
             }
             if let Scope::Fleet { capacity } = declared.scope
