@@ -37,7 +37,8 @@ mod time;
 mod view;
 
 pub use command::{
-    Command, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return, Statement, Throttled,
+    Command, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return, Statement,
+    Throttled,
 };
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};

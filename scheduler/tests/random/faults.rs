@@ -159,7 +159,10 @@ impl Fuzz {
                 cause: "x".repeat(10_000).into(),
                 error: "ä".repeat(10_000).into(),
                 retry_after: Some(Duration::MAX),
-                throttled: Some(Throttled { slot: SlotName::new(FLEET_SLOTS[0]), retry_after: Duration::MAX }),
+                throttled: Some(Throttled {
+                    slot: SlotName::new(FLEET_SLOTS[0]),
+                    retry_after: Duration::MAX,
+                }),
                 has_result: true,
             }),
             _ => Statement::Progress,
