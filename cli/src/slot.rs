@@ -86,6 +86,10 @@ fn list(slots: &[Slot], output: &Output) -> Table {
     for slot in slots {
         let full = slot.used >= slot.capacity;
         let paused = match (slot.paused, &slot.paused_until) {
+            (false, _) if slot.throttled_until.is_some() => {
+                let until = output.when(slot.throttled_until.as_ref());
+                Field::toned(format!("by its provider, ends {until}"), Tone::Notice)
+            }
             (false, _) => "-".into(),
             (true, None) => Field::toned("yes", Tone::Notice),
             (true, until) => Field::toned(format!("ends {}", output.when(until.as_ref())), Tone::Notice),

@@ -368,10 +368,21 @@ pub struct Finish {
     pub error: Arc<str>,
     /// The earliest retry that the job asked for.
     pub retry_after: Option<Duration>,
+    /// Its provider wants no more for a while. Heeded in failures, for a fleet slot that the lease holds.
+    pub throttled: Option<Throttled>,
     /// Whether result bytes travel beside this command; of an execution that detached, its state.
     pub has_result: bool,
     /// What it waits for, if it detached.
     pub detach: Option<Box<Detach>>,
+}
+
+/// What a provider said: not before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Throttled {
+    /// The slot that stands for it.
+    pub slot: SlotName,
+    /// For how long. Less than 1 s counts as that, more than 24 h as 24 h.
+    pub retry_after: Duration,
 }
 
 /// What a node may say of an end.

@@ -90,7 +90,7 @@ pub enum Deferral {
     },
     /// An operator paused its kind.
     KindPaused,
-    /// An operator paused a slot that it needs.
+    /// An operator paused a slot that it needs, or its provider wants no more for a while.
     SlotPaused {
         /// The slot.
         slot: SlotName,

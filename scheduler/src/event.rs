@@ -195,6 +195,14 @@ pub enum Event {
         reason: RevokeReason,
     },
 
+    /// A report named a slot to be throttled that is none of the fleet that its lease holds. Nothing came of it.
+    NotThrottled {
+        /// Of which lease.
+        token: FencingToken,
+        /// What it named.
+        slot: SlotName,
+    },
+
     // Volatile: placement.
     /// The rate of a slot allows what somebody waits for.
     Refilled(SlotName),
@@ -343,6 +351,7 @@ impl Event {
             | Self::Phased { .. }
             | Self::Renewed { .. }
             | Self::Revoked { .. }
+            | Self::NotThrottled { .. }
             | Self::Refilled(_)
             | Self::Deferred { .. }
             | Self::Masked { .. }
@@ -400,6 +409,7 @@ impl Event {
             | Self::SessionBlocked { .. }
             | Self::Phased { .. }
             | Self::Revoked { .. }
+            | Self::NotThrottled { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
             | Self::Struck { .. }
@@ -423,11 +433,12 @@ impl fmt::Display for Event {
             Self::SlotPut(slot) => {
                 write!(
                     f,
-                    "slot {} {:?}{}{}",
+                    "slot {} {:?}{}{}{}",
                     slot.name,
                     slot.scope,
                     slot.rate.map(|rate| format!(" {rate}")).unwrap_or_default(),
-                    if slot.paused.is_some() { " paused" } else { "" }
+                    if slot.paused.is_some() { " paused" } else { "" },
+                    if slot.throttled_until.is_some() { " throttled" } else { "" }
                 )
             }
             Self::SlotRemoved(slot) => write!(f, "slot {slot} removed"),
@@ -491,6 +502,7 @@ impl fmt::Display for Event {
             Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
             Self::Revoked { token, reason } => write!(f, "revoked {token} {}", reason.name()),
+            Self::NotThrottled { token, slot } => write!(f, "slot {slot} not throttled by {token}"),
             Self::Refilled(slot) => write!(f, "refilled {slot}"),
             Self::Deferred { class, job, reason } => {
                 write!(f, "deferred {class} at {job} {}: {reason}", reason.name())

@@ -295,7 +295,7 @@ impl State {
         needed: u32,
         count: Count,
     ) -> SlotExplanation {
-        let paused = self.slots.get(slot).is_some_and(|slot| slot.paused.is_some());
+        let paused = self.slots.get(slot).is_some_and(|slot| slot.kept().is_some());
         let holder = |token: FencingToken| {
             let lease = &self.leases.get(&token)?.lease;
             let amount = match node {

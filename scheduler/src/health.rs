@@ -198,6 +198,9 @@ impl State {
         for slot in self.slots.values().filter(|slot| slot.paused.is_some()) {
             all.push(format!("slot {} is paused", slot.name));
         }
+        for slot in self.slots.values().filter(|slot| slot.throttled_until.is_some()) {
+            all.push(format!("slot {} is throttled: its provider wants no more for a while", slot.name));
+        }
         all.into_iter().map(Into::into).collect()
     }
 }

@@ -42,7 +42,7 @@ mod view;
 
 pub use command::{
     Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return,
-    Statement,
+    Statement, Throttled,
 };
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};

@@ -32,11 +32,27 @@ pub struct Slot {
     /// The newest token granted before its capacity last changed: who holds more than the capacity since then was
     /// granted before, or there is a bug.
     pub capacity_since: FencingToken,
+    /// A job said that its provider wants no more of what it stands for until then: nothing that needs it may start.
+    /// Beside a pause of an operator, which it neither shortens nor ends.
+    pub throttled_until: Option<Wall>,
     /// How fast its units may be granted, for a fleet slot; none: as fast as they are free.
     pub rate: Option<RateLimit>,
     /// When its bucket is full again, as the last grant left it; none: nothing was taken from it. A later leader goes
     /// on from there.
     pub full_at: Option<Wall>,
+}
+
+impl Slot {
+    /// What keeps everything from starting that needs it: the pause, or the throttle, or the later of both.
+    #[must_use]
+    pub fn kept(&self) -> Option<Pause> {
+        match (self.paused, self.throttled_until) {
+            (None, None) => None,
+            (Some(pause), None) => Some(pause),
+            (None, Some(until)) => Some(Pause { until: Some(until) }),
+            (Some(pause), Some(until)) => Some(Pause { until: pause.until.map(|end| end.max(until)) }),
+        }
+    }
 }
 
 /// A pause of a slot.

@@ -41,6 +41,7 @@ use crate::{
 
 pub(crate) use self::{
     dirty::Dirty,
+    evolve::slots::LONGEST_THROTTLE,
     holders::Holders,
     jobs::{Jobs, Seen},
     nodes::{Live, Mask, NodeEntry, silence},
@@ -194,6 +195,8 @@ pub struct State {
     pub(crate) gains: BTreeMap<SlotName, u64>,
     /// Of the fleet slots with a rate.
     pub(crate) buckets: BTreeMap<SlotName, Bucket>,
+    /// When the throttles of slots end.
+    pub(crate) throttles: BTreeMap<SlotName, Mono>,
     pub(crate) nodes: Nodes,
     /// Who is owed how much, and takes how much.
     pub(crate) tenants: Tenants,
@@ -241,6 +244,7 @@ impl State {
             holders: Holders::default(),
             gains: BTreeMap::new(),
             buckets: BTreeMap::new(),
+            throttles: BTreeMap::new(),
             nodes: Nodes::default(),
             tenants: Tenants::default(),
             gained: BTreeSet::new(),
@@ -267,6 +271,7 @@ impl State {
                 state.timers.at_wall(until, Due::SlotPause(name.clone()));
             }
             state.load_bucket(&slot, now);
+            state.throttle(&slot, now);
             state.slots.insert(name, slot);
         }
         for (name, node) in rows.nodes {

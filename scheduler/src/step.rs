@@ -9,6 +9,7 @@ mod node;
 mod operate;
 mod outcome;
 mod report;
+mod throttle;
 mod tick;
 mod wait;
 

@@ -151,8 +151,16 @@ impl Bare {
     fn finish(&mut self, token: FencingToken) {
         let how = FinishedHow::Succeeded;
         let (cause, error) = ("exit".into(), "".into());
-        let finish =
-            Finish { how, exit_code: None, cause, error, retry_after: None, has_result: false, detach: None };
+        let finish = Finish {
+            how,
+            exit_code: None,
+            cause,
+            error,
+            retry_after: None,
+            throttled: None,
+            has_result: false,
+            detach: None,
+        };
         self.report(token, Statement::Accepted);
         self.report(token, Statement::Finished(finish));
         self.report(token, Statement::Reaped);

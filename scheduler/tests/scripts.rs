@@ -52,4 +52,6 @@ mod support;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod throttle;
+#[cfg(test)]
 mod waits;

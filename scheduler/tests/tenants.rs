@@ -442,6 +442,7 @@ impl Bare {
             cause: "exit".into(),
             error: "".into(),
             retry_after: None,
+            throttled: None,
             has_result: false,
             detach: None,
         };

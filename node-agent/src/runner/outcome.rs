@@ -96,9 +96,9 @@ fn describe(record: &ExitRecord, outcome: FinishedOutcome, cause: &str, error: S
         signal: record.signal,
         cause: cause.to_owned(),
         error: cut(error),
-        retry_after: None,
-        result: None,
         ran_for: prost_types::Duration::try_from(record.ran_for).ok(),
+        // What only the job itself can say, it cannot say yet.
+        ..Finished::default()
     }
 }
 

@@ -324,6 +324,21 @@ pub struct Finished {
     /// How long it ran.
     #[prost(message, optional, tag = "8")]
     pub ran_for: ::core::option::Option<::prost_types::Duration>,
+    /// Set by the node if the job said that a provider wants no more for a while. Heeded in failures (FAILED,
+    /// FAILED_PERMANENT, TIMED_OUT), for a fleet slot that its lease takes: nothing that needs the slot starts until then,
+    /// and the job is not tried again before. Absent: nobody said so. An old server ignores it.
+    #[prost(message, optional, tag = "9")]
+    pub throttled: ::core::option::Option<Throttled>,
+}
+/// A provider wants no more for a while.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Throttled {
+    /// The fleet slot that stands for it.
+    #[prost(string, tag = "1")]
+    pub slot: ::prost::alloc::string::String,
+    /// For how long: less than 1 s, or absent, counts as 1 s, more than 24 h as 24 h. The longest word counts.
+    #[prost(message, optional, tag = "2")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
 }
 /// Inline result.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -2494,6 +2494,10 @@ pub struct Slot {
     /// sets it.
     #[prost(message, optional, tag = "8")]
     pub rate: ::core::option::Option<Rate>,
+    /// A job said that its provider wants no more until then: nothing that needs it starts. Beside `paused`, which is the
+    /// operators'. Absent: nobody said so; an old server never sets it.
+    #[prost(message, optional, tag = "9")]
+    pub throttled_until: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// How fast units of a fleet slot may be granted: a token bucket. A grant spends as many tokens as it takes units. Every
 /// field is set by the server.
@@ -3291,7 +3295,7 @@ pub mod fleet_service_client {
                 .insert(GrpcMethod::new("tenure.v1.FleetService", "PauseSlot"));
             self.inner.unary(req, path, codec).await
         }
-        /// Ends the pause of a slot.
+        /// Ends the pause of a slot, and a throttle by its provider.
         pub async fn resume_slot(
             &mut self,
             request: impl tonic::IntoRequest<super::ResumeSlotRequest>,
@@ -3542,7 +3546,7 @@ pub mod fleet_service_server {
             tonic::Response<super::PauseSlotResponse>,
             tonic::Status,
         >;
-        /// Ends the pause of a slot.
+        /// Ends the pause of a slot, and a throttle by its provider.
         async fn resume_slot(
             &self,
             request: tonic::Request<super::ResumeSlotRequest>,

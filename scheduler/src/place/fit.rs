@@ -16,7 +16,7 @@ use crate::{
     },
     refusal::ImpossibleNeed,
     retry::hash,
-    slots::{Needs, Scope},
+    slots::{Needs, Scope, Slot},
     state::{Live, NodeEntry, State, nodes::PRESSURE_FRESH},
     time::Now,
 };
@@ -51,13 +51,13 @@ fn rates(state: &State, now: Now, class: &Class) -> Result<(), Deferral> {
     Ok(())
 }
 
-/// Whether an operator paused its kind, or a slot that it needs.
+/// Whether an operator paused its kind or a slot that it needs, or a provider wants no more of one.
 pub(crate) fn paused(state: &State, class: &Class) -> Option<Deferral> {
     if state.kinds.get(&class.key.kind).is_some_and(|entry| entry.kind.paused.is_some()) {
         return Some(Deferral::KindPaused);
     }
     class.key.needs.iter().find_map(|(name, _)| {
-        let pause = state.slots.get(name).and_then(|slot| slot.paused)?;
+        let pause = state.slots.get(name).and_then(Slot::kept)?;
         Some(Deferral::SlotPaused { slot: name.clone(), until: pause.until })
     })
 }

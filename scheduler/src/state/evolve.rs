@@ -5,7 +5,7 @@ mod family;
 mod jobs;
 mod leases;
 mod nodes;
-mod slots;
+pub(crate) mod slots;
 
 use crate::{
     event::Event,
@@ -44,6 +44,7 @@ impl State {
                 self.gains.remove(name); // No class remembers it any more.
                 self.buckets.remove(name);
                 self.recount_slot(name);
+                self.throttles.remove(name);
             }
             Event::TenantPut { tenant, policy } => self.declare_tenant(tenant, Some(*policy)),
             Event::TenantRemoved(tenant) => self.declare_tenant(tenant, None),
@@ -111,6 +112,7 @@ impl State {
                 }
             }
             Event::Revoked { token, reason } => self.revoked(*token, *reason),
+            Event::NotThrottled { .. } => {}
             Event::Refilled(slot) => self.gain_slot(slot),
             Event::Deferred { class, reason, job: _ } => {
                 place::note_failure(self, *class, reason, now);

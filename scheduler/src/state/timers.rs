@@ -21,6 +21,8 @@ pub(crate) enum Due {
     Wait(JobId),
     /// A pause of a slot ends.
     SlotPause(SlotName),
+    /// A throttle of a slot ends.
+    Throttle(SlotName),
     /// The rate of a slot allows what somebody waits for.
     Refill(SlotName),
     /// A lease may be over.
@@ -48,6 +50,7 @@ impl Due {
         match self {
             Self::Scheduled(job) | Self::Stale(job) | Self::Wait(job) => Some(*job),
             Self::SlotPause(_)
+            | Self::Throttle(_)
             | Self::Refill(_)
             | Self::Lease(_)
             | Self::Answer(_)

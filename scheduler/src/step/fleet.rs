@@ -172,6 +172,9 @@ fn slot_with(
         scope,
         paused: known.and_then(|slot| slot.paused),
         capacity_since: as_it_was.map_or_else(|| newest(state), |known| known.capacity_since),
+        throttled_until: known
+            .and_then(|slot| slot.throttled_until)
+            .filter(|_| matches!(scope, Scope::Fleet { .. })),
         rate: rate.filter(|_| matches!(scope, Scope::Fleet { .. })),
         full_at: known.and_then(|slot| slot.full_at),
     }

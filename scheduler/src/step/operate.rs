@@ -44,7 +44,7 @@ impl Step<'_> {
 
     pub(super) fn resume_slot(&mut self, name: &SlotName) -> Result<(), Refusal> {
         let slot = self.slot(name)?;
-        self.put_slot(Slot { paused: None, ..slot })
+        self.put_slot(Slot { paused: None, throttled_until: None, ..slot })
     }
 
     pub(super) fn set_capacity(&mut self, name: &SlotName, capacity: u32) -> Result<(), Refusal> {

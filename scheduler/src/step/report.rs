@@ -87,7 +87,10 @@ impl Step<'_> {
         }
         match self.stage(report) {
             Some(Stage::Granted) => {
+                let throttle = self.heeded(report.token, finish);
+                end.retry_after = end.retry_after.max(throttle.as_ref().map(|said| said.retry_after));
                 self.end(report.token, end);
+                self.throttle(throttle);
                 Verdict::Stored
             }
             Some(Stage::Finished) => Verdict::Stored,

@@ -37,6 +37,7 @@ impl Step<'_> {
                 }
                 Due::Wait(job) => self.due_wait(job),
                 Due::SlotPause(slot) => self.due_resume(&slot),
+                Due::Throttle(slot) => self.due_throttle(&slot),
                 Due::Refill(slot) => self.due_refill(slot),
                 Due::Lease(token) => self.due_lease(token),
                 Due::Answer(token) => self.due_answer(token),
@@ -102,6 +103,14 @@ impl Step<'_> {
         let over = slot.paused.and_then(|pause| pause.until).is_some_and(|until| until <= self.now.wall);
         if over {
             self.emit(Event::SlotPut(Slot { paused: None, ..slot.clone() }));
+        }
+    }
+
+    /// A throttle that was made longer has a timer of its own.
+    fn due_throttle(&mut self, name: &SlotName) {
+        let over = self.state.throttles.get(name).is_some_and(|end| *end <= self.now.mono);
+        if let Some(slot) = self.state.slots.get(name).filter(|_| over) {
+            self.emit(Event::SlotPut(Slot { throttled_until: None, ..slot.clone() }));
         }
     }
 

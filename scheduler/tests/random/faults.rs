@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure_scheduler::{
     ClosedGroup, Command, Finish, FinishedHow, Group, Held, KindName, Ordinal, Phase, Pressure, SessionId,
-    SlotName, Statement,
+    SlotName, Statement, Throttled,
 };
 
 use super::fuzz::{FLEET_SLOTS, Fuzz, KINDS, NODE_SLOTS};
@@ -159,6 +159,10 @@ impl Fuzz {
                 cause: "x".repeat(10_000).into(),
                 error: "ä".repeat(10_000).into(),
                 retry_after: Some(Duration::MAX),
+                throttled: Some(Throttled {
+                    slot: SlotName::new(FLEET_SLOTS[0]),
+                    retry_after: Duration::MAX,
+                }),
                 has_result: true,
                 detach: None,
             }),

@@ -10,7 +10,7 @@ use tenure_scheduler::{
     Applied, Command, DedupeKey, DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish,
     FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, OnParent, PausePolicy, Phase,
     Prior, Producer, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
-    TenantPolicy, WaitPolicy,
+    TenantPolicy, Throttled, WaitPolicy,
 };
 use uuid::Uuid;
 
@@ -336,6 +336,13 @@ impl Fuzz {
         })
     }
 
+    /// Of any slot: only one that the lease holds is heeded.
+    fn throttled(&mut self) -> Option<Throttled> {
+        let slot = SlotName::new(self.rng.pick(&[NODE_SLOTS, FLEET_SLOTS].concat()).unwrap());
+        let retry_after = Duration::from_secs(self.rng.below(20));
+        self.rng.percent(10).then_some(Throttled { slot, retry_after })
+    }
+
     fn finished(&mut self, job: JobId) -> Statement {
         if self.rng.percent(25)
             && let Some(detach) = self.detach(job)
@@ -346,6 +353,7 @@ impl Fuzz {
                 cause: "exit".into(),
                 error: "".into(),
                 retry_after: None,
+                throttled: None,
                 has_result: self.rng.percent(50),
                 detach: Some(Box::new(detach)),
             });
@@ -364,6 +372,7 @@ impl Fuzz {
             cause: "exit".into(),
             error: "".into(),
             retry_after: self.rng.percent(10).then(|| Duration::from_secs(self.rng.below(10))),
+            throttled: self.throttled(),
             has_result: self.rng.percent(30),
             detach: None,
         })

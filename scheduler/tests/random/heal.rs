@@ -85,6 +85,7 @@ impl Fuzz {
                     cause: "exit".into(),
                     error: "".into(),
                     retry_after: None,
+                    throttled: None,
                     has_result: false,
                     detach: None,
                 }),

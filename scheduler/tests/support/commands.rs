@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     Command, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, OnParent,
-    Preferences, Prior, Producer, Return, Statement, Tenant, WaitPolicy,
+    Preferences, Prior, Producer, Return, SlotName, Statement, Tenant, Throttled, WaitPolicy,
 };
 
-use super::words::Line;
+use super::words::{Line, duration};
 
 /// `enqueue J kind=K …`. The fingerprint is that of kind, `payload` and key.
 pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) -> Command {
@@ -77,15 +77,12 @@ fn finish(line: &Line, how: &str) -> Finish {
     };
     let error: Arc<str> = line.get("error").unwrap_or_default().into();
     let retry_after: Option<Duration> = line.duration("retry_after");
-    Finish {
-        how,
-        exit_code,
-        cause: cause.into(),
-        error,
-        retry_after,
-        has_result: line.has("result"),
-        detach: None,
-    }
+    let throttled = line.get("throttled").map(|said| {
+        let (slot, length) = said.split_once(':').expect("slot:time");
+        Throttled { slot: SlotName::new(slot), retry_after: duration(length) }
+    });
+    let has_result = line.has("result");
+    Finish { how, exit_code, cause: cause.into(), error, retry_after, throttled, has_result, detach: None }
 }
 
 fn on_parent(word: &str) -> OnParent {
@@ -111,6 +108,7 @@ pub(crate) fn detached(line: &Line, children: Vec<JobId>) -> Statement {
         cause: "exit".into(),
         error: "".into(),
         retry_after: None,
+        throttled: None,
         has_result: line.has("state"),
         detach: Some(Box::new(detach)),
     })

@@ -242,7 +242,7 @@ impl Oracle {
         }
         for (slot, amount) in needs.iter() {
             let declared = rows.slots.get(slot)?;
-            if declared.paused.is_some() {
+            if declared.paused.is_some() || declared.throttled_until.is_some() {
                 return None;
             }
             if let Scope::Fleet { capacity } = declared.scope

@@ -32,6 +32,7 @@ pub(crate) fn event(
         }
         Event::Phased { .. } | Event::NodePressed { .. } if shows("phased") => event.to_string(),
         Event::Enqueued(_) if shows("enqueued") => event.to_string(),
+        Event::SlotPut(_) if shows("slots") => event.to_string(),
         Event::Earmarked(earmark) => format!("{event} within {:?}", earmark.by.since(now.mono)),
         Event::AttemptEnded(end) | Event::LossReplaced(end) => {
             let reason = end.reason.as_ref().map(|reason| format!(" [{reason}]")).unwrap_or_default();
@@ -55,7 +56,8 @@ pub(crate) fn event(
         | Event::NodeLeaving(_)
         | Event::Revoked { .. }
         | Event::EarmarkDropped { .. }
-        | Event::SetAside(_) => event.to_string(),
+        | Event::SetAside(_)
+        | Event::NotThrottled { .. } => event.to_string(),
         Event::KindPut(_)
         | Event::KindRemoved(_)
         | Event::KindPaused { .. }

@@ -228,6 +228,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::EarmarkDropped { .. }
         | Event::SetAside(_)
         | Event::WarmedUp
+        | Event::NotThrottled { .. }
         | Event::Refilled(_)
         | Event::TimelinesSaved(_) => None,
     }

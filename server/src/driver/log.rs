@@ -77,6 +77,9 @@ fn log(epoch: Epoch, event: &Event) {
             tracing::debug!(%epoch, node.id = %node, session.id = %session, "{event}");
         }
         Event::SlotPut(slot) => tracing::debug!(%epoch, slot.name = %slot.name, "{event}"),
+        Event::NotThrottled { token, slot } => {
+            tracing::warn!(%epoch, lease.token = %token, slot.name = %slot, "{event}: its lease holds no such fleet slot");
+        }
         Event::SlotRemoved(slot) | Event::Refilled(slot) => {
             tracing::debug!(%epoch, slot.name = %slot, "{event}")
         }

@@ -13,7 +13,7 @@ use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
     ClosedGroup, Command, FencingToken, Finish, FinishedHow, Group, Heartbeat, Held, Hello, Host, JobId,
     KindName, NodeName, Ordinal, Phase, Pressure, Report, ReportKind, Return, SessionId, SlotName, Statement,
-    Stored, Verdict, bounded_text,
+    Stored, Throttled, Verdict, bounded_text,
 };
 use tenure_store::ResultBytes;
 
@@ -463,6 +463,7 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
     let retry_after =
         checks.duration(&format!("{field}.retry_after"), finished.retry_after.as_ref(), ANY_LENGTH);
     checks.duration(&format!("{field}.ran_for"), finished.ran_for.as_ref(), ANY_LENGTH);
+    let throttled = finished.throttled.as_ref().and_then(|said| throttled(checks, field, said));
     // Agents cut it; what is longer is cut here. NUL would be refused by a database.
     let error = match finished.signal {
         Some(signal) if finished.error.is_empty() => format!("ended by signal {signal}").into(),
@@ -474,9 +475,18 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         cause,
         error,
         retry_after: retry_after.map(|after| after.min(LONGEST_RETRY)),
+        throttled,
         has_result,
         detach: None,
     })
+}
+
+/// How long is too long or too short is the scheduler's to say.
+fn throttled(checks: &mut Checks, field: &str, said: &wire::Throttled) -> Option<Throttled> {
+    let field = format!("{field}.throttled");
+    let slot = checks.name(&format!("{field}.slot"), &said.slot, SlotName::parse);
+    let retry_after = checks.duration(&format!("{field}.retry_after"), said.retry_after.as_ref(), ANY_LENGTH);
+    Some(Throttled { slot: slot?, retry_after: retry_after.unwrap_or_default() })
 }
 
 fn given_back(checks: &mut Checks, field: &str, returned: &wire::Returned) -> Return {

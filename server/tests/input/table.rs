@@ -275,6 +275,7 @@ fn node(row: &str) -> Option<Rule> {
         | "Started.elapsed"
         | "Finished.retry_after"
         | "Finished.ran_for"
+        | "Throttled.retry_after"
         | "Returned.retry_after"
         | "Draining.deadline" => Rule::any_length(),
         // At most what a message holds.
@@ -286,6 +287,8 @@ fn node(row: &str) -> Option<Rule> {
         "Finished.exit_code" | "Finished.signal" => Rule::Free,
         "Finished.cause" => Rule::Text { most: 128, required: false },
         "Finished.error" => Rule::Mended,
+        "Finished.throttled" => Rule::Inner { required: false },
+        "Throttled.slot" => Rule::Name { required: true, unknown: None },
         "Finished.result" => Rule::Inner { required: false },
         // Over the limit it is answered BROKEN, and the session goes on.
         "ResultBytes.data" => Rule::Bytes { most: 256 * 1024, over: Want::Fine },

@@ -80,6 +80,7 @@ pub(crate) struct SlotRow<'a> {
     rate_per_us: Option<i64>,
     rate_burst: Option<u32>,
     rate_full_at: Option<At>,
+    throttled_until: Option<At>,
 }
 }
 
@@ -100,12 +101,13 @@ impl<'a> From<&'a Slot> for SlotRow<'a> {
             rate_per_us: slot.rate.map(|rate| length_us(rate.per)),
             rate_burst: slot.rate.map(|rate| rate.burst),
             rate_full_at: slot.full_at.map(At::from),
+            throttled_until: slot.throttled_until.map(At::from),
         }
     }
 }
 
 /// Reads a slot from name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
-/// rate_full_at.
+/// rate_full_at, throttled_until.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -124,7 +126,9 @@ pub(crate) fn read_slot(row: &mut Fields<'_>) -> Result<Slot, Error> {
     let until = row.opt_wall("paused_until")?;
     let rate = rate(row)?;
     let full_at = row.opt_wall("rate_full_at")?;
-    Ok(Slot { name, scope, paused: paused.then_some(Pause { until }), capacity_since, rate, full_at })
+    let throttled_until = row.opt_wall("throttled_until")?;
+    let paused = paused.then_some(Pause { until });
+    Ok(Slot { name, scope, paused, capacity_since, throttled_until, rate, full_at })
 }
 
 fn rate(row: &mut Fields<'_>) -> Result<Option<RateLimit>, Error> {

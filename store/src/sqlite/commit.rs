@@ -140,11 +140,11 @@ on conflict (name) do update set
 
 pub(super) const SLOT_UPSERT: &str = "
 insert into slots (name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us,
-  rate_burst, rate_full_at)
+  rate_burst, rate_full_at, throttled_until)
 select
   new.value ->> 'name', new.value ->> 'scope', new.value ->> 'capacity', new.value ->> 'capacity_since',
   new.value ->> 'paused', new.value ->> 'paused_until', new.value ->> 'rate_tokens', new.value ->> 'rate_per_us',
-  new.value ->> 'rate_burst', new.value ->> 'rate_full_at'
+  new.value ->> 'rate_burst', new.value ->> 'rate_full_at', new.value ->> 'throttled_until'
 from json_each($1) as new
 where true
 on conflict (name) do update set
@@ -156,7 +156,8 @@ on conflict (name) do update set
   rate_tokens = excluded.rate_tokens,
   rate_per_us = excluded.rate_per_us,
   rate_burst = excluded.rate_burst,
-  rate_full_at = excluded.rate_full_at";
+  rate_full_at = excluded.rate_full_at,
+  throttled_until = excluded.throttled_until";
 
 pub(super) const TENANT_UPSERT: &str = "
 insert into tenants (name, weight)

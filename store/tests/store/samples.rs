@@ -256,6 +256,7 @@ pub(crate) fn slots() -> [Slot; 3] {
         scope,
         paused,
         capacity_since: token(3),
+        throttled_until: None,
         rate: None,
         full_at: None,
     };
@@ -263,7 +264,7 @@ pub(crate) fn slots() -> [Slot; 3] {
     let anthropic = slot("anthropic", Scope::Fleet { capacity: 6 }, Some(Pause { until: None }));
     [
         slot("browser", Scope::Node, None),
-        Slot { rate: Some(rate), full_at: Some(Wall(12)), ..anthropic },
+        Slot { rate: Some(rate), full_at: Some(Wall(12)), throttled_until: Some(Wall(13)), ..anthropic },
         slot("gpu", Scope::Fleet { capacity: 0 }, Some(Pause { until: Some(Wall(9)) })),
     ]
 }

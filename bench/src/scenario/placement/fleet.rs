@@ -210,6 +210,7 @@ impl World {
             cause: "exit".into(),
             error: "".into(),
             retry_after: None,
+            throttled: None,
             has_result: false,
             detach: None,
         };

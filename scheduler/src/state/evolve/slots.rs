@@ -1,5 +1,7 @@
 //! What events do to slots: their capacity, their pauses, and the buckets of their rates.
 
+use std::time::Duration;
+
 use crate::{
     deferral::Deferral,
     ids::SlotName,
@@ -9,6 +11,9 @@ use crate::{
     state::{Due, State},
     time::Now,
 };
+
+/// No provider is heeded for longer at once.
+pub(crate) const LONGEST_THROTTLE: Duration = Duration::from_secs(24 * 3600);
 
 impl State {
     pub(super) fn slot_put(&mut self, slot: &Slot, now: Now) {
@@ -26,6 +31,9 @@ impl State {
             self.timers.at_wall(until, Due::SlotPause(slot.name.clone()));
         }
         self.rate_put(slot, known.as_ref(), now);
+        if known.as_ref().and_then(|known| known.throttled_until) != slot.throttled_until {
+            self.throttle(slot, now);
+        }
         if known.is_none_or(|known| {
             matches!(known.scope, Scope::Node) != matches!(slot.scope, Scope::Node)
                 || known.paused != slot.paused
@@ -61,6 +69,16 @@ impl State {
                 self.keep_full_at(name, now);
                 self.dirty.slot(name, true);
             }
+        }
+    }
+
+    /// A throttle runs by the leader's clock; one that was loaded too, and for no longer than the longest that there is.
+    pub(crate) fn throttle(&mut self, slot: &Slot, now: Now) {
+        self.throttles.remove(&slot.name);
+        if let Some(until) = slot.throttled_until {
+            let end = now.mono.after(until.since(now.wall).min(LONGEST_THROTTLE));
+            self.throttles.insert(slot.name.clone(), end);
+            self.timers.at(end, Due::Throttle(slot.name.clone()));
         }
     }
 

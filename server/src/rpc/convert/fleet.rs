@@ -82,6 +82,7 @@ pub(crate) fn slot(view: &SlotView) -> v1::Slot {
         paused_until: view.slot.paused.and_then(|pause| pause.until).map(timestamp),
         waiting: view.waiting,
         rate: view.slot.rate.map(rate),
+        throttled_until: view.slot.throttled_until.map(timestamp),
     }
 }
 

@@ -208,3 +208,20 @@ fn a_signal_without_words_is_put_into_words_and_long_waits_are_cut() {
     assert_eq!(&*finish.error, "ended by signal 9");
     assert_eq!(finish.retry_after, Some(LONGEST_RETRY));
 }
+
+#[test]
+fn what_a_provider_said_is_taken_with_a_slot_that_may_be_one() {
+    let of = |slot: &str, retry_after| {
+        let throttled = Some(wire::Throttled { slot: slot.to_owned(), retry_after });
+        let outcome = wire::FinishedOutcome::Failed.into();
+        let mut checks = Checks::default();
+        let finished = wire::Finished { outcome, throttled, ..Default::default() };
+        let finish = finish(&mut checks, "f", &finished, false).unwrap();
+        (finish.throttled.map(|said| (said.slot.to_string(), said.retry_after)), checks.is_clean())
+    };
+    let minute = Duration::from_secs(60);
+    assert_eq!(of("api", Some(duration(minute))), (Some(("api".to_owned(), minute)), true));
+    assert_eq!(of("api", None), (Some(("api".to_owned(), Duration::ZERO)), true));
+    assert_eq!(of("Api", None), (None, false));
+    assert_eq!(of("kind:web", None), (None, false));
+}

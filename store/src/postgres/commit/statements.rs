@@ -125,16 +125,16 @@ on conflict (name) do update set
 pub(in crate::postgres) const SLOT_UPSERT: &str = "
 insert into slots (
   name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
-  rate_full_at)
+  rate_full_at, throttled_until)
 select
   name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
-  rate_full_at
+  rate_full_at, throttled_until
 from unnest(
   $1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::timestamptz[], $7::bigint[], $8::bigint[],
-  $9::bigint[], $10::timestamptz[])
+  $9::bigint[], $10::timestamptz[], $11::timestamptz[])
   as new (
     name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
-    rate_full_at)
+    rate_full_at, throttled_until)
 on conflict (name) do update set
   scope = excluded.scope,
   capacity = excluded.capacity,
@@ -144,7 +144,8 @@ on conflict (name) do update set
   rate_tokens = excluded.rate_tokens,
   rate_per_us = excluded.rate_per_us,
   rate_burst = excluded.rate_burst,
-  rate_full_at = excluded.rate_full_at";
+  rate_full_at = excluded.rate_full_at,
+  throttled_until = excluded.throttled_until";
 
 pub(in crate::postgres) const TENANT_UPSERT: &str = "
 insert into tenants (name, weight)

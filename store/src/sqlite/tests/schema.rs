@@ -94,6 +94,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set rate_tokens = 1, rate_burst = 1", "slots_rate_has_its_time"),
         ("update slots set rate_tokens = 1, rate_per_us = 1", "slots_rate_has_its_burst"),
         ("update slots set rate_full_at = 1", "slots_bucket_of_a_rate"),
+        ("update slots set throttled_until = 1", "slots_throttled_of_the_fleet"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
         ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
     Command, FencingToken, Finish, FinishedHow, Held, Hello, Host, JobId, KindName, Message, NodeName,
-    Ordinal, Phase, Pressure, Return, SessionId, SlotName, Statement, Stored, Verdict,
+    Ordinal, Phase, Pressure, Return, SessionId, SlotName, Statement, Stored, Throttled, Verdict,
 };
 
 use super::KINDS;
@@ -82,6 +82,10 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
             cause: "exit".into(),
             error: if how == FinishedHow::Succeeded { "".into() } else { "boom \"ä\"".into() },
             retry_after: random.chance(20).then(|| Duration::from_millis(1_500)),
+            throttled: random.chance(20).then(|| Throttled {
+                slot: SlotName::new("anthropic"),
+                retry_after: Duration::from_millis(2_500),
+            }),
             has_result: how == FinishedHow::Succeeded && random.chance(60),
             detach: None,
         })

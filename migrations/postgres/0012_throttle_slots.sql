@@ -1,0 +1,7 @@
+-- Why: a job may say that the provider for which a fleet slot stands wants no more for a while. Locks: slots exclusively,
+-- for a moment; no row is rewritten. Contracted by: nothing.
+
+alter table slots
+  add column throttled_until timestamptz,
+  add constraint slots_throttled_of_the_fleet check (throttled_until is null or scope = 'fleet');
+comment on column slots.throttled_until is 'nothing that needs it may start until then: its provider said so';
