@@ -1,9 +1,10 @@
 //! The health of queues: arithmetic over the state, for the snapshot that is published after a commit.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     deferral::Deferral,
+    ids::SlotName,
     lease::{Phase, Stage},
     place::{
         classes::{Class, ClassKey},
@@ -99,24 +100,28 @@ impl State {
         u32::try_from(able.count()).unwrap_or(u32::MAX)
     }
 
+    /// One pass over the nodes that are heard and one over the classes, however many slots there are.
     fn slot_views(&self) -> Vec<SlotView> {
-        let view = |slot: &crate::slots::Slot| {
-            let count = match slot.scope {
+        let mut counts: BTreeMap<&SlotName, Count> = BTreeMap::new();
+        for node in self.nodes.values().filter(|node| node.live.is_some()) {
+            for (slot, count) in node.ledger.iter() {
+                let sum = counts.entry(slot).or_default();
+                sum.capacity = sum.capacity.saturating_add(count.capacity);
+                sum.used = sum.used.saturating_add(count.used);
+            }
+        }
+        let mut waiting: BTreeMap<&SlotName, u64> = BTreeMap::new();
+        for (_, class) in self.classes.iter() {
+            let queued = class.queue.len() as u64;
+            class.key.needs.iter().for_each(|(slot, _)| *waiting.entry(slot).or_default() += queued);
+        }
+        let view = |slot: &crate::slots::Slot| SlotView {
+            slot: slot.clone(),
+            count: match slot.scope {
                 Scope::Fleet { .. } => self.fleet.count(&slot.name),
-                Scope::Node => self.nodes.values().filter(|node| node.live.is_some()).fold(
-                    Count::default(),
-                    |sum, node| {
-                        let count = node.ledger.count(&slot.name);
-                        Count {
-                            capacity: sum.capacity.saturating_add(count.capacity),
-                            used: sum.used.saturating_add(count.used),
-                        }
-                    },
-                ),
-            };
-            let needing = self.classes.iter().filter(|(_, class)| class.key.needs.amount(&slot.name) > 0);
-            let waiting = needing.map(|(_, class)| class.queue.len() as u64).sum();
-            SlotView { slot: slot.clone(), count, waiting }
+                Scope::Node => counts.get(&slot.name).copied().unwrap_or_default(),
+            },
+            waiting: waiting.get(&slot.name).copied().unwrap_or_default(),
         };
         self.slots.values().map(view).collect()
     }

@@ -447,6 +447,11 @@ impl State {
         self.kinds.get(name).map(|entry| &entry.kind)
     }
 
+    /// All declared kinds, by name.
+    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.values().map(|entry| &entry.kind)
+    }
+
     /// When the next [`Tick`](crate::Command::Tick) is due at the latest; none: nothing is.
     #[must_use]
     pub fn next_deadline(&self, now: Now) -> Option<Mono> {

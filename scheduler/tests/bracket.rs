@@ -268,25 +268,20 @@ impl Rest {
         for name in self.names.clone() {
             let id = self.run.id(&name);
             let Some(job) = self.run.world.state.job(id).cloned() else { continue };
-            match job.state {
-                JobState::Running if !self.ends.contains_key(&name) => {
-                    self.started(id, &name, job.granted_at.unwrap());
-                    let (_, limit) = KINDS.into_iter().find(|(kind, _)| *kind == job.kind.as_str()).unwrap();
-                    let length = if self.rng.percent(50) { limit } else { 1 + self.rng.below(limit) };
-                    let end = Duration::from_micros(now.mono.0) + Duration::from_secs(length);
-                    self.ends.insert(name.clone(), end);
-                    self.run.lines(&format!("run {name}"));
+            if job.state == JobState::Running && !self.ends.contains_key(&name) {
+                self.started(id, &name, job.granted_at.unwrap());
+                let (_, limit) = KINDS.into_iter().find(|(kind, _)| *kind == job.kind.as_str()).unwrap();
+                let length = if self.rng.percent(50) { limit } else { 1 + self.rng.below(limit) };
+                let end = Duration::from_micros(now.mono.0) + Duration::from_secs(length);
+                self.ends.insert(name.clone(), end);
+                self.run.lines(&format!("run {name}"));
+            } else if let JobState::Queued { .. } = job.state {
+                waiting = true;
+                let explained = self.run.world.state.explain(now, id).unwrap();
+                if let Some(latest) = explained.bracket.latest {
+                    let known = self.promised.entry(id).or_insert(latest);
+                    *known = latest.min(*known);
                 }
-                JobState::Queued { .. } => {
-                    waiting = true;
-                    if let Some(explained) = self.run.world.state.explain(now, id)
-                        && let Some(latest) = explained.bracket.latest
-                    {
-                        let known = self.promised.entry(id).or_insert(latest);
-                        *known = latest.min(*known);
-                    }
-                }
-                _ => {}
             }
         }
         let next = self.ends.values().min().copied();

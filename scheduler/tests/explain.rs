@@ -323,6 +323,16 @@ fn many_nodes_are_told_in_groups_only_and_few_of_them_with_their_slots() {
     let explanation = run.world.state.explain(run.world.now(), id).unwrap();
     assert!(explanation.nodes.is_empty(), "150 lines help nobody");
     assert_eq!(explanation.slots.len(), 20);
+
+    // No slice looks at more than it may: 150 nodes with a lease each, one at a time or with its lease.
+    for (most, slices) in [(10, 30), (100, 3)] {
+        let mut explaining = Explaining::new(id);
+        let mut counted = 1;
+        while run.world.state.explain_slice(run.world.now(), &mut explaining, most).is_none() {
+            counted += 1;
+        }
+        assert!(counted >= slices, "{counted} slices of {most}");
+    }
 }
 
 #[test]

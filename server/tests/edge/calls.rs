@@ -411,7 +411,15 @@ async fn an_explanation_names_the_slot_and_its_holder() {
     assert_eq!((browser.node.as_str(), browser.used, browser.capacity), ("n1", 1, 1));
     assert_eq!(browser.holders[0].job_id, first.id);
     assert!(explained.nodes.iter().any(|node| node.node == "n1" && !node.fits));
-    assert!(!explained.remedies.is_empty());
+    assert_eq!(explained.summary, "It waits for 1 unit of slot browser on one node (1/1 taken on 1 node).");
+    assert!(explained.remedies[0].starts_with("1 more unit of slot browser on node n1"));
+    let group = &explained.node_groups[0];
+    assert_eq!((group.nodes, &*group.examples[0], &*group.reason), (1, "n1", "slot_busy"));
+    let total = &explained.node_slots[0];
+    assert_eq!((total.nodes, total.nodes_with_room, total.used, total.capacity), (1, 0, 1, 1));
+    assert_eq!(explained.line.map(|line| (line.slot, line.classes)), Some(("browser".to_owned(), 0)));
+    let start = explained.start.expect("its holder has a hard time limit");
+    assert!(start.latest.is_some() && start.likely.is_none() && !start.assumes.is_empty());
     served.end().await;
 }
 
