@@ -184,6 +184,7 @@ impl Oracle {
             }
             rates.take_back(now, lease);
             let used = Used::of(&rows, rows.leases.values());
+            earmarks.kept_from_none(now, &rows, &used, lease, &granted);
             let rank = |job: &Job| (earmarks.of(job, &rows).is_none(), order::rank(now, &self.queued, job));
             for job in order::heads(&rows, self.candidates(&rows)) {
                 if rank(job) < rank(&granted)
