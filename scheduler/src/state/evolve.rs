@@ -117,7 +117,7 @@ impl State {
                     self.gained.insert(node.clone());
                 }
             }
-            Event::Earmarked(earmark) => self.earmarked(earmark),
+            Event::Earmarked(earmark) => self.earmarked(earmark, now),
             Event::EarmarkDropped { holder, why, job: _, node: _ } => {
                 self.earmark_dropped(*holder, *why, now)
             }
