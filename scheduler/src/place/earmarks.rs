@@ -6,8 +6,8 @@
 //! always finds what the younger one is kept, they cannot wait for each other. A job that has given its units back by
 //! the time at which the earmark is filled may use them meanwhile (backfill).
 //!
-//! Large jobs are not to starve small ones either: a small one that was kept back by the earmark of a younger job, and was
-//! blocked before that job was, gets an earmark of its own in its turn.
+//! Large jobs are not to starve small ones either: a small one gets an earmark of its own before a younger job that was
+//! blocked later.
 //!
 //! Who gets one, and where, is decided in `elect.rs`; whether it still holds in `review.rs`, before each placement.
 

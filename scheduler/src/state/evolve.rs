@@ -129,7 +129,7 @@ impl State {
             }
             Event::Struck { node, kind, job, until } => self.struck((node, kind), *job, *until, now),
             Event::BackoffOver { node, kind, forgotten } => self.backoff_over(node, kind, *forgotten),
-            Event::Earmarked(earmark) => self.earmarked(earmark),
+            Event::Earmarked(earmark) => self.earmarked(earmark, now),
             Event::EarmarkDropped { holder, why, job: _, node: _ } => {
                 self.earmark_dropped(*holder, *why, now)
             }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Histories of a usual run.
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 3;
 
 /// A fleet whose jobs run for as long as this test says, in steps of a second.
 struct Stream {
@@ -163,5 +163,5 @@ fn the_first_job_of_all_is_passed_by_for_no_longer_than_its_bound() {
             history(seed)
         })
         .sum();
-    assert!(replay.is_some() || earmarks > 20, "only {earmarks} earmarks: these histories show nothing");
+    assert!(replay.is_some() || earmarks > 15, "only {earmarks} earmarks: these histories show nothing");
 }

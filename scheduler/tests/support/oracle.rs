@@ -203,6 +203,7 @@ impl Oracle {
             }
             rates.take_back(now, lease);
             let used = Used::of(&rows, rows.leases.values());
+            earmarks.kept_from_none(now, &rows, &used, lease, &granted);
             let heads = order::heads(&rows, self.candidates(&rows)).into_iter();
             let fitting =
                 heads.filter(|job| past.fits(now, &rows, &used, &rates, &sessions, &earmarks, job).is_some());

@@ -43,8 +43,8 @@ pub(crate) fn elect(step: &mut Step<'_>, due: &BTreeSet<ClassId>) {
     heads.sort_unstable();
     let mut looks = 0;
     for (head, id) in heads {
-        let is_next = room_is_short(step.state, id) && is_fair(step.state, id, head);
-        let again = if looks > MOST_LOOKS || is_full(step.state, head.rank) || !is_next {
+        let is_short = room_is_short(step.state, id);
+        let again = if looks > MOST_LOOKS || is_full(step.state, head.rank) || !is_short {
             SOON
         } else {
             looks += step.state.nodes.len();
@@ -68,7 +68,7 @@ struct Candidate {
     /// Since when it has been blocked.
     since: Mono,
     job: JobId,
-    /// It needs no more than one unit of anything, and the earmark of another is what it waits for: see [`is_fair`].
+    /// It needs no more than one unit of anything, and has its turn before a large one: see [`its_turn`].
     small: bool,
 }
 
@@ -87,15 +87,20 @@ fn head_of(state: &State, now: Now, id: ClassId) -> Head {
         return Head::None;
     }
     let Some((since, at)) = blocked_since(state, class, first.job) else { return Head::None };
-    let small = is_kept_back(class) && class.key.needs.iter().all(|(_, amount)| amount < 2);
-    if !small && !may_be_large(&class.key.needs) {
-        return Head::None;
-    }
     if at > now.mono {
         return Head::At(at);
     }
     let rank = Rank { lane: 1, band: first.band as u8, sequence: first.sequence };
-    Head::Due(Candidate { rank, since, job: first.job, small })
+    let head = Candidate { rank, since, job: first.job, small: false };
+    let needs = &class.key.needs;
+    let modest = Candidate { small: needs.iter().all(|(_, amount)| amount < 2), ..head };
+    if modest.small && its_turn(state, needs, modest) {
+        Head::Due(modest)
+    } else if may_be_large(needs) {
+        Head::Due(head)
+    } else {
+        Head::None
+    }
 }
 
 /// Since when the head of a class has been blocked: since the last start of the class, or its first deferral, or since
@@ -105,21 +110,10 @@ fn blocked_since(state: &State, class: &Class, head: JobId) -> Option<(Mono, Mon
     Some((since, since.after(state.kinds.get(&class.key.kind)?.kind.policy.reserve_after)))
 }
 
-/// Whether the earmark of another job is all that keeps a class waiting.
-fn is_kept_back(class: &Class) -> bool {
-    class.failed.as_ref().is_some_and(|failed| matches!(failed.reason, Deferral::Earmarked { .. }))
-}
-
 /// A small job finds its units one by one, unless large ones take turns in having all of them kept. Then it gets its turn
 /// before one that is younger and was blocked later.
-fn is_fair(state: &State, id: ClassId, head: Candidate) -> bool {
-    if !head.small {
-        return true;
-    }
-    let failed = state.classes.get(id).and_then(|class| class.failed.as_ref());
-    let Some(Deferral::Earmarked { job, .. }) = failed.map(|failed| &failed.reason) else { return false };
-    let mut all = state.earmarks.iter();
-    all.find(|earmark| earmark.job == *job).is_some_and(|earmark| is_before(head, earmark))
+fn its_turn(state: &State, needs: &Needs, head: Candidate) -> bool {
+    heads(state).any(|earmark| earmark.shares(needs) && is_before(head, earmark))
 }
 
 /// Whether a head may displace an earmark.
@@ -137,9 +131,23 @@ impl State {
     pub(crate) fn blocked(&mut self, id: ClassId, now: Now) {
         let Some(class) = self.classes.get_mut(id).filter(|class| !class.queue.is_empty()) else { return };
         class.blocked.get_or_insert(now.mono);
-        if !may_be_large(&class.key.needs) && !is_kept_back(class) {
-            return;
+        let Some(class) = self.classes.get(id) else { return };
+        if may_be_large(&class.key.needs) || heads(self).any(|earmark| earmark.shares(&class.key.needs)) {
+            self.look_at_head(id, now);
         }
+    }
+
+    /// Units are kept for a job: those whose turn it may be before it are looked at in time.
+    pub(crate) fn rivals_of(&mut self, earmark: &Earmark, now: Now) {
+        let waits = |class: &Class| class.blocked.is_some() && earmark.shares(&class.key.needs);
+        let rivals =
+            self.classes.iter().filter(|(id, class)| waits(class) && Holder::Class(*id) != earmark.holder);
+        let rivals: Vec<ClassId> = rivals.map(|(id, _)| id).collect();
+        rivals.into_iter().for_each(|id| self.look_at_head(id, now));
+    }
+
+    /// Once the head of a class has been blocked for long enough.
+    fn look_at_head(&mut self, id: ClassId, now: Now) {
         let due = self.classes.get(id).and_then(|class| {
             let first = order::standing(self, now, id, class)?;
             blocked_since(self, class, first.job).map(|(_, at)| at)

@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl State {
-    pub(super) fn earmarked(&mut self, earmark: &Earmark) {
+    pub(super) fn earmarked(&mut self, earmark: &Earmark, now: Now) {
         if let Holder::Class(id) = earmark.holder {
             let late = Mono(earmark.by.after(LATE).0.saturating_add(1));
             self.timers.at(late, Due::Reserve(id));
@@ -24,6 +24,7 @@ impl State {
             }
         }
         self.earmarks.insert(earmark.clone());
+        self.rivals_of(earmark, now);
     }
 
     pub(super) fn earmark_dropped(&mut self, holder: Holder, why: Dropped, now: Now) {

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
-    Durable, Earmark, EarmarkHolder, Event, Job, JobId, JobState, Kind, Mono, Needs, Node, NodeName, Now,
-    SlotName, start_window,
+    Durable, Earmark, EarmarkHolder, Event, Job, JobId, JobState, Kind, Lease, Mono, Needs, Node, NodeName,
+    Now, Scope, SlotName, start_window,
 };
 
-use super::{Key, key_of};
+use super::{Key, Used, key_of};
 
 /// Between the hard limit of an attempt and the end of its process tree.
 const GRACE: Duration = Duration::from_secs(10);
@@ -123,6 +123,28 @@ impl Earmarks {
             if node.is_some() { other.units.node.clone() } else { other.units.fleet.clone() }
         };
         others.map(|other| u64::from(part(other).amount(slot))).sum()
+    }
+
+    /// A grant took nothing of what was kept for another. `used` and `rows` are those before it.
+    pub(crate) fn kept_from_none(&self, now: Now, rows: &Durable, used: &Used, lease: &Lease, job: &Job) {
+        let capacity_of = |slot: &SlotName| {
+            rows.nodes.get(&lease.node).and_then(|node| node.slots.get(slot)).map_or(0, |slot| slot.units)
+        };
+        for (slot, amount) in lease.reservation.node.iter() {
+            let kept = self.kept(now, rows, job, Some(&lease.node), slot);
+            let taken = used.node(&lease.node, slot) + kept + u64::from(amount);
+            let room = kept == 0 || taken <= u64::from(capacity_of(slot));
+            assert!(room, "{} took {slot} on {}, which is kept: {:?}", job.id, lease.node, self.all);
+        }
+        for (slot, amount) in lease.reservation.fleet.iter() {
+            let kept = self.kept(now, rows, job, None, slot);
+            let Some(Scope::Fleet { capacity }) = rows.slots.get(slot).map(|slot| slot.scope) else {
+                continue;
+            };
+            let taken = used.fleet(slot) + kept + u64::from(amount);
+            let room = kept == 0 || taken <= u64::from(capacity);
+            assert!(room, "{} took {slot}, which is kept: {:?}", job.id, self.all);
+        }
     }
 
     /// The earmark of the class of a job.
