@@ -9,6 +9,7 @@
 mod changes;
 mod kinds;
 mod lines;
+mod slots;
 mod units;
 mod users;
 
@@ -31,6 +32,7 @@ use crate::pressure::settings::Settings;
 use crate::pressure::{self, Pressure};
 
 pub use self::kinds::{Advertised, Kind, ResultSource};
+pub(crate) use self::slots::in_a_variable;
 pub use self::users::{Account, lookup_uid, own as own_account};
 
 /// The default search path of commands, unless a kind sets `PATH`.
@@ -63,6 +65,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Capacity by slot.
     pub slots: BTreeMap<String, u32>,
+    /// The numbers of the units of slots that have some, in order: as many as the capacity.
+    pub indexes: BTreeMap<String, Vec<u32>>,
     /// Routing labels.
     pub labels: BTreeMap<String, String>,
     /// What the node runs, by kind.
@@ -89,7 +93,7 @@ pub struct NodeFile {
     #[serde(deserialize_with = "units::optional_duration")]
     drain_deadline: Option<Duration>,
     tls: Option<TlsFile>,
-    slots: BTreeMap<String, u32>,
+    slots: BTreeMap<String, slots::SlotFile>,
     labels: BTreeMap<String, String>,
     kinds: BTreeMap<String, KindFile>,
     starts: BTreeMap<String, Rate>,
@@ -239,8 +243,9 @@ impl NodeFile {
         if data.as_os_str().as_encoded_bytes().contains(&0) {
             found.add(&["data"], "must not contain NUL");
         }
-        check_names(&self.slots, &self.labels, &mut found);
-        let starts = check_starts(self.starts, &self.slots, &mut found);
+        check_counts(self.slots.len(), &self.labels, &mut found);
+        let (slots, indexes) = slots::check(self.slots, &mut found);
+        let starts = check_starts(self.starts, &slots, &mut found);
         if self.kinds.len() > MOST_KINDS {
             found.add(
                 &["kinds"],
@@ -262,7 +267,8 @@ impl NodeFile {
             server: server.unwrap_or_default(),
             tls,
             data,
-            slots: self.slots,
+            slots,
+            indexes,
             labels: self.labels,
             kinds,
             starts,
@@ -401,18 +407,10 @@ fn check_server(text: &str, safe: Safe, found: &mut Findings<'_>) -> Option<Uri>
     Some(uri)
 }
 
-fn check_names(slots: &BTreeMap<String, u32>, labels: &BTreeMap<String, String>, found: &mut Findings<'_>) {
-    for (table, count) in [("slots", slots.len()), ("labels", labels.len())] {
+fn check_counts(slots: usize, labels: &BTreeMap<String, String>, found: &mut Findings<'_>) {
+    for (table, count) in [("slots", slots), ("labels", labels.len())] {
         if count > MOST_NAMES {
             found.add(&[table], &format!("has {count} entries; at most {MOST_NAMES} are possible"));
-        }
-    }
-    for (slot, units) in slots {
-        if !is_name(slot) {
-            found.add(&["slots", slot], &not_a_name(slot));
-        }
-        if *units > MOST_UNITS {
-            found.add(&["slots", slot], &format!("must be at most {MOST_UNITS}"));
         }
     }
     for (label, value) in labels {

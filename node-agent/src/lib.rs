@@ -178,6 +178,7 @@ impl Agent {
             clock: options.clock,
             kinds: config.kinds.clone(),
             programs: advertised.programs.clone(),
+            indexes: config.indexes.clone(),
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
         };
         let (runner, inherited) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;

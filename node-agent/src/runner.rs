@@ -9,6 +9,7 @@
 mod aftermath;
 mod attempt;
 mod environment;
+mod indexes;
 mod outcome;
 mod workspace;
 
@@ -30,6 +31,8 @@ use crate::shim;
 use crate::spool::{Spool, Written};
 use crate::trace::Spans;
 
+use self::indexes::Indexes;
+
 pub use self::aftermath::Inherited;
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
@@ -50,6 +53,8 @@ pub struct Options {
     pub kinds: BTreeMap<String, Kind>,
     /// The program of each advertised kind.
     pub programs: BTreeMap<String, PathBuf>,
+    /// The numbers of the units of slots that have some.
+    pub indexes: BTreeMap<String, Vec<u32>>,
     /// Makes the spans of attempts.
     pub spans: Spans,
 }
@@ -120,6 +125,7 @@ pub enum Error {
 #[derive(Debug)]
 struct Shared {
     options: Options,
+    indexes: Indexes,
     spool: Arc<Spool>,
     /// The inline limit of results, as the server named it.
     max_result: AtomicU64,
@@ -148,7 +154,8 @@ impl Runner {
     pub async fn start(options: Options, spool: Arc<Spool>) -> Result<(Self, Vec<Inherited>), Error> {
         let (sender, events) = mpsc::channel(EVENTS);
         let max_result = AtomicU64::new(DEFAULT_MAX_RESULT);
-        let shared = Arc::new(Shared { options, spool, max_result, events: sender });
+        let indexes = Indexes::new(options.indexes.clone());
+        let shared = Arc::new(Shared { options, indexes, spool, max_result, events: sender });
         let mut tasks = JoinSet::new();
         let inherited = aftermath::begin(&shared, &mut tasks).await?;
         Ok((Self { shared, orders: BTreeMap::new(), events, tasks }, inherited))

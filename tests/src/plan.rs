@@ -38,6 +38,7 @@ pub struct KindPlan {
 pub struct NodePlan {
     pub(crate) name: String,
     pub(crate) slots: BTreeMap<String, u32>,
+    indexes: BTreeMap<String, Vec<u32>>,
     pub(crate) uid: Option<u32>,
     pub(crate) proxied: bool,
     kinds: Option<Vec<String>>,
@@ -163,7 +164,10 @@ impl Plan {
         node.head.iter().for_each(|more| line(&mut text, more));
         line(&mut text, "[slots]");
         for (slot, capacity) in &node.slots {
-            line(&mut text, &format!("{slot} = {capacity}"));
+            match node.indexes.get(slot) {
+                Some(indexes) => line(&mut text, &format!("{slot} = {{ indexes = {indexes:?} }}")),
+                None => line(&mut text, &format!("{slot} = {capacity}")),
+            }
         }
         line(&mut text, "[labels]");
         for (label, value) in &node.labels {
@@ -242,6 +246,7 @@ impl NodePlan {
         Self {
             name: name.to_owned(),
             slots: BTreeMap::new(),
+            indexes: BTreeMap::new(),
             uid: None,
             proxied: false,
             kinds: None,
@@ -256,6 +261,13 @@ impl NodePlan {
     pub fn slot(mut self, slot: &str, capacity: u32) -> Self {
         self.slots.insert(slot.to_owned(), capacity);
         self
+    }
+
+    /// A node slot whose units have these numbers.
+    #[must_use]
+    pub fn indexed(mut self, slot: &str, indexes: &[u32]) -> Self {
+        self.indexes.insert(slot.to_owned(), indexes.to_vec());
+        self.slot(slot, u32::try_from(indexes.len()).unwrap_or(u32::MAX))
     }
 
     /// A label.

@@ -7,14 +7,26 @@ impl Config {
     #[must_use]
     pub fn changes(&self, other: &Self) -> Vec<&'static str> {
         // Everything, so that a new key cannot be left out.
-        let Self { name, server, tls, data, slots, labels, kinds, starts, pressure, credits, drain_deadline } =
-            self;
+        let Self {
+            name,
+            server,
+            tls,
+            data,
+            slots,
+            indexes,
+            labels,
+            kinds,
+            starts,
+            pressure,
+            credits,
+            drain_deadline,
+        } = self;
         let differ = [
             ("name", *name != other.name),
             ("server", *server != other.server),
             ("tls", *tls != other.tls),
             ("data", *data != other.data),
-            ("slots", *slots != other.slots),
+            ("slots", (slots, indexes) != (&other.slots, &other.indexes)),
             ("labels", *labels != other.labels),
             ("kinds", *kinds != other.kinds),
             ("starts", *starts != other.starts),

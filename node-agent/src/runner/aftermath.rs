@@ -13,6 +13,7 @@ use tenure_proto::node::v1::Report;
 use tokio::task::JoinSet;
 
 use super::attempt::remove;
+use super::indexes::Assigned;
 use super::workspace::{Found, Memo, Workspace};
 use super::{Error, Event, Shared, outcome};
 use crate::holdings::{End, FencingToken};
@@ -36,6 +37,8 @@ struct Left {
     job: String,
     workspace: Workspace,
     memo: Option<Memo>,
+    /// The numbers of its slots that it has.
+    assigned: Assigned,
     /// Nothing of it ran: nothing is said of it.
     silent: bool,
     /// It had ended before this agent looked: whatever ended it, this agent did not.
@@ -58,6 +61,7 @@ pub(super) async fn begin(
         let token = FencingToken(leftover.token);
         let one = describe(&leftover.dir, leftover.job.clone(), &leftover.found).await;
         if !one.silent {
+            shared.indexes.hold(token, &one.assigned);
             let slots = one.memo.as_ref().map(|memo| memo.slots.clone()).unwrap_or_default();
             inherited.push(Inherited { token, job: leftover.job, slots });
         }
@@ -90,13 +94,14 @@ pub(super) async fn begin(
 async fn describe(dir: &Path, job: String, found: &leftovers::Found) -> Left {
     let workspace = Workspace::at(dir);
     let reader = workspace.clone();
-    let memo = tokio::task::spawn_blocking(move || reader.memo()).await.ok().flatten();
+    let read = tokio::task::spawn_blocking(move || (reader.memo(), reader.assigned())).await;
+    let (memo, assigned) = read.unwrap_or_default();
     let (silent, ended) = match found {
         leftovers::Found::NeverStarted => (true, false),
         leftovers::Found::Stopping => (false, false),
         leftovers::Found::Ended(_) => (false, true),
     };
-    Left { job, workspace, memo, silent, ended }
+    Left { job, workspace, memo, assigned, silent, ended }
 }
 
 /// Follows the killing until nothing is left.
@@ -122,6 +127,8 @@ async fn wait(shared: Arc<Shared>, mut killing: Leftovers, mut left: BTreeMap<Fe
 }
 
 async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Option<Box<ExitRecord>>) {
+    // Before anybody hears that its slots are free.
+    shared.indexes.release(token);
     if one.silent {
         return remove(one.workspace).await;
     }

@@ -10,6 +10,7 @@ use tenure_proto::node::v1::Grant;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
+use super::indexes::Assigned;
 use super::workspace::{Found, Memo, Workspace};
 use super::{Event, Orders, Shared, environment, outcome};
 use crate::clock::Mono;
@@ -99,7 +100,14 @@ impl Attempt {
         if !self.may_start().await {
             return self.give_up(OwnRule::Draining).await;
         }
-        let spec = self.spec(&grant, &kind, &account);
+        let Some(assigned) = self.shared.indexes.take(self.token, &grant.slots) else {
+            tracing::error!("more is promised of a slot than it has numbers; a grant is given back");
+            return self.give_up(OwnRule::Slots).await;
+        };
+        if !self.remember(&assigned).await {
+            return self.give_up(OwnRule::Workdir).await;
+        }
+        let spec = self.spec(&grant, &kind, &account, &assigned);
         match Shim::start(&self.shared.options.shim, spec).await {
             // Told to stop meanwhile: dropped before its start, the shim leaves, and nothing has run.
             Ok(_) if self.orders.borrow().stop.is_some() => self.give_up(OwnRule::Draining).await,
@@ -119,9 +127,32 @@ impl Attempt {
         decided.is_ok_and(|orders| orders.start && !orders.abandon && orders.stop.is_none())
     }
 
-    fn spec(&mut self, grant: &Grant, kind: &Kind, account: &config::Account) -> Spec {
+    /// Whether its numbers are written down, so that no other attempt gets them while its tree may live, whatever becomes
+    /// of this agent.
+    async fn remember(&self, assigned: &Assigned) -> bool {
+        if assigned.is_empty() {
+            return true;
+        }
+        let (workspace, assigned) = (self.workspace.clone(), assigned.clone());
+        let written = tokio::task::spawn_blocking(move || workspace.remember(&assigned)).await;
+        match written {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the numbers of an attempt cannot be written; its grant is given back");
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, "writing the numbers of an attempt ended early; its grant is given back");
+                false
+            }
+        }
+    }
+
+    fn spec(&mut self, grant: &Grant, kind: &Kind, account: &config::Account, assigned: &Assigned) -> Spec {
         let options = &self.shared.options;
-        let env = environment::build(grant, kind, account, &self.workspace, |name| std::env::var(name).ok());
+        let env = environment::build(grant, kind, account, (&self.workspace, assigned), |name| {
+            std::env::var(name).ok()
+        });
         let mut argv = kind.command.clone();
         if let (Some(first), Some(program)) = (argv.first_mut(), options.programs.get(&grant.kind)) {
             *first = program.to_string_lossy().into_owned();
@@ -184,6 +215,8 @@ impl Attempt {
                 Input::Shim(Some(shim::Event::Reaped) | None) => break,
             }
         }
+        // Before anybody hears that its slots are free.
+        self.shared.indexes.release(self.token);
         if let Some(record) = returning {
             let report = outcome::returned(&record, self.reason());
             self.trace.reported(&report);
@@ -249,6 +282,7 @@ impl Attempt {
     /// Ends an attempt that never started.
     async fn give_up(mut self, rule: OwnRule) {
         self.trace.never_started(rule);
+        self.shared.indexes.release(self.token);
         let token = self.token;
         let shared = Arc::clone(&self.shared);
         self.clean_up(Written::Durable).await;

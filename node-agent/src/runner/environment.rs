@@ -8,6 +8,7 @@ use std::path::Path;
 
 use tenure_proto::node::v1::Grant;
 
+use super::indexes::{self, Assigned};
 use super::workspace::Workspace;
 use crate::config::{Account, Kind};
 
@@ -16,7 +17,7 @@ pub(super) fn build(
     grant: &Grant,
     kind: &Kind,
     account: &Account,
-    workspace: &Workspace,
+    (workspace, assigned): (&Workspace, &Assigned),
     own: impl Fn(&str) -> Option<String>,
 ) -> Vec<(String, String)> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -47,6 +48,9 @@ pub(super) fn build(
     set("TENURE_TENANT", grant.tenant.clone());
     set("TENURE_RESULT", text(&workspace.result()));
     set("TENURE_WORKDIR", text(&workspace.work()));
+    for (slot, numbers) in assigned {
+        set(&indexes::variable(slot), indexes::value(numbers));
+    }
     if !grant.parent_id.is_empty() {
         set("TENURE_PARENT_ID", grant.parent_id.clone());
     }
@@ -88,7 +92,8 @@ mod tests {
             Account { name: "qa".to_owned(), uid: 1, gid: 1, groups: vec![], home: "/home/qa".into() };
         let own = BTreeMap::from([("TOKEN", "from the agent"), ("HOME", "not this"), ("SECRET", "nor this")]);
         let workspace = Workspace::new(Path::new("/attempts"), 9);
-        let variables = build(&grant, &config.kinds["qa"], &account, &workspace, |name| {
+        let assigned = BTreeMap::from([("gpu.a".to_owned(), vec![0, 2])]);
+        let variables = build(&grant, &config.kinds["qa"], &account, (&workspace, &assigned), |name| {
             own.get(name).map(|&value| value.to_owned())
         });
         let lines: Vec<_> = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -110,6 +115,7 @@ mod tests {
                 "TENURE_TENANT=t",
                 "TENURE_RESULT=/attempts/9/io/result",
                 "TENURE_WORKDIR=/attempts/9/work",
+                "TENURE_SLOT_gpu_a=0,2",
                 "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "TRACESTATE=rojo=1",
             ]

@@ -16,6 +16,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use tenure_proto::node::v1::Grant;
 
+use super::indexes::Assigned;
 use crate::config::{Account, ResultSource};
 use crate::output::{self, Stream};
 use crate::shim::ExitRecord;
@@ -101,6 +102,18 @@ impl Workspace {
     /// What [`Workspace::prepare`] wrote down, if it came to that.
     pub(super) fn memo(&self) -> Option<Memo> {
         serde_json::from_slice(&fs::read(self.dir.join("memo.json")).ok()?).ok()
+    }
+
+    /// Writes down which numbers of its slots the attempt has, before it starts.
+    pub(super) fn remember(&self, assigned: &Assigned) -> io::Result<()> {
+        let assigned = serde_json::to_vec(assigned).map_err(io::Error::other)?;
+        new_file(&self.dir.join("indexes.json"))?.write_all(&assigned)
+    }
+
+    /// What [`Workspace::remember`] wrote down; nothing, if the attempt has no numbers.
+    pub(super) fn assigned(&self) -> Assigned {
+        let read = fs::read(self.dir.join("indexes.json")).ok();
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
     /// Reads the result of a command that has ended.

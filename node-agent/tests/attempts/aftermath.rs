@@ -27,6 +27,7 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         clock: Clock::Boottime,
         kinds: BTreeMap::new(),
         programs: BTreeMap::new(),
+        indexes: BTreeMap::new(),
         spans: Spans::default(),
     };
     let (mut runner, inherited) = Runner::start(options, Arc::clone(&spool)).await.unwrap();

@@ -8,6 +8,7 @@ mod examples;
 mod health;
 mod hosts;
 mod identities;
+mod indexes;
 mod input;
 mod jobs;
 mod links;
