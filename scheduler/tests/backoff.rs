@@ -186,16 +186,16 @@ fn only_failures_that_nothing_else_explains_count() {
         ",
         expect![[r#"
             granted a -> n1 token=1.1
-            granted b -> n1 token=1.2
-            granted c -> n1 token=1.3
-            granted d -> n1 token=1.4
+            granted d -> n1 token=1.2
+            granted b -> n1 token=1.3
+            granted c -> n1 token=1.4
             granted e -> n1 token=1.5
             ended a token=1.1 failed_permanent (exit) -> dead [exit]
-            ended b token=1.2 failed_retryable (exit) -> scheduled [exit]
+            ended b token=1.3 failed_retryable (exit) -> scheduled [exit]
             cancel requested c
-            revoked 1.3 cancelled
-            ended c token=1.3 cancelled (revoked) -> cancelled
-            ended d token=1.4 returned (headroom) -> queued [returned by its node: headroom]
+            revoked 1.4 cancelled
+            ended c token=1.4 cancelled (revoked) -> cancelled
+            ended d token=1.2 returned (headroom) -> queued [returned by its node: headroom]
             masked k on n1 (headroom)
             ended e token=1.5 failed_retryable (exit) -> scheduled [exit]
             struck n1 k by e
@@ -267,6 +267,7 @@ fn other_kinds_and_other_nodes_go_on_and_every_node_in_backoff_is_a_reason() {
               slot s on n1: needs 1 of 1/3
                 o holds 1 for 0ns
               node n1: n1 backs off after failures
+              starts earliest in 10s
               > the back-off of node n1 ends (`tenure node uncordon n1` ends it at once), or another node can take it
             n1 unchanged
             granted d -> n1 token=1.5

@@ -41,6 +41,7 @@ fn a_provider_that_wants_no_more_is_left_alone_by_everyone() {
               It does not start: slot f paused.
               slot f: needs 1 of 0/6
               node n1: fits
+              starts earliest in 60s
               > slot f is resumed
             30s: deferred b slot_paused: slot f paused
             60s: ready a

@@ -699,10 +699,12 @@ fn a_detach_that_comes_late_replaces_the_loss_and_is_answered_once() {
             128s: ended b token=1.2 lost (lease_expired) -> dead [its lease ended in silence]
             128s: ended c token=1.3 lost (lease_expired) -> dead [its lease ended in silence]
             128s: ended d token=1.4 lost (lease_expired) -> dead [its lease ended in silence]
+            128s: n1 backs off c for 10s
             128s: deferred a suspect: n1 silent
+            138s: deferred a suspect: n1 silent
             600s: loss replaced a token=1.1 detached -> queued
             600s: a queued round=1 attempt=1
-            600s:   waited n1 silent: 1 times, 472s
+            600s:   waited n1 silent: 2 times, 472s
         "#]],
     );
     family(
