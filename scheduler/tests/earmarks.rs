@@ -3,6 +3,7 @@
 mod bound;
 mod moves;
 mod rivals;
+mod turns;
 
 use expect_test::expect;
 
