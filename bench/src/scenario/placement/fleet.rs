@@ -100,7 +100,8 @@ impl World {
         Ok(())
     }
 
-    fn enqueue_work(&mut self) -> anyhow::Result<()> {
+    /// One more job that waits.
+    pub(super) fn enqueue_work(&mut self) -> anyhow::Result<()> {
         let n = u32::try_from(self.jobs % u128::from(KINDS * self.tenants))?;
         let enqueue = self.enqueue(&kind_of(n % KINDS), n / KINDS, 0);
         self.apply(enqueue)?;
