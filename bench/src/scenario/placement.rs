@@ -62,23 +62,31 @@ impl Quantiles {
 /// If the scheduler refuses what it should not, or one of its invariants does not hold.
 pub(super) fn measure(args: &Args, found: &mut Found) -> anyhow::Result<()> {
     let most = args.most_queued();
-    let at_start = resident();
     let mut smallest: Option<Took> = None;
-    let mut bytes: f64 = 0.0;
+    // First of all, before this process has memory that it might use again.
+    let queued = most.min(1_000_000);
+    say("memory …");
+    let bytes = memory(queued)?;
+    let name = format!("memory of a job, {} queued", short(queued));
+    found
+        .figures
+        .push(Figure::new("placement", None, name, "bytes", vec![bytes]).below(200.5, "≤ 200 bytes"));
+    let at_start = resident();
     for (nodes, queued) in SIZES.into_iter().filter(|(_, queued)| *queued <= most) {
         let name = format!("{} nodes, {} queued", short(nodes.into()), short(queued));
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]
         let wanted = bytes * queued as f64;
         if wanted > available() * 0.9 {
             say(&format!("{name}: left out, {:.0} MB are not free", wanted / 1e6));
             continue;
         }
         say(&format!("{name} …"));
-        let mut world = World::new(nodes, TENANTS, queued)?;
-        if queued >= 1_000_000 {
-            bytes = (resident() - at_start) / queued as f64;
-            let figure =
-                Figure::new("placement", None, format!("{name}: memory of a job"), "bytes", vec![bytes]);
-            found.figures.push(figure.below(200.5, "≤ 200 bytes"));
+        let mut world = World::new(nodes, TENANTS)?;
+        world.fill(queued)?;
+        if queued >= 10_000_000 {
+            let text = format!("{name}: resident");
+            let all = (resident() - at_start) / 1e6;
+            found.figures.push(Figure::new("placement", None, text, "MB", vec![all]));
         }
         let took = decisions(&mut world, args.repetitions)?;
         found.push(&name, &took, smallest.as_ref());
@@ -92,7 +100,8 @@ pub(super) fn measure(args: &Args, found: &mut Found) -> anyhow::Result<()> {
     let (nodes, queued) = (10_000, 100_000);
     if queued <= most {
         say("many classes …");
-        let mut world = World::new(nodes, MANY_TENANTS, queued)?;
+        let mut world = World::new(nodes, MANY_TENANTS)?;
+        world.fill(queued)?;
         let took = decisions(&mut world, args.repetitions)?;
         found.push("10,000 nodes, 100,000 queued, 2,000 classes", &took, None);
         world.check(queued)?;
@@ -219,6 +228,16 @@ fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
     Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
+}
+
+/// What each of so many jobs adds to what this process holds, in bytes.
+fn memory(queued: u64) -> anyhow::Result<f64> {
+    let mut world = World::new(1000, TENANTS)?;
+    let before = resident();
+    world.fill(queued)?;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52 jobs")]
+    let each = (resident() - before) / queued as f64;
+    Ok(each)
 }
 
 /// What this process holds, in bytes.

@@ -44,8 +44,8 @@ fn needs(amounts: &[(&str, u32)]) -> Needs {
 }
 
 impl World {
-    /// A fleet of so many nodes whose work slots are full, and so many jobs of so many tenants that wait for them.
-    pub(super) fn new(nodes: u32, tenants: u32, queued: u64) -> anyhow::Result<Self> {
+    /// A fleet of so many nodes, whose work slots are full of jobs of so many tenants.
+    pub(super) fn new(nodes: u32, tenants: u32) -> anyhow::Result<Self> {
         let now = Now { mono: Mono(0), wall: Wall(BEGIN) };
         let limits = Limits { placements_per_tick: 4096, max_live_jobs: 50_000_000, ..Limits::default() };
         let state = State::load(Epoch(1), limits, Durable::default(), now);
@@ -55,16 +55,16 @@ impl World {
         for n in 0..nodes {
             world.hello(n)?;
         }
-        // Work for every unit, then what waits.
-        for _ in 0..u64::from(nodes) * u64::from(WORK) {
-            world.enqueue_work()?;
-        }
-        world.settle()?;
-        for _ in 0..queued {
-            world.enqueue_work()?;
-        }
-        world.settle()?;
+        world.fill(u64::from(nodes) * u64::from(WORK))?;
         Ok(world)
+    }
+
+    /// So many jobs more.
+    pub(super) fn fill(&mut self, jobs: u64) -> anyhow::Result<()> {
+        for _ in 0..jobs {
+            self.enqueue_work()?;
+        }
+        self.settle()
     }
 
     pub(super) fn now(&self) -> Now {
@@ -227,7 +227,7 @@ fn fleet() -> Fleet {
     let of_nodes = (0..7).map(|slot| format!("slot-{slot}"));
     let of_nodes = of_nodes.chain(["work", "light", "rare"].map(str::to_owned));
     let slots = of_nodes.map(|slot| (SlotName::new(slot), Scope::Node));
-    let fleets = [("f-0", 1_000_000), ("f-1", 1_000_000), ("f-2", 1_000_000), ("f-dry", 0)];
+    let fleets = [("f-0", 1_000_000), ("f-1", 1_000_000), ("f-2", 1_000_000), ("f-dry", 1)];
     let fleets = fleets.map(|(slot, capacity)| (SlotName::new(slot), Scope::Fleet { capacity }));
     let policy = |needs: Needs| KindPolicy { needs, ..KindPolicy::default() };
     let work = (0..KINDS).map(|n| {
@@ -241,7 +241,7 @@ fn fleet() -> Fleet {
         };
         (KindName::new(kind_of(n)), policy(needs(amounts)))
     });
-    let others = [(LIGHT, needs(&[("light", 1), ("f-0", 1)])), (DRY, needs(&[("work", 1), ("f-dry", 1)]))];
+    let others = [(LIGHT, needs(&[("light", 1), ("f-0", 1)])), (DRY, needs(&[("f-dry", 1)]))];
     let others = others.map(|(kind, needs)| (KindName::new(kind), policy(needs)));
     Fleet { slots: slots.chain(fleets).collect(), kinds: work.chain(others).collect(), ..Fleet::default() }
 }
