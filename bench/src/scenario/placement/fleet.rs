@@ -27,6 +27,7 @@ pub(super) const DRY: &str = "dry";
 pub(super) struct World {
     pub(super) state: State,
     clock: u64,
+    commands: u64,
     jobs: u128,
     /// By node: its session and its newest `seq`.
     sessions: BTreeMap<NodeName, (SessionId, u64)>,
@@ -50,7 +51,7 @@ impl World {
         let limits = Limits { placements_per_tick: 4096, max_live_jobs: 50_000_000, ..Limits::default() };
         let state = State::load(Epoch(1), limits, Durable::default(), now);
         let (sessions, held) = (BTreeMap::new(), VecDeque::new());
-        let mut world = Self { state, clock: 0, jobs: 0, sessions, held, tenants };
+        let mut world = Self { state, clock: 0, commands: 0, jobs: 0, sessions, held, tenants };
         world.apply(Command::Apply { fleet: Box::new(fleet()), validate_only: false })?;
         for n in 0..nodes {
             world.hello(n)?;
@@ -72,9 +73,10 @@ impl World {
         Now { mono: Mono(self.clock), wall: Wall(wall) }
     }
 
-    /// One command, a microsecond after the last.
+    /// One command. A microsecond is 64 of them, so that no node is silent for too long before everything is enqueued.
     pub(super) fn apply(&mut self, command: Command) -> anyhow::Result<Applied> {
-        self.clock += 1;
+        self.commands += 1;
+        self.clock = self.commands / 64;
         let applied =
             self.state.apply(self.now(), command).map_err(|refusal| anyhow!("refused: {refusal}"))?;
         for event in &applied.events {
