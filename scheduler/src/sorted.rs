@@ -9,8 +9,17 @@ const CHUNK: usize = 256;
 /// See the module. No chunk is empty.
 #[derive(Debug, Clone)]
 pub(crate) struct Sorted<T> {
-    chunks: VecDeque<Vec<T>>,
+    chunks: VecDeque<Chunk<T>>,
     len: usize,
+}
+
+/// Values between two chunks.
+#[derive(Debug, Clone)]
+struct Chunk<T> {
+    /// No value here is less, and every value of the chunks before is. It stands beside those of the others, so that a
+    /// search reads one chunk only.
+    least: T,
+    values: Vec<T>,
 }
 
 impl<T> Default for Sorted<T> {
@@ -25,72 +34,66 @@ impl<T: Ord + Copy> Sorted<T> {
     }
 
     pub(crate) fn first(&self) -> Option<&T> {
-        self.chunks.front()?.first()
+        self.chunks.front()?.values.first()
     }
 
-    /// The first chunk whose last value is not less, and where in it the value is or would be.
+    /// The chunk in which a value is or would be, and where in it.
     fn find(&self, value: &T) -> (usize, Result<usize, usize>) {
-        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| last < value));
-        let within = self.chunks.get(at).map_or(Err(0), |chunk| chunk.binary_search(value));
-        (at, within)
+        let at = self.chunks.partition_point(|chunk| chunk.least <= *value).saturating_sub(1);
+        (at, self.chunks.get(at).map_or(Err(0), |chunk| chunk.values.binary_search(value)))
     }
 
     /// The value in it that is equal to this one.
     pub(crate) fn get(&self, value: &T) -> Option<&T> {
         let (at, within) = self.find(value);
-        self.chunks.get(at)?.get(within.ok()?)
+        self.chunks.get(at)?.values.get(within.ok()?)
     }
 
     /// Puts a value in. If an equal one is there, that one stays.
     pub(crate) fn insert(&mut self, value: T) {
         let (at, Err(within)) = self.find(&value) else { return };
         self.len += 1;
-        // Behind all: it goes to the end of the last chunk.
-        let (at, within) = match (self.chunks.get(at), self.chunks.back()) {
-            (None, Some(last)) => (at - 1, last.len()),
-            (Some(_), _) | (None, None) => (at, within),
-        };
-        let Some(chunk) = self.chunks.get_mut(at) else {
-            return self.chunks.push_back(vec![value]);
-        };
-        if chunk.len() < CHUNK {
-            return chunk.insert(within, value);
+        let alone = || Chunk { least: value, values: vec![value] };
+        let Some(chunk) = self.chunks.get_mut(at) else { return self.chunks.push_back(alone()) };
+        if within == CHUNK {
+            return self.chunks.insert(at + 1, alone());
         }
-        if within == chunk.len() {
-            return self.chunks.insert(at + 1, vec![value]);
+        chunk.least = chunk.least.min(value);
+        if chunk.values.len() < CHUNK {
+            return chunk.values.insert(within, value);
         }
-        let mut behind = chunk.split_off(CHUNK / 2);
+        let mut values = chunk.values.split_off(CHUNK / 2);
         match within.checked_sub(CHUNK / 2) {
-            Some(within) => behind.insert(within, value),
-            None => chunk.insert(within, value),
+            Some(within) => values.insert(within, value),
+            None => chunk.values.insert(within, value),
         }
-        self.chunks.insert(at + 1, behind);
+        if let Some(least) = values.first().copied() {
+            self.chunks.insert(at + 1, Chunk { least, values });
+        }
     }
 
     /// Takes a value out, and gives it back if it was there.
     pub(crate) fn remove(&mut self, value: &T) -> Option<T> {
         let (at, Ok(within)) = self.find(value) else { return None };
-        let chunk = self.chunks.get_mut(at)?;
-        let removed = chunk.remove(within);
+        let values = &mut self.chunks.get_mut(at)?.values;
+        let removed = values.remove(within);
         self.len -= 1;
-        let left = chunk.len();
+        let left = values.len();
         if left == 0 {
             self.chunks.remove(at);
         } else if left < CHUNK / 4
-            && let Some(next) = self.chunks.get(at + 1)
-            && left + next.len() <= CHUNK
+            && self.chunks.get(at + 1).is_some_and(|next| left + next.values.len() <= CHUNK)
+            && let Some(next) = self.chunks.remove(at + 1)
+            && let Some(chunk) = self.chunks.get_mut(at)
         {
-            let next = self.chunks.remove(at + 1).unwrap_or_default();
-            if let Some(chunk) = self.chunks.get_mut(at) {
-                chunk.extend(next);
-            }
+            chunk.values.extend(next.values);
         }
         Some(removed)
     }
 
     /// All of them, the least first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
-        self.chunks.iter().flatten()
+        self.chunks.iter().flat_map(|chunk| &chunk.values)
     }
 }
 
@@ -120,7 +123,7 @@ mod tests {
             }
             assert!(sorted.iter().eq(&known), "round {round}");
             assert_eq!((sorted.len(), sorted.first()), (known.len(), known.first()));
-            assert!(sorted.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
+            assert!(sorted.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.values.len())));
             for value in (0..12_100).step_by(7) {
                 assert_eq!(sorted.get(&value), known.get(&value));
             }

@@ -4,14 +4,17 @@
 //! The fleet is full. *Enqueue and place*: a job of a kind that has room is enqueued and granted in the next tick. *Finish
 //! and place*: something that runs ends and is reaped, and what comes next is granted in the next tick. Between two
 //! decisions changes are taken as a driver takes them, unmeasured.
+//!
+//! A decision is so short that whatever else the machine does meanwhile would be most of the slowest ones: its length is
+//! the processor time of this thread.
 
 mod fleet;
 
 use std::{hint::black_box, time::Duration};
 
 use anyhow::ensure;
+use rustix::time::{ClockId, clock_gettime};
 use tenure_scheduler::Command;
-use tenure_tests::clock::Moment;
 
 use self::fleet::{DRY, LIGHT, World};
 use super::Found;
@@ -59,23 +62,31 @@ impl Quantiles {
 /// If the scheduler refuses what it should not, or one of its invariants does not hold.
 pub(super) fn measure(args: &Args, found: &mut Found) -> anyhow::Result<()> {
     let most = args.most_queued();
-    let at_start = resident();
     let mut smallest: Option<Took> = None;
-    let mut bytes: f64 = 0.0;
+    // First of all, before this process has memory that it might use again.
+    let queued = most.min(1_000_000);
+    say("memory …");
+    let bytes = memory(queued)?;
+    let name = format!("memory of a job, {} queued", short(queued));
+    found
+        .figures
+        .push(Figure::new("placement", None, name, "bytes", vec![bytes]).below(200.5, "≤ 200 bytes"));
+    let at_start = resident();
     for (nodes, queued) in SIZES.into_iter().filter(|(_, queued)| *queued <= most) {
         let name = format!("{} nodes, {} queued", short(nodes.into()), short(queued));
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]
         let wanted = bytes * queued as f64;
         if wanted > available() * 0.9 {
             say(&format!("{name}: left out, {:.0} MB are not free", wanted / 1e6));
             continue;
         }
         say(&format!("{name} …"));
-        let mut world = World::new(nodes, TENANTS, queued)?;
-        if queued >= 1_000_000 {
-            bytes = (resident() - at_start) / queued as f64;
-            let figure =
-                Figure::new("placement", None, format!("{name}: memory of a job"), "bytes", vec![bytes]);
-            found.figures.push(figure.below(200.5, "≤ 200 bytes"));
+        let mut world = World::new(nodes, TENANTS)?;
+        world.fill(queued)?;
+        if queued >= 10_000_000 {
+            let text = format!("{name}: resident");
+            let all = (resident() - at_start) / 1e6;
+            found.figures.push(Figure::new("placement", None, text, "MB", vec![all]));
         }
         let took = decisions(&mut world, args.repetitions)?;
         found.push(&name, &took, smallest.as_ref());
@@ -89,7 +100,8 @@ pub(super) fn measure(args: &Args, found: &mut Found) -> anyhow::Result<()> {
     let (nodes, queued) = (10_000, 100_000);
     if queued <= most {
         say("many classes …");
-        let mut world = World::new(nodes, MANY_TENANTS, queued)?;
+        let mut world = World::new(nodes, MANY_TENANTS)?;
+        world.fill(queued)?;
         let took = decisions(&mut world, args.repetitions)?;
         found.push("10,000 nodes, 100,000 queued, 2,000 classes", &took, None);
         world.check(queued)?;
@@ -140,10 +152,10 @@ fn decisions(world: &mut World, repetitions: u32) -> anyhow::Result<Took> {
 fn enqueue_and_place(world: &mut World, tenant: u32) -> anyhow::Result<Duration> {
     let command = world.enqueue(LIGHT, tenant, 0);
     let before = world.held.len();
-    let begun = Moment::now();
+    let begun = processor_time();
     world.apply(command)?;
     world.apply(Command::Tick)?;
-    let length = begun.elapsed();
+    let length = processor_time() - begun;
     world.commit();
     let held = world.held.pop_back();
     let Some(held) = held.filter(|_| world.held.len() == before) else { anyhow::bail!("it was not placed") };
@@ -158,14 +170,15 @@ fn enqueue_and_place(world: &mut World, tenant: u32) -> anyhow::Result<Duration>
 fn finish_and_place(world: &mut World) -> anyhow::Result<Duration> {
     let Some(held) = world.held.pop_front() else { anyhow::bail!("nothing runs") };
     let (commands, before) = (world.ends(&held)?, world.held.len());
-    let begun = Moment::now();
+    let begun = processor_time();
     for command in commands {
         world.apply(command)?;
     }
     world.apply(Command::Tick)?;
-    let length = begun.elapsed();
+    let length = processor_time() - begun;
     ensure!(world.held.len() == before + 1, "nothing took its place");
     world.commit();
+    world.enqueue_work()?;
     Ok(length)
 }
 
@@ -181,9 +194,9 @@ fn explain(world: &mut World, name: &str, repetitions: u32) -> anyhow::Result<Fi
         .find(|job| world.state.live_view(now, *job).is_some_and(|view| view.deferral.is_some()));
     let Some(job) = waits else { anyhow::bail!("nothing waits") };
     for _ in 0..repetitions {
-        let begun = Moment::now();
+        let begun = processor_time();
         let explanation = black_box(world.state.explain(now, job));
-        took.push(begun.elapsed().as_secs_f64() * 1e3);
+        took.push((processor_time() - begun).as_secs_f64() * 1e3);
         ensure!(explanation.is_some_and(|explanation| explanation.ahead > 0), "it is not explained");
     }
     let figure = Figure::new("placement", None, format!("{name}: explain"), "ms", took);
@@ -208,6 +221,23 @@ fn blocked(world: &mut World, name: &str, free: &Took, repetitions: u32) -> anyh
     let text = format!("{name}, 100,000 blocked before them: decisions");
     let figure = Figure::new("placement", None, text, "1/s", speed(&took));
     Ok(figure.beside("without them", &speed(free)).at_least_share(0.5, "≥ 50 %"))
+}
+
+/// What this thread has had of a processor so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
+}
+
+/// What each of so many jobs adds to what this process holds, in bytes.
+fn memory(queued: u64) -> anyhow::Result<f64> {
+    let mut world = World::new(1000, TENANTS)?;
+    let before = resident();
+    world.fill(queued)?;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52 jobs")]
+    let each = (resident() - before) / queued as f64;
+    Ok(each)
 }
 
 /// What this process holds, in bytes.

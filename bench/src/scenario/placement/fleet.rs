@@ -27,6 +27,7 @@ pub(super) const DRY: &str = "dry";
 pub(super) struct World {
     pub(super) state: State,
     clock: u64,
+    commands: u64,
     jobs: u128,
     /// By node: its session and its newest `seq`.
     sessions: BTreeMap<NodeName, (SessionId, u64)>,
@@ -44,27 +45,27 @@ fn needs(amounts: &[(&str, u32)]) -> Needs {
 }
 
 impl World {
-    /// A fleet of so many nodes whose work slots are full, and so many jobs of so many tenants that wait for them.
-    pub(super) fn new(nodes: u32, tenants: u32, queued: u64) -> anyhow::Result<Self> {
+    /// A fleet of so many nodes, whose work slots are full of jobs of so many tenants.
+    pub(super) fn new(nodes: u32, tenants: u32) -> anyhow::Result<Self> {
         let now = Now { mono: Mono(0), wall: Wall(BEGIN) };
         let limits = Limits { placements_per_tick: 4096, max_live_jobs: 50_000_000, ..Limits::default() };
         let state = State::load(Epoch(1), limits, Durable::default(), now);
         let (sessions, held) = (BTreeMap::new(), VecDeque::new());
-        let mut world = Self { state, clock: 0, jobs: 0, sessions, held, tenants };
+        let mut world = Self { state, clock: 0, commands: 0, jobs: 0, sessions, held, tenants };
         world.apply(Command::Apply { fleet: Box::new(fleet()), validate_only: false })?;
         for n in 0..nodes {
             world.hello(n)?;
         }
-        // Work for every unit, then what waits.
-        for _ in 0..u64::from(nodes) * u64::from(WORK) {
-            world.enqueue_work()?;
-        }
-        world.settle()?;
-        for _ in 0..queued {
-            world.enqueue_work()?;
-        }
-        world.settle()?;
+        world.fill(u64::from(nodes) * u64::from(WORK))?;
         Ok(world)
+    }
+
+    /// So many jobs more.
+    pub(super) fn fill(&mut self, jobs: u64) -> anyhow::Result<()> {
+        for _ in 0..jobs {
+            self.enqueue_work()?;
+        }
+        self.settle()
     }
 
     pub(super) fn now(&self) -> Now {
@@ -72,9 +73,10 @@ impl World {
         Now { mono: Mono(self.clock), wall: Wall(wall) }
     }
 
-    /// One command, a microsecond after the last.
+    /// One command. A microsecond is 64 of them, so that no node is silent for too long before everything is enqueued.
     pub(super) fn apply(&mut self, command: Command) -> anyhow::Result<Applied> {
-        self.clock += 1;
+        self.commands += 1;
+        self.clock = self.commands / 64;
         let applied =
             self.state.apply(self.now(), command).map_err(|refusal| anyhow!("refused: {refusal}"))?;
         for event in &applied.events {
@@ -100,7 +102,8 @@ impl World {
         Ok(())
     }
 
-    fn enqueue_work(&mut self) -> anyhow::Result<()> {
+    /// One more job that waits.
+    pub(super) fn enqueue_work(&mut self) -> anyhow::Result<()> {
         let n = u32::try_from(self.jobs % u128::from(KINDS * self.tenants))?;
         let enqueue = self.enqueue(&kind_of(n % KINDS), n / KINDS, 0);
         self.apply(enqueue)?;
@@ -231,7 +234,7 @@ fn fleet() -> Fleet {
     let of_nodes = (0..7).map(|slot| format!("slot-{slot}"));
     let of_nodes = of_nodes.chain(["work", "light", "rare"].map(str::to_owned));
     let slots = of_nodes.map(|slot| (SlotName::new(slot), Scope::Node));
-    let fleets = [("f-0", 1_000_000), ("f-1", 1_000_000), ("f-2", 1_000_000), ("f-dry", 0)];
+    let fleets = [("f-0", 1_000_000), ("f-1", 1_000_000), ("f-2", 1_000_000), ("f-dry", 1)];
     let fleets = fleets.map(|(slot, capacity)| (SlotName::new(slot), Scope::Fleet { capacity }));
     let policy = |needs: Needs| KindPolicy { needs, ..KindPolicy::default() };
     let work = (0..KINDS).map(|n| {
@@ -245,7 +248,7 @@ fn fleet() -> Fleet {
         };
         (KindName::new(kind_of(n)), policy(needs(amounts)))
     });
-    let others = [(LIGHT, needs(&[("light", 1), ("f-0", 1)])), (DRY, needs(&[("work", 1), ("f-dry", 1)]))];
+    let others = [(LIGHT, needs(&[("light", 1), ("f-0", 1)])), (DRY, needs(&[("f-dry", 1)]))];
     let others = others.map(|(kind, needs)| (KindName::new(kind), policy(needs)));
     Fleet { slots: slots.chain(fleets).collect(), kinds: work.chain(others).collect(), ..Fleet::default() }
 }
