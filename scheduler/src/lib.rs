@@ -12,6 +12,7 @@
 //! Reading order: `ids, time` → `rate, slots, node, selector, kind, job, lease` → `command, event, effect, refusal,
 //! deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
 
+mod budget;
 mod command;
 mod deferral;
 mod effect;
@@ -36,6 +37,7 @@ mod step;
 mod time;
 mod view;
 
+pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
 pub use command::{
     Command, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return, Statement,
     Throttled,
@@ -45,8 +47,8 @@ pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
 pub use explain::Explaining;
 pub use ids::{
-    DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
-    Sequence, SessionId, SlotName, Tenant, is_name,
+    CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName,
+    Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
 };
 pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};

@@ -155,6 +155,7 @@ impl Bare {
             error,
             retry_after: None,
             throttled: None,
+            usage: Default::default(),
             has_result: false,
         };
         self.report(token, Statement::Accepted);

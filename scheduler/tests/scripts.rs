@@ -2,6 +2,8 @@
 //! that their support is built once.
 
 #[cfg(test)]
+mod budget;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod earmarks;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    ids::{FencingToken, JobId, NodeName, SlotName},
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
     place::ClassId,
     time::{Mono, Now, Wall},
 };
@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Stale(JobId),
     /// A pause of a slot ends.
     SlotPause(SlotName),
+    /// A window of the budget of a kind turns.
+    Budget(KindName),
     /// A throttle of a slot ends.
     Throttle(SlotName),
     /// The rate of a slot allows what somebody waits for.
@@ -46,6 +48,7 @@ impl Due {
         match self {
             Self::Scheduled(job) | Self::Stale(job) => Some(*job),
             Self::SlotPause(_)
+            | Self::Budget(_)
             | Self::Throttle(_)
             | Self::Refill(_)
             | Self::Lease(_)

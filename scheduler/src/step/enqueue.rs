@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    budget::OnExhausted,
     command::Enqueue,
     effect::Reply,
     event::Event,
@@ -83,6 +84,11 @@ fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result
     check_needs(state, needs)?;
     if kind.kind.paused == Some(PausePolicy::Reject) {
         return Err(Refusal::KindPaused { kind: enqueue.kind.clone() });
+    }
+    let refuses = policy.budget.as_ref().is_some_and(|budget| budget.on_exhausted == OnExhausted::Refuse);
+    if let Some((counter, until)) = kind.kind.exhausted(now.wall).filter(|_| refuses) {
+        let retry_after = until.since(now.wall).max(RETRY_AFTER.0);
+        return Err(Refusal::BudgetExhausted { kind: enqueue.kind.clone(), counter, retry_after });
     }
     if let Some(cap) = policy.queue_cap.filter(|cap| kind.depth() >= u64::from(*cap)) {
         let depth = u32::try_from(kind.depth()).unwrap_or(u32::MAX);

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Prior, Producer,
-    Return, SlotName, Statement, Tenant, Throttled,
+    Command, CounterName, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Prior,
+    Producer, Return, SlotName, Statement, Tenant, Throttled,
 };
 
 use super::words::{Line, duration};
@@ -78,5 +78,10 @@ fn finish(line: &Line, how: &str) -> Finish {
         Throttled { slot: SlotName::new(slot), retry_after: duration(length) }
     });
     let has_result = line.has("result");
-    Finish { how, exit_code, cause: cause.into(), error, retry_after, throttled, has_result }
+    let used = line.list("usage").into_iter().map(|text| {
+        let (counter, amount) = text.split_once(':').expect("counter:amount");
+        (CounterName::new(counter), amount.parse().unwrap())
+    });
+    let usage = used.collect();
+    Finish { how, exit_code, cause: cause.into(), error, retry_after, throttled, usage, has_result }
 }

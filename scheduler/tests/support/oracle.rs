@@ -3,6 +3,7 @@
 //!
 //! It lives on what a bystander sees: the stored rows, and the events.
 
+mod budgets;
 mod earmarks;
 mod order;
 mod rates;
@@ -43,13 +44,15 @@ pub(crate) struct Oracle {
     earmarks: Earmarks,
     queued: order::Queued,
     rates: rates::Rates,
+    budgets: budgets::Budgets,
 }
 
 impl Oracle {
     /// What another leader finds when it begins.
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
+        let budgets = budgets::Budgets::found(rows);
         let (queued, rates) = (order::Queued::found(now, rows), rates::Rates::found(now, &rows.slots));
-        Self { queued, rates, ..Self::default() }
+        Self { queued, rates, budgets, ..Self::default() }
     }
 
     /// Takes over what one command did; `rows` are those after it.
@@ -59,6 +62,7 @@ impl Oracle {
             self.observe_one(now, event, rows);
             self.earmarks.observe(now, event, rows);
             self.rates.observe(now, event);
+            self.budgets.observe(now, event, rows);
         }
         self.earmarks.end(now, rows);
         self.queued.observe(now, rows);
@@ -228,7 +232,7 @@ impl Oracle {
     ) -> Option<NodeName> {
         let kind = rows.kinds.get(&job.kind)?;
         let needs = &needs_of(job, kind);
-        if kind.paused.is_some() {
+        if kind.paused.is_some() || self.budgets.is_spent(now, kind) {
             return None;
         }
         // The first of its class must fit before it.

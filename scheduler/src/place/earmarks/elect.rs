@@ -139,7 +139,7 @@ fn is_full(state: &State, rank: Rank) -> bool {
 /// The earmark for a head, and the younger ones that it displaces.
 fn choose(state: &State, now: Now, id: ClassId, job: JobId, rank: Rank) -> Option<(Earmark, Vec<Event>)> {
     let class = state.classes.get(id)?;
-    if fit::paused(state, class).is_some() {
+    if fit::paused(state, now, class).is_some() {
         return None;
     }
     let mut contended: BTreeSet<&SlotName> = BTreeSet::new();
