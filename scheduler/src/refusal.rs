@@ -70,6 +70,8 @@ pub enum Refusal {
         kind: KindName,
         /// The counter that is spent.
         counter: CounterName,
+        /// What may be spent of it in each window.
+        limit: u64,
         /// When its window turns.
         retry_after: Duration,
     },

@@ -82,6 +82,7 @@ fn log(epoch: Epoch, event: &Event) {
         }
         Event::KindPut(_)
         | Event::KindRemoved(_)
+        | Event::BudgetTurned(_)
         | Event::KindPaused { .. }
         | Event::Deferred { .. }
         | Event::WarmedUp

@@ -133,7 +133,8 @@ where state = 'dead'
 group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
-select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at
+select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
+  usage
 from attempts
 where job_id = $1 and token > $2
 order by token

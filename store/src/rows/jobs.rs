@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use tenure_scheduler::{
     Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, Outcome,
-    Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
+    Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage, Wait, Wall,
 };
 
 use super::{
     At, Error, Fields, Hex, Json, Text, int,
-    json::{NeedsJson, WaitJson},
+    json::{NeedsJson, UsageJson, WaitJson},
     json_text, length_us, positional,
     selector::SelectorJson,
 };
@@ -242,6 +242,7 @@ pub(crate) struct AttemptRow<'a> {
     granted_at: At,
     started_at: Option<At>,
     ended_at: At,
+    usage: Option<Json>,
 }
 }
 
@@ -260,12 +261,13 @@ impl<'a> From<&'a Attempt> for AttemptRow<'a> {
             granted_at: attempt.granted_at.into(),
             started_at: attempt.started_at.map(At::from),
             ended_at: attempt.ended_at.into(),
+            usage: (!attempt.usage.is_empty()).then(|| json_text(&UsageJson::from(&attempt.usage))),
         }
     }
 }
 
 /// Reads an attempt from job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at,
-/// started_at, ended_at.
+/// started_at, ended_at, usage.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -290,6 +292,7 @@ pub(crate) fn read_attempt(row: &mut Fields<'_>) -> Result<Attempt, Error> {
         granted_at: row.wall("granted_at")?,
         started_at: row.opt_wall("started_at")?,
         ended_at: row.wall("ended_at")?,
+        usage: row.opt_json::<UsageJson>("usage")?.map(Usage::from).unwrap_or_default(),
     })
 }
 

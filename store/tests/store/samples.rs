@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Attempt, Capacity, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Epoch, FencingToken, Fingerprint, Host,
-    Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs, Node, NodeName, Outcome, Pause,
-    PausePolicy, Producer, RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector,
-    Sequence, Slot, SlotName, Stage, Tenant, TraceContext, Wait, Wall,
+    Allowance, Attempt, Budget, Capacity, ClassEntry, ClassRow, CounterName, DedupeKey, DedupePolicy, Epoch,
+    FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs, Node,
+    NodeName, OnExhausted, Outcome, Pause, PausePolicy, Producer, RateLimit, Requirement, Reservation,
+    RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Spent, Stage, Tenant,
+    TraceContext, Usage, Wait, Wall, Window,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -179,6 +180,7 @@ pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt 
         granted_at: Wall(2_000),
         started_at: Some(Wall(2_001)),
         ended_at: Wall(2_002),
+        usage: Usage::from([(CounterName::new("tokens"), 1 << 53), (CounterName::new("pages"), 0)]),
     }
 }
 
@@ -189,6 +191,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
         policy: KindPolicy::default(),
         paused: None,
         dead_by_day: BTreeMap::new(),
+        spent: BTreeMap::new(),
     };
     let rich = Kind {
         name: KindName::new("digest.daily"),
@@ -203,6 +206,12 @@ pub(crate) fn kinds() -> [Kind; 2] {
             hard_time_limit: Duration::from_secs(9),
             queue_cap: Some(20),
             max_running: Some(7),
+            budget: Some(Budget {
+                allowances: Window::ALL
+                    .map(|(window, name)| (CounterName::new(name), Allowance { amount: 1 << 53, window }))
+                    .into(),
+                on_exhausted: OnExhausted::Refuse,
+            }),
             reserve_after: Duration::from_secs(11),
             stale_after: Some(Duration::from_secs(4 * 3600)),
             dedupe: DedupePolicy::Live,
@@ -212,6 +221,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
         },
         paused: Some(PausePolicy::Reject),
         dead_by_day: BTreeMap::from([(-1, 2), (20_000, 3)]),
+        spent: BTreeMap::from([(CounterName::new("tokens"), Spent { since: Wall(-3), amount: 1 << 53 })]),
     };
     [plain, rich]
 }

@@ -35,7 +35,7 @@ fn migrations_have_the_same_numbers_and_names() {
 }
 
 /// The beginning of the checksum that is stored with an applied migration, of Postgres and of SQLite. Append only.
-const HANDED_OUT: [(u32, &str, &str); 9] = [
+const HANDED_OUT: [(u32, &str, &str); 10] = [
     (1, "49fdba08c0679199", "cfbbc8bdee2c07d6"),
     (2, "45b4ff949c5a9431", "839270f9d17ae320"),
     (3, "5e52b888b9d0a71c", "daa58d6896e01d25"),
@@ -45,6 +45,7 @@ const HANDED_OUT: [(u32, &str, &str); 9] = [
     (7, "8e7ef4bb84a67e0d", "f8e2ab5c7523ad9f"),
     (8, "8143c80452f42483", "e52fc961fc62f3c1"),
     (9, "0901624ea5151ed4", "560d216483e84163"),
+    (10, "7dc621a05f81da30", "37a8d995a6e61351"),
 ];
 
 #[test]

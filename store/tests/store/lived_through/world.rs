@@ -9,10 +9,10 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
-    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, RateLimit,
-    Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TraceContext,
-    Wall,
+    Allowance, Budget, Changes, Command, CounterName, DedupeKey, DedupePolicy, Effect, Enqueue, Event,
+    Fingerprint, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnExhausted,
+    PausePolicy, Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector,
+    SessionId, SlotName, State, Tenant, TraceContext, Wall, Window,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -303,6 +303,11 @@ fn fleet(random: &mut Random) -> Fleet {
         max_losses: 2,
         retry: RetryPolicy::Intervals(vec![Duration::from_secs(1), Duration::from_secs(5)]),
         queue_cap: random.chance(30).then_some(8),
+        budget: random.chance(30).then(|| Budget {
+            allowances: [(CounterName::new("tokens"), Allowance { amount: 100, window: Window::Hour })]
+                .into(),
+            on_exhausted: OnExhausted::Refuse,
+        }),
         max_running: random.chance(30).then_some(2),
         stale_after: random.chance(20).then(|| Duration::from_secs(30)),
         dedupe: if random.chance(50) { DedupePolicy::Live } else { DedupePolicy::Retained },
