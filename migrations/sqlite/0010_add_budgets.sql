@@ -2,6 +2,8 @@
 -- moment; no row is rewritten. Contracted by: nothing.
 
 alter table kinds add column
-  spent text;                                    -- JSON, counter -> {since, amount}: spent in the window that began then
+  spent text                                     -- JSON, counter -> {since, amount}: spent in the window that began then
+;
 alter table attempts add column
-  usage text;                                    -- JSON, counter -> what it used, as it reported; null: nothing
+  usage text                                     -- JSON, counter -> what it used, as it reported; null: nothing
+;
