@@ -3,7 +3,7 @@
 
 alter table kinds add column
   spent text                                     -- JSON, counter -> {since, amount}: spent in the window that began then
-;
+  constraint kinds_spent_is_an_object check (json_type(spent) = 'object');
 alter table attempts add column
   usage text                                     -- JSON, counter -> what it used, as it reported; null: nothing
-;
+  constraint attempts_usage_is_an_object check (json_type(usage) = 'object');

@@ -96,6 +96,14 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into kinds (name, policy, paused, dead_by_day) values ('k', '{}', 'maybe', '{}')",
             "kinds_pause_is_known",
         ),
+        (
+            "insert into kinds (name, policy, paused, dead_by_day, spent) values ('k', '{}', null, '{}', '[]')",
+            "kinds_spent_is_an_object",
+        ),
+        (
+            "insert into attempts values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, '[]')",
+            "attempts_usage_is_an_object",
+        ),
         ("insert into leader_fence (epoch) values (5)", "leader_fence_one_row"),
         ("insert into leader_fence (epoch, one) values (5, 0)", "leader_fence_one"),
         ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
