@@ -215,6 +215,7 @@ mod tests {
             (Code::ResourceExhausted, "STORE_FULL", None, 75),
             (Code::ResourceExhausted, "CLASS_LIMIT", None, 75),
             (Code::ResourceExhausted, "TREE_LIMIT", None, 1),
+            (Code::ResourceExhausted, "BUDGET_EXHAUSTED", soon, 75),
             (Code::ResourceExhausted, "BUDGET_EXHAUSTED", None, 1),
             (Code::FailedPrecondition, "KIND_PAUSED", soon, 75),
             (Code::FailedPrecondition, "KIND_PAUSED", None, 1),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::Subcommand;
 use tenure_client::Client;
-use tenure_client::proto::{Kind, ListKindsResponse, PausePolicy, RetryPolicy};
+use tenure_client::proto::{BudgetCounter, Kind, ListKindsResponse, PausePolicy, RetryPolicy};
+use tenure_client::wire;
 
 use crate::exit::{Exit, Failure};
 use crate::human;
@@ -138,6 +139,9 @@ fn details(kind: &Kind) -> Table {
     row("queue cap", kind.queue_cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string()).into());
     row("max running", kind.max_running.map_or_else(|| "-".to_owned(), |most| most.to_string()).into());
     row("reserve after", human::wire_length(kind.reserve_after.as_ref()).into());
+    let budget = kind.budget.iter().flat_map(|budget| &budget.counters);
+    let budget: Vec<String> = budget.map(spent).collect();
+    row("budget", if budget.is_empty() { "-".into() } else { budget.join(", ").into() });
     row("stale after", human::wire_length(kind.stale_after.as_ref()).into());
     row("dedupe", human::word(kind.dedupe().as_str_name(), "DEDUPE_POLICY_").into());
     row("placement", human::word(kind.placement().as_str_name(), "PLACEMENT_").into());
@@ -146,6 +150,14 @@ fn details(kind: &Kind) -> Table {
     row("final jobs kept", human::wire_length(kind.retention.as_ref()).into());
     row("paused", paused(kind));
     table
+}
+
+/// `tokens 1500/2000000 a day until 2026-12-01T00:00:00Z`.
+fn spent(counter: &BudgetCounter) -> String {
+    let window = human::word(counter.window().as_str_name(), "BUDGET_WINDOW_");
+    let until = counter.until.as_ref().map(wire::system_time).map(human::absolute);
+    let until = until.unwrap_or_else(|| "-".to_owned());
+    format!("{} {}/{} a {window} until {until}", counter.name, counter.spent, counter.limit)
 }
 
 fn retry(policy: Option<&RetryPolicy>) -> String {

@@ -221,6 +221,9 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
         "NODE_NOT_FOUND" => Some("`tenure node list` shows the nodes"),
         "SLOT_NOT_FOUND" => Some("`tenure slot list` shows the slots, `tenure apply FILE` declares them"),
         "QUEUE_FULL" => Some("wait for retry_after; `tenure health` shows whether the queue moves"),
+        "BUDGET_EXHAUSTED" => {
+            Some("`tenure kind get KIND` shows when the window turns; the fleet file has the limit")
+        }
         "KIND_PAUSED" => Some("`tenure kind resume KIND` ends the pause"),
         "JOB_ID_REUSED" => Some("leave --id out, or use a fresh UUID v7"),
         "IMPOSSIBLE_NEEDS" => {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
+    budget::Usage,
     family::{Detach, OnParent},
     ids::{
         DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer, SessionId,
@@ -370,6 +371,8 @@ pub struct Finish {
     pub retry_after: Option<Duration>,
     /// Its provider wants no more for a while. Heeded in failures, for a fleet slot that the lease holds.
     pub throttled: Option<Throttled>,
+    /// What the attempt used. At most 16 counters. It is charged to the budget of its kind, whatever the end.
+    pub usage: Usage,
     /// Whether result bytes travel beside this command; of an execution that detached, its state.
     pub has_result: bool,
     /// What it waits for, if it detached.

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    ids::{JobId, NodeName, SlotName},
+    ids::{CounterName, JobId, NodeName, SlotName},
     selector::Selector,
     time::Wall,
 };
@@ -104,6 +104,13 @@ pub enum Deferral {
         /// When enough is refilled, if nobody who is first takes it; none: its burst is below what the job needs.
         until: Option<Wall>,
     },
+    /// The budget of its kind is spent.
+    Budget {
+        /// The counter.
+        counter: CounterName,
+        /// When its window turns.
+        until: Wall,
+    },
     /// An earlier execution is not known to be gone.
     NotReaped {
         /// Where.
@@ -143,7 +150,7 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 22] = [
+    pub const NAMES: [&'static str; 23] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
@@ -158,6 +165,7 @@ impl Deferral {
         "kind_paused",
         "slot_paused",
         "rate_limit",
+        "budget",
         "not_reaped",
         "impossible",
         "broken",
@@ -186,6 +194,7 @@ impl Deferral {
             Self::KindPaused => "kind_paused",
             Self::SlotPaused { .. } => "slot_paused",
             Self::RateLimit { .. } => "rate_limit",
+            Self::Budget { .. } => "budget",
             Self::NotReaped { .. } => "not_reaped",
             Self::Impossible { .. } => "impossible",
             Self::Broken => "broken",
@@ -206,17 +215,19 @@ impl Deferral {
                 | Self::KindPaused
                 | Self::SlotPaused { .. }
                 | Self::RateLimit { .. }
+                | Self::Budget { .. }
         )
     }
 
     /// When it ends by itself, if nothing else ends it before.
     pub(crate) fn until(&self) -> Option<Wall> {
         match self {
-            Self::Backoff { until } | Self::RunAt { until } | Self::NodeBackoff { until, .. } => Some(*until),
+            Self::Backoff { until } | Self::RunAt { until } | Self::Budget { until, .. } => Some(*until),
             Self::SlotPaused { until, .. } | Self::RateLimit { until, .. } => *until,
             Self::SlotBusy { .. }
             | Self::Earmarked { .. }
             | Self::NodePressure { .. }
+            | Self::NodeBackoff { .. } // Another node may be free before.
             | Self::Masked { .. }
             | Self::NoMatchingNode { .. }
             | Self::NodesCordoned { .. }
@@ -251,6 +262,7 @@ impl Deferral {
             | Self::KindPaused
             | Self::SlotPaused { .. }
             | Self::RateLimit { .. }
+            | Self::Budget { .. }
             | Self::Impossible { .. }
             | Self::Broken
             | Self::WarmingUp
@@ -303,6 +315,9 @@ impl Deferral {
                 all.extend(until.map(|until| ("until_us", until.0.to_string())));
                 all
             }
+            Self::Budget { counter, until } => {
+                vec![("name", counter.to_string()), ("until_us", until.0.to_string())]
+            }
             Self::Impossible { slot, asked, most } => {
                 vec![("slot", slot.to_string()), ("asked", asked.to_string()), ("most", most.to_string())]
             }
@@ -338,6 +353,7 @@ impl Deferral {
             Self::KindPaused => "kind paused".into(),
             Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
             Self::RateLimit { slot, .. } => format!("rate of slot {slot}"),
+            Self::Budget { counter, .. } => format!("budget of {counter} spent"),
             Self::NotReaped { node } => format!("earlier execution on {node} not gone"),
             Self::Impossible { slot, .. } => format!("slot {slot} impossible"),
             Self::Broken => "set aside".into(),
@@ -376,6 +392,7 @@ impl fmt::Display for Deferral {
             | Self::KindPaused
             | Self::SlotPaused { .. }
             | Self::RateLimit { .. }
+            | Self::Budget { .. }
             | Self::NotReaped { .. }
             | Self::Broken
             | Self::WarmingUp

@@ -6,6 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
+    budget::Usage,
     deferral::Deferral,
     family::Detached,
     ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
@@ -204,6 +205,8 @@ pub enum Event {
     },
 
     // Volatile: placement.
+    /// A window of the budget of a kind may have turned.
+    BudgetTurned(KindName),
     /// The rate of a slot allows what somebody waits for.
     Refilled(SlotName),
     /// A class could not be placed.
@@ -302,6 +305,8 @@ pub struct AttemptEnd {
     pub reason: Option<Arc<str>>,
     /// The row of the execution; none for an only execution that succeeded.
     pub keep_row: bool,
+    /// What it used.
+    pub usage: Usage,
     /// Result bytes travel beside and are to be kept.
     pub keep_result: bool,
     /// What becomes of the lease; none: it is gone.
@@ -352,6 +357,7 @@ impl Event {
             | Self::Renewed { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
+            | Self::BudgetTurned(_)
             | Self::Refilled(_)
             | Self::Deferred { .. }
             | Self::Masked { .. }
@@ -410,6 +416,7 @@ impl Event {
             | Self::Phased { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
+            | Self::BudgetTurned(_)
             | Self::Masked { .. }
             | Self::Unmasked { .. }
             | Self::Struck { .. }
@@ -503,6 +510,7 @@ impl fmt::Display for Event {
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
             Self::Revoked { token, reason } => write!(f, "revoked {token} {}", reason.name()),
             Self::NotThrottled { token, slot } => write!(f, "slot {slot} not throttled by {token}"),
+            Self::BudgetTurned(kind) => write!(f, "budget of {kind} turned"),
             Self::Refilled(slot) => write!(f, "refilled {slot}"),
             Self::Deferred { class, job, reason } => {
                 write!(f, "deferred {class} at {job} {}: {reason}", reason.name())

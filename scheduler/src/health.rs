@@ -212,7 +212,14 @@ impl State {
 
 /// Whether a head waits for a time that somebody set: it is kept, not stuck.
 fn is_kept(head: Option<&Deferral>) -> bool {
-    matches!(head, Some(Deferral::SlotPaused { .. } | Deferral::RateLimit { until: Some(_), .. }))
+    matches!(
+        head,
+        Some(
+            Deferral::SlotPaused { .. }
+                | Deferral::RateLimit { until: Some(_), .. }
+                | Deferral::Budget { .. }
+        )
+    )
 }
 
 fn signal(

@@ -140,6 +140,10 @@ name_id!(
     /// Who enqueued a job.
     Producer
 );
+name_id!(
+    /// What usage is counted in: tokens, pages, cents.
+    CounterName
+);
 text_id!(
     /// The business identity of a job, unique per (tenant, kind) while held. At most 255 bytes, checked at the edge.
     DedupeKey

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
+    budget::Usage,
     family::{Detached, OnParent},
     ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
     selector::{Preferences, Selector},
@@ -317,6 +318,8 @@ impl Outcome {
 /// One ended execution. An only execution that succeeded has no such row: its times are columns of its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
+    /// What it used, by counter.
+    pub usage: Usage,
     /// The job.
     pub job: JobId,
     /// The token of its lease.

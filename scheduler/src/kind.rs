@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    ids::{KindName, SlotName, Tenant},
+    budget::{Budget, Spent},
+    ids::{CounterName, KindName, SlotName, Tenant},
     rate::RateLimit,
     selector::{Preferences, Selector},
     slots::{Needs, Scope},
@@ -21,6 +22,8 @@ pub struct Kind {
     pub paused: Option<PausePolicy>,
     /// How many of its jobs became dead, by day (days since 1970, UTC), the newest eight days that had any.
     pub dead_by_day: BTreeMap<i64, u64>,
+    /// What was spent of its budget, in the window in which it was.
+    pub spent: BTreeMap<CounterName, Spent>,
 }
 
 /// What the fleet file says of a kind. Limits change for later grants only.
@@ -53,6 +56,8 @@ pub struct KindPolicy {
     pub max_running: Option<u32>,
     /// A job that needs much gets an earmark after its class has been blocked for this long. 1 s to 24 h.
     pub reserve_after: Duration,
+    /// What its jobs may use, as they report it; none: nothing is counted.
+    pub budget: Option<Budget>,
     /// A job not started this long after its enqueue expires; none: never.
     pub stale_after: Option<Duration>,
     /// For how long a dedupe key answers.
@@ -84,6 +89,7 @@ impl Default for KindPolicy {
             queue_cap: None,
             max_running: None,
             reserve_after: Duration::from_secs(30),
+            budget: None,
             stale_after: None,
             dedupe: DedupePolicy::Retained,
             placement: Placement::Pack,

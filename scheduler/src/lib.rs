@@ -13,6 +13,7 @@
 //! effect, refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
 //! `invariants`.
 
+mod budget;
 mod command;
 mod deferral;
 mod effect;
@@ -40,6 +41,7 @@ mod tenant;
 mod time;
 mod view;
 
+pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
 pub use command::{
     Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return,
     Statement, Throttled,
@@ -50,8 +52,8 @@ pub use event::{AttemptEnd, Event};
 pub use explain::Explaining;
 pub use family::{Child, ChildEnd, ChildWait, Detach, Detached, OnParent, WaitPolicy};
 pub use ids::{
-    DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
-    Sequence, SessionId, SlotName, Tenant, is_name,
+    CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName,
+    Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
 };
 pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::ids::{FencingToken, JobId, KindName, NodeName, SlotName};
+use crate::ids::{CounterName, FencingToken, JobId, KindName, NodeName, SlotName};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +62,18 @@ pub enum Refusal {
     KindPaused {
         /// The kind.
         kind: KindName,
+    },
+    /// The budget of the kind is spent, and it refuses then. Waiting helps: the window turns.
+    #[error("the budget of kind {kind} is spent: {counter}")]
+    BudgetExhausted {
+        /// The kind.
+        kind: KindName,
+        /// The counter that is spent.
+        counter: CounterName,
+        /// What may be spent of it in each window.
+        limit: u64,
+        /// When its window turns.
+        retry_after: Duration,
     },
     /// The queue of the kind is at its cap. Waiting helps.
     #[error("the queue of kind {kind} is full: {depth} of {cap}")]
@@ -225,6 +237,7 @@ impl Refusal {
             Self::JobIdReused { .. } => "JOB_ID_REUSED",
             Self::ImpossibleNeeds { .. } => "IMPOSSIBLE_NEEDS",
             Self::KindPaused { .. } => "KIND_PAUSED",
+            Self::BudgetExhausted { .. } => "BUDGET_EXHAUSTED",
             Self::QueueFull { .. } => "QUEUE_FULL",
             Self::AlreadyStale => "ALREADY_STALE",
             Self::ParentNotLive { .. } => "PARENT_NOT_LIVE",
@@ -247,7 +260,11 @@ impl Refusal {
     /// When a repeated call may be taken, where waiting can help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::QueueFull { retry_after, .. } = self { Some(*retry_after) } else { None }
+        if let Self::QueueFull { retry_after, .. } | Self::BudgetExhausted { retry_after, .. } = self {
+            Some(*retry_after)
+        } else {
+            None
+        }
     }
 }
 

@@ -267,7 +267,6 @@ fn other_kinds_and_other_nodes_go_on_and_every_node_in_backoff_is_a_reason() {
               slot s on n1: needs 1 of 1/3
                 o holds 1 for 0ns
               node n1: n1 backs off after failures
-              starts earliest in 10s
               > the back-off of node n1 ends (`tenure node uncordon n1` ends it at once), or another node can take it
             n1 unchanged
             granted d -> n1 token=1.5

@@ -158,6 +158,7 @@ impl Bare {
             error,
             retry_after: None,
             throttled: None,
+            usage: Default::default(),
             has_result: false,
             detach: None,
         };

@@ -6,6 +6,8 @@ mod backoff;
 #[cfg(test)]
 mod bracket;
 #[cfg(test)]
+mod budget;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod earmarks;

@@ -443,6 +443,7 @@ impl Bare {
             error: "".into(),
             retry_after: None,
             throttled: None,
+            usage: Default::default(),
             has_result: false,
             detach: None,
         };

@@ -199,7 +199,7 @@ fn attempt(job: &Job) -> String {
 /// An execution per row, oldest first.
 pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
     let headers = ["ATTEMPT", "ROUND", "NODE", "OUTCOME", "CAUSE", "EXIT", "RAN", "ENDED", "ERROR"];
-    let mut table = Table::new(headers.into_iter().chain(output.wide(|| ["TOKEN", "GRANTED"])));
+    let mut table = Table::new(headers.into_iter().chain(output.wide(|| ["TOKEN", "GRANTED", "USED"])));
     for attempt in attempts {
         let fields = [
             Field::figure(attempt.attempt),
@@ -216,11 +216,21 @@ pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
                 human::brief(&attempt.error, ERROR_SHOWN).into()
             },
         ];
-        let more =
-            output.wide(|| [Field::figure(attempt.token), output.when(attempt.grant_time.as_ref()).into()]);
+        let more = output.wide(|| {
+            let granted = output.when(attempt.grant_time.as_ref());
+            [Field::figure(attempt.token), granted.into(), used(attempt).into()]
+        });
         table.row(fields.into_iter().chain(more));
     }
     table
+}
+
+/// `pages=3 tokens=1200`.
+fn used(attempt: &Attempt) -> String {
+    let mut used: Vec<String> =
+        attempt.usage.iter().map(|(counter, amount)| format!("{counter}={amount}")).collect();
+    used.sort();
+    if used.is_empty() { "-".to_owned() } else { used.join(" ") }
 }
 
 fn outcome(attempt: &Attempt) -> Field {

@@ -298,7 +298,7 @@ pub struct Progress {
     pub message: ::prost::alloc::string::String,
 }
 /// Its command has ended. Kept in the node's spool until answered.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Finished {
     /// How.
     #[prost(enumeration = "FinishedOutcome", tag = "1")]
@@ -329,6 +329,13 @@ pub struct Finished {
     /// and the job is not tried again before. Absent: nobody said so. An old server ignores it.
     #[prost(message, optional, tag = "9")]
     pub throttled: ::core::option::Option<Throttled>,
+    /// Set by the node if the job said what it used: by counter (\[a-z0-9._-\], at most 63), at most 16 of them, each at most
+    /// 2^53. Charged to the budget of its kind, whatever the outcome. Absent: nothing is charged. An old server ignores it.
+    #[prost(btree_map = "string, uint64", tag = "10")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
 }
 /// A provider wants no more for a while.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -312,7 +312,7 @@ pub struct DeferralShare {
     pub duration: ::core::option::Option<::prost_types::Duration>,
 }
 /// One ended execution of a job.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Attempt {
     /// The job.
     #[prost(string, tag = "1")]
@@ -353,6 +353,12 @@ pub struct Attempt {
     /// Whether it is known to have started.
     #[prost(bool, tag = "13")]
     pub started: bool,
+    /// What it used, by counter, as it reported. Absent: it reported nothing; an old server never sets it.
+    #[prost(btree_map = "string, uint64", tag = "14")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
 }
 /// Output bytes of one execution.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2416,6 +2422,9 @@ pub struct Kind {
     /// What else the labels of its nodes must be. An old server never sets it.
     #[prost(message, repeated, tag = "24")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
+    /// What its jobs may use, as they report it, and what they did. Absent: nothing is counted. An old server never sets it.
+    #[prost(message, optional, tag = "23")]
+    pub budget: ::core::option::Option<Budget>,
     /// Which nodes its jobs would rather have, the weightiest first. An old server never sets it.
     #[prost(message, repeated, tag = "25")]
     pub prefer: ::prost::alloc::vec::Vec<Requirement>,
@@ -2465,6 +2474,35 @@ pub struct TenantSlot {
     /// Units in all: of the fleet, or the sum over all known nodes.
     #[prost(uint32, tag = "3")]
     pub capacity: u32,
+}
+/// What the jobs of a kind may use. Every field is set by the server.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Budget {
+    /// By name, 1 to 16 of them. At the first that is spent no job of the kind starts.
+    #[prost(message, repeated, tag = "1")]
+    pub counters: ::prost::alloc::vec::Vec<BudgetCounter>,
+    /// What enqueues meet then. Default of the fleet file: they wait.
+    #[prost(enumeration = "OnExhausted", tag = "2")]
+    pub on_exhausted: i32,
+}
+/// What may be used of one counter. Every field is set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BudgetCounter {
+    /// Its name, as jobs report it.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// So much in each window. 1 to 2^53.
+    #[prost(uint64, tag = "2")]
+    pub limit: u64,
+    /// How long it must last.
+    #[prost(enumeration = "BudgetWindow", tag = "3")]
+    pub window: i32,
+    /// What is spent of it in the present window. Above the limit by what ran when it was reached.
+    #[prost(uint64, tag = "4")]
+    pub spent: u64,
+    /// When the present window ends.
+    #[prost(message, optional, tag = "5")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// A slot with its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2976,6 +3014,80 @@ impl Placement {
             "PLACEMENT_UNSPECIFIED" => Some(Self::Unspecified),
             "PLACEMENT_PACK" => Some(Self::Pack),
             "PLACEMENT_SPREAD" => Some(Self::Spread),
+            _ => None,
+        }
+    }
+}
+/// What enqueues of a kind meet while its budget is spent. What is queued waits in either case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnExhausted {
+    /// Never sent by a server.
+    Unspecified = 0,
+    /// They are stored and wait.
+    Defer = 1,
+    /// They are refused: BUDGET_EXHAUSTED.
+    Refuse = 2,
+}
+impl OnExhausted {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_EXHAUSTED_UNSPECIFIED",
+            Self::Defer => "ON_EXHAUSTED_DEFER",
+            Self::Refuse => "ON_EXHAUSTED_REFUSE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_EXHAUSTED_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_EXHAUSTED_DEFER" => Some(Self::Defer),
+            "ON_EXHAUSTED_REFUSE" => Some(Self::Refuse),
+            _ => None,
+        }
+    }
+}
+/// A stretch of the calendar, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BudgetWindow {
+    /// Never sent by a server.
+    Unspecified = 0,
+    /// From the full hour.
+    Hour = 1,
+    /// From midnight.
+    Day = 2,
+    /// From Monday.
+    Week = 3,
+    /// From the first.
+    Month = 4,
+}
+impl BudgetWindow {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BUDGET_WINDOW_UNSPECIFIED",
+            Self::Hour => "BUDGET_WINDOW_HOUR",
+            Self::Day => "BUDGET_WINDOW_DAY",
+            Self::Week => "BUDGET_WINDOW_WEEK",
+            Self::Month => "BUDGET_WINDOW_MONTH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BUDGET_WINDOW_UNSPECIFIED" => Some(Self::Unspecified),
+            "BUDGET_WINDOW_HOUR" => Some(Self::Hour),
+            "BUDGET_WINDOW_DAY" => Some(Self::Day),
+            "BUDGET_WINDOW_WEEK" => Some(Self::Week),
+            "BUDGET_WINDOW_MONTH" => Some(Self::Month),
             _ => None,
         }
     }

@@ -65,6 +65,9 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
         Deferral::RateLimit { slot, until: Some(_) } => {
             format!("the rate of slot {slot} allows the next start, or is raised")
         }
+        Deferral::Budget { counter, .. } => {
+            format!("the window of the budget of {counter} turns, or the budget is raised")
+        }
         Deferral::RateLimit { slot, until: None } => {
             format!("the burst of slot {slot} is raised, or the job asks for less")
         }

@@ -50,6 +50,7 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
         | Deferral::RateLimit { .. }
+        | Deferral::Budget { .. }
         | Deferral::NotReaped { .. }
         | Deferral::Impossible { .. }
         | Deferral::Broken

@@ -23,7 +23,7 @@ use crate::{
 
 /// What the fleet says: pauses, its slots with what is kept of them for others, and their rates.
 pub(crate) fn of_fleet(state: &State, now: Now, class: &Class, asks: Asks) -> Result<(), Deferral> {
-    if let Some(reason) = paused(state, class) {
+    if let Some(reason) = paused(state, now, class) {
         return Err(reason);
     }
     state.fleet.check(&class.fleet, |_| None).map_err(|short| Deferral::SlotBusy {
@@ -51,10 +51,15 @@ fn rates(state: &State, now: Now, class: &Class) -> Result<(), Deferral> {
     Ok(())
 }
 
-/// Whether an operator paused its kind or a slot that it needs, or a provider wants no more of one.
-pub(crate) fn paused(state: &State, class: &Class) -> Option<Deferral> {
-    if state.kinds.get(&class.key.kind).is_some_and(|entry| entry.kind.paused.is_some()) {
+/// Whether an operator paused its kind or a slot that it needs, its kind's budget is spent, or a provider wants no more
+/// of a slot.
+pub(crate) fn paused(state: &State, now: Now, class: &Class) -> Option<Deferral> {
+    let kind = &state.kinds.get(&class.key.kind)?.kind;
+    if kind.paused.is_some() {
         return Some(Deferral::KindPaused);
+    }
+    if let Some((counter, until)) = kind.exhausted(now.wall) {
+        return Some(Deferral::Budget { counter, until });
     }
     class.key.needs.iter().find_map(|(name, _)| {
         let pause = state.slots.get(name).and_then(Slot::kept)?;
@@ -332,6 +337,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
         | Deferral::RateLimit { .. }
+        | Deferral::Budget { .. }
         | Deferral::NotReaped { .. }
         | Deferral::Broken
         | Deferral::Backoff { .. }

@@ -113,6 +113,7 @@ impl State {
             }
             Event::Revoked { token, reason } => self.revoked(*token, *reason),
             Event::NotThrottled { .. } => {}
+            Event::BudgetTurned(kind) => self.try_again(kind),
             Event::Refilled(slot) => self.gain_slot(slot),
             Event::Deferred { class, reason, job: _ } => {
                 place::note_failure(self, *class, reason, now);

@@ -21,6 +21,8 @@ pub(crate) enum Due {
     Wait(JobId),
     /// A pause of a slot ends.
     SlotPause(SlotName),
+    /// A window of the budget of a kind turns.
+    Budget(KindName),
     /// A throttle of a slot ends.
     Throttle(SlotName),
     /// The rate of a slot allows what somebody waits for.
@@ -50,6 +52,7 @@ impl Due {
         match self {
             Self::Scheduled(job) | Self::Stale(job) | Self::Wait(job) => Some(*job),
             Self::SlotPause(_)
+            | Self::Budget(_)
             | Self::Throttle(_)
             | Self::Refill(_)
             | Self::Lease(_)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    budget::OnExhausted,
     command::Enqueue,
     effect::Reply,
     event::Event,
@@ -83,6 +84,12 @@ fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result
     check_needs(state, needs)?;
     if kind.kind.paused == Some(PausePolicy::Reject) {
         return Err(Refusal::KindPaused { kind: enqueue.kind.clone() });
+    }
+    let refusing = policy.budget.as_ref().filter(|budget| budget.on_exhausted == OnExhausted::Refuse);
+    if let (Some(budget), Some((counter, until))) = (refusing, kind.kind.exhausted(now.wall)) {
+        let limit = budget.allowances.get(&counter).map_or(0, |allowance| allowance.amount);
+        let retry_after = until.since(now.wall).max(RETRY_AFTER.0);
+        return Err(Refusal::BudgetExhausted { kind: enqueue.kind.clone(), counter, limit, retry_after });
     }
     if let Some(cap) = policy.queue_cap.filter(|cap| kind.depth() >= u64::from(*cap)) {
         let depth = u32::try_from(kind.depth()).unwrap_or(u32::MAX);

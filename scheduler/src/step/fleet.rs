@@ -205,6 +205,7 @@ fn kind_with(known: Option<&Kind>, name: &KindName, policy: &KindPolicy) -> Kind
         policy: policy.clone(),
         paused: known.and_then(|kind| kind.paused),
         dead_by_day: known.map(|kind| kind.dead_by_day.clone()).unwrap_or_default(),
+        spent: known.map(|kind| kind.spent_under(policy.budget.as_ref())).unwrap_or_default(),
     }
 }
 
@@ -236,6 +237,7 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("queue_cap", old.queue_cap != new.queue_cap),
         ("max_running", old.max_running != new.max_running),
         ("reserve_after", old.reserve_after != new.reserve_after),
+        ("budget", old.budget != new.budget),
         ("stale_after", old.stale_after != new.stale_after),
         ("dedupe", old.dedupe != new.dedupe),
         ("placement", old.placement != new.placement),

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    budget::Usage,
     event::{AttemptEnd, Event},
     family::Detached,
     ids::FencingToken,
@@ -29,6 +30,7 @@ pub(crate) struct End {
     pub(crate) error: Arc<str>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) retry_after: Option<Duration>,
+    pub(crate) usage: Usage,
     pub(crate) keep_result: bool,
     /// The node found it stale before it could start.
     pub(crate) stale: bool,
@@ -56,6 +58,7 @@ impl End {
             error: text(""),
             exit_code: None,
             retry_after: None,
+            usage: Usage::new(),
             keep_result: false,
             stale: false,
             detached: None,
@@ -137,7 +140,8 @@ fn decide(
         token,
         job: job.id,
         outcome: end.outcome,
-        keep_row: !(succeeded && only),
+        keep_row: !(succeeded && only && end.usage.is_empty()),
+        usage: end.usage,
         keep_result: (succeeded || detached.is_some()) && end.keep_result,
         cause: end.cause,
         error: end.error,

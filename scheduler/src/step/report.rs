@@ -120,6 +120,7 @@ impl Step<'_> {
             error: bounded_text(&finish.error),
             exit_code: finish.exit_code,
             retry_after: finish.retry_after,
+            usage: finish.usage.clone(),
             keep_result: finish.has_result,
             ..End::new(outcome, How::Ended)
         }

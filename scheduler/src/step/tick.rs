@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     event::Event,
-    ids::{FencingToken, JobId, NodeName, SlotName},
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
     job::{JobState, Outcome, ScheduledCause},
     lease::{RevokeReason, Stage, Watch, expiry},
     place::{self, ClassId, SAVE_EVERY, earmarks},
@@ -37,6 +37,7 @@ impl Step<'_> {
                 }
                 Due::Wait(job) => self.due_wait(job),
                 Due::SlotPause(slot) => self.due_resume(&slot),
+                Due::Budget(kind) => self.due_budget(kind),
                 Due::Throttle(slot) => self.due_throttle(&slot),
                 Due::Refill(slot) => self.due_refill(slot),
                 Due::Lease(token) => self.due_lease(token),
@@ -103,6 +104,13 @@ impl Step<'_> {
         let over = slot.paused.and_then(|pause| pause.until).is_some_and(|until| until <= self.now.wall);
         if over {
             self.emit(Event::SlotPut(Slot { paused: None, ..slot.clone() }));
+        }
+    }
+
+    /// Another counter may be spent still; then its jobs wait again.
+    fn due_budget(&mut self, kind: KindName) {
+        if self.state.kinds.contains_key(&kind) {
+            self.emit(Event::BudgetTurned(kind));
         }
     }
 

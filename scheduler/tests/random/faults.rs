@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use tenure_scheduler::{
-    ClosedGroup, Command, Finish, FinishedHow, Group, Held, KindName, Ordinal, Phase, Pressure, SessionId,
-    SlotName, Statement, Throttled,
+    ClosedGroup, Command, CounterName, Finish, FinishedHow, Group, Held, KindName, Ordinal, Phase, Pressure,
+    SessionId, SlotName, Statement, Throttled,
 };
 
 use super::fuzz::{FLEET_SLOTS, Fuzz, KINDS, NODE_SLOTS};
@@ -163,6 +163,7 @@ impl Fuzz {
                     slot: SlotName::new(FLEET_SLOTS[0]),
                     retry_after: Duration::MAX,
                 }),
+                usage: [(CounterName::new("tokens"), u64::MAX)].into(),
                 has_result: true,
                 detach: None,
             }),

@@ -7,10 +7,10 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Applied, Command, DedupeKey, DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish,
-    FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, OnParent, PausePolicy, Phase,
-    Prior, Producer, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
-    TenantPolicy, Throttled, WaitPolicy,
+    Allowance, Applied, Budget, Command, CounterName, DedupeKey, DedupePolicy, Detach, DueResult, Enqueue,
+    FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs,
+    NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior, Producer, RateLimit, Refusal, RetryPolicy,
+    Return, Scope, Selector, SlotName, Statement, Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window,
 };
 use uuid::Uuid;
 
@@ -343,6 +343,11 @@ impl Fuzz {
         self.rng.percent(10).then_some(Throttled { slot, retry_after })
     }
 
+    fn usage(&mut self) -> Usage {
+        let used = ["tokens", "pages"].map(|counter| (CounterName::new(counter), self.rng.below(40)));
+        used.into_iter().filter(|_| self.rng.percent(60)).collect()
+    }
+
     fn finished(&mut self, job: JobId) -> Statement {
         if self.rng.percent(25)
             && let Some(detach) = self.detach(job)
@@ -354,6 +359,7 @@ impl Fuzz {
                 error: "".into(),
                 retry_after: None,
                 throttled: None,
+                usage: self.usage(),
                 has_result: self.rng.percent(50),
                 detach: Some(Box::new(detach)),
             });
@@ -373,6 +379,7 @@ impl Fuzz {
             error: "".into(),
             retry_after: self.rng.percent(10).then(|| Duration::from_secs(self.rng.below(10))),
             throttled: self.throttled(),
+            usage: self.usage(),
             has_result: self.rng.percent(30),
             detach: None,
         })
@@ -459,6 +466,15 @@ fn priority(rng: &mut Rng) -> i8 {
     i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
 }
 
+/// None once it heals: a history could not end before the window turns.
+fn budget(f1: u32) -> Option<Budget> {
+    let allowance = |amount| Allowance { amount, window: Window::Hour };
+    let allowances =
+        [("tokens", 60), ("pages", 90)].map(|(name, amount)| (CounterName::new(name), allowance(amount)));
+    let on_exhausted = if f1 == 1 { OnExhausted::Refuse } else { OnExhausted::Defer };
+    (f1 != 4).then(|| Budget { allowances: allowances.into(), on_exhausted })
+}
+
 /// A fleet file; the capacity of `f1`, the selector of `k1`, the units that `k2` needs, the limit of `k3` and the weight of
 /// `t1` differ from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
@@ -472,7 +488,7 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     };
     let kinds = [
         policy(&[("s1", 1), ("f1", 1)], 10),
-        KindPolicy { selector: super::routing::kinds(f1), ..policy(&[("f1", 1)], 10) },
+        KindPolicy { selector: super::routing::kinds(f1), budget: budget(f1), ..policy(&[("f1", 1)], 10) },
         KindPolicy { dedupe: DedupePolicy::Live, queue_cap: Some(8), ..policy(&[("s2", 1 + f1 % 2)], 30) },
         KindPolicy { max_running: (f1 != 2).then_some(f1.max(1)), ..policy(&[], 12) },
         KindPolicy { max_failures: 1, max_losses: 2, ..policy(&[("s1", 2), ("f2", 1)], 15) },

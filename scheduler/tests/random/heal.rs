@@ -86,6 +86,7 @@ impl Fuzz {
                     error: "".into(),
                     retry_after: None,
                     throttled: None,
+                    usage: Default::default(),
                     has_result: false,
                     detach: None,
                 }),

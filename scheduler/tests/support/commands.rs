@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, OnParent,
-    Preferences, Prior, Producer, Return, SlotName, Statement, Tenant, Throttled, WaitPolicy,
+    Command, CounterName, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now,
+    OnParent, Preferences, Prior, Producer, Return, SlotName, Statement, Tenant, Throttled, WaitPolicy,
 };
 
 use super::words::{Line, duration};
@@ -82,7 +82,22 @@ fn finish(line: &Line, how: &str) -> Finish {
         Throttled { slot: SlotName::new(slot), retry_after: duration(length) }
     });
     let has_result = line.has("result");
-    Finish { how, exit_code, cause: cause.into(), error, retry_after, throttled, has_result, detach: None }
+    let used = line.list("usage").into_iter().map(|text| {
+        let (counter, amount) = text.split_once(':').expect("counter:amount");
+        (CounterName::new(counter), amount.parse().unwrap())
+    });
+    let usage = used.collect();
+    Finish {
+        how,
+        exit_code,
+        cause: cause.into(),
+        error,
+        retry_after,
+        throttled,
+        usage,
+        has_result,
+        detach: None,
+    }
 }
 
 fn on_parent(word: &str) -> OnParent {
@@ -109,6 +124,7 @@ pub(crate) fn detached(line: &Line, children: Vec<JobId>) -> Statement {
         error: "".into(),
         retry_after: None,
         throttled: None,
+        usage: Default::default(),
         has_result: line.has("state"),
         detach: Some(Box::new(detach)),
     })

@@ -4,6 +4,7 @@
 //! It lives on what a bystander sees: the stored rows, and the events.
 
 mod backoff;
+mod budgets;
 mod earmarks;
 mod explained;
 mod order;
@@ -47,13 +48,15 @@ pub(crate) struct Oracle {
     backoffs: Backoffs,
     queued: order::Queued,
     rates: rates::Rates,
+    budgets: budgets::Budgets,
 }
 
 impl Oracle {
     /// What another leader finds when it begins.
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
+        let budgets = budgets::Budgets::found(rows);
         let (queued, rates) = (order::Queued::found(now, rows), rates::Rates::found(now, &rows.slots));
-        Self { queued, rates, backoffs: Backoffs::found(rows), ..Self::default() }
+        Self { queued, rates, budgets, backoffs: Backoffs::found(rows), ..Self::default() }
     }
 
     /// Takes over what one command did; `rows` are those after it.
@@ -64,6 +67,7 @@ impl Oracle {
             self.backoffs.observe(now.mono, event);
             self.earmarks.observe(now, event, rows);
             self.rates.observe(now, event);
+            self.budgets.observe(now, event, rows);
         }
         self.earmarks.end(now, rows);
         self.queued.observe(now, rows);
@@ -238,7 +242,7 @@ impl Oracle {
     ) -> Option<NodeName> {
         let kind = rows.kinds.get(&job.kind)?;
         let needs = &needs_of(job, kind);
-        if kind.paused.is_some() {
+        if kind.paused.is_some() || self.budgets.is_spent(now, kind) {
             return None;
         }
         for (slot, amount) in needs.iter() {

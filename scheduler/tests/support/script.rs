@@ -530,6 +530,7 @@ fn policy(line: &Line) -> KindPolicy {
         queue_cap: line.number("cap"),
         max_running: line.number("max_running"),
         reserve_after: line.duration("reserve_after").unwrap_or(defaults.reserve_after),
+        budget: super::words::budget(line),
         stale_after: line.duration("stale_after"),
         dedupe: match line.get("dedupe") {
             Some("live") => tenure_scheduler::DedupePolicy::Live,

@@ -76,6 +76,7 @@ pub(crate) fn event(
         | Event::Phased { .. }
         | Event::Renewed { .. }
         | Event::Refilled(_)
+        | Event::BudgetTurned(_)
         | Event::WarmedUp
         | Event::TimelinesSaved(_) => return None,
     };
@@ -261,8 +262,9 @@ fn attempts(world: &World, name: &str, id: JobId) -> String {
     let rows = world.store.attempts.values().filter(|row| row.job == id);
     let lines = rows.map(|row| {
         let code = row.exit_code.map(|code| format!(" exit={code}")).unwrap_or_default();
+        let used: String = row.usage.iter().map(|(counter, used)| format!(" {counter}={used}")).collect();
         format!(
-            "{name} round={} attempt={} {} on {}: {} {}{code} {}",
+            "{name} round={} attempt={} {} on {}: {} {}{code}{used} {}",
             row.round,
             row.attempt,
             row.token,

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tenure_scheduler::{Needs, RateLimit, Requirement, Selector, SlotName};
+use tenure_scheduler::{
+    Allowance, Budget, CounterName, Needs, OnExhausted, RateLimit, Requirement, Selector, SlotName, Window,
+};
 
 /// One line: a verb, what it is about, options.
 #[derive(Debug, Clone)]
@@ -103,6 +105,22 @@ pub(crate) fn rate(line: &Line) -> Option<RateLimit> {
         unit => duration(&format!("1{unit}")),
     };
     Some(RateLimit { tokens: tokens.parse().unwrap(), per, burst: line.number("burst").unwrap_or(1) })
+}
+
+/// `budget=tokens:100/day,pages:9/hour on_exhausted=refuse`.
+pub(crate) fn budget(line: &Line) -> Option<Budget> {
+    line.get("budget")?;
+    let allowance = |text: String| {
+        let (counter, rest) = text.split_once(':').expect("counter:amount/window");
+        let (amount, window) = rest.split_once('/').expect("amount/window");
+        let window = Window::ALL.into_iter().find(|(_, word)| *word == window).expect("a window").0;
+        (CounterName::new(counter), Allowance { amount: amount.parse().unwrap(), window })
+    };
+    let on_exhausted = match line.get("on_exhausted") {
+        Some("refuse") => OnExhausted::Refuse,
+        Some(_) | None => OnExhausted::Defer,
+    };
+    Some(Budget { allowances: line.list("budget").into_iter().map(allowance).collect(), on_exhausted })
 }
 
 /// `1h2m3s4ms5us`, each part optional.

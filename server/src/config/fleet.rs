@@ -3,6 +3,7 @@
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
 
+mod budget;
 mod slot;
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
@@ -167,6 +168,9 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     }
     if let Some(value) = table.take("reserve_after") {
         set(&mut policy.reserve_after, value.duration(problems, RESERVE_AFTER));
+    }
+    if let Some(value) = table.take("budget") {
+        policy.budget = budget::table(value, problems);
     }
     if let Some(value) = table.take("stale_after") {
         policy.stale_after = value.duration(problems, SHORTEST_LIMIT..=LONGEST);

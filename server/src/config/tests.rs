@@ -38,6 +38,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         hard_time_limit = "30m"
         queue_cap = 20
         max_running = 3
+        budget = { tokens = "2M/day", pages = "90 / hour", cents = "1k/month", on_exhausted = "refuse" }
         reserve_after = "45s"
         stale_after = "4h"
         dedupe = "live"
@@ -221,6 +222,29 @@ none = { capacity = 1, burst = 2 }
             line 5: slots.fastest.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
             line 5: slots.fastest.brust: is unknown; did you mean "burst"?
             line 6: slots.none.burst: needs a rate beside it
+        "#]],
+    );
+}
+
+#[test]
+fn every_mistake_of_a_budget_is_told() {
+    fleet_problems(
+        r#"
+[kinds]
+a.budget = { tokens = "2M", pages = "0/day", Cents = "1/day", bytes = "99999999G/week" }
+b.budget = {}
+c.budget = { tokens = "1/fortnight", on_exhausted = "panic" }
+d.budget = "2M/day"
+"#,
+        expect![[r#"
+            line 3: kinds.a.budget.Cents: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            line 3: kinds.a.budget.bytes: is no allowance such as "2M/day": 1 to 2^53, with k, M or G, in each hour, day, week or month
+            line 3: kinds.a.budget.pages: is no allowance such as "2M/day": 1 to 2^53, with k, M or G, in each hour, day, week or month
+            line 3: kinds.a.budget.tokens: is no allowance such as "2M/day": 1 to 2^53, with k, M or G, in each hour, day, week or month
+            line 4: kinds.b.budget: must name a counter, such as tokens = "2M/day"
+            line 5: kinds.c.budget.on_exhausted: must be "defer" or "refuse", not "panic"
+            line 5: kinds.c.budget.tokens: is no allowance such as "2M/day": 1 to 2^53, with k, M or G, in each hour, day, week or month
+            line 6: kinds.d.budget: must be a table, not a string
         "#]],
     );
 }

@@ -229,6 +229,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::SetAside(_)
         | Event::WarmedUp
         | Event::NotThrottled { .. }
+        | Event::BudgetTurned(_)
         | Event::Refilled(_)
         | Event::TimelinesSaved(_) => None,
     }

@@ -87,6 +87,7 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::TenantRemoved(_)
         | Event::KindPut(_)
         | Event::KindRemoved(_)
+        | Event::BudgetTurned(_)
         | Event::KindPaused { .. }
         | Event::Deferred { .. }
         | Event::WarmedUp

@@ -33,6 +33,7 @@ fn ended(outcome: Outcome, cause: &str, next: JobState) -> Event {
         reason: None,
         keep_row: true,
         keep_result: false,
+        usage: Default::default(),
         lease: None,
         detached: None,
     }))

@@ -11,9 +11,9 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
-    ClosedGroup, Command, FencingToken, Finish, FinishedHow, Group, Heartbeat, Held, Hello, Host, JobId,
-    KindName, NodeName, Ordinal, Phase, Pressure, Report, ReportKind, Return, SessionId, SlotName, Statement,
-    Stored, Throttled, Verdict, bounded_text,
+    ClosedGroup, Command, CounterName, FencingToken, Finish, FinishedHow, Group, Heartbeat, Held, Hello,
+    Host, JobId, KindName, MOST_COUNTERS, MOST_USAGE, NodeName, Ordinal, Phase, Pressure, Report, ReportKind,
+    Return, SessionId, SlotName, Statement, Stored, Throttled, Usage, Verdict, bounded_text,
 };
 use tenure_store::ResultBytes;
 
@@ -464,6 +464,7 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         checks.duration(&format!("{field}.retry_after"), finished.retry_after.as_ref(), ANY_LENGTH);
     checks.duration(&format!("{field}.ran_for"), finished.ran_for.as_ref(), ANY_LENGTH);
     let throttled = finished.throttled.as_ref().and_then(|said| throttled(checks, field, said));
+    let usage = usage(checks, &format!("{field}.usage"), &finished.usage);
     // Agents cut it; what is longer is cut here. NUL would be refused by a database.
     let error = match finished.signal {
         Some(signal) if finished.error.is_empty() => format!("ended by signal {signal}").into(),
@@ -476,9 +477,28 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         error,
         retry_after: retry_after.map(|after| after.min(LONGEST_RETRY)),
         throttled,
+        usage,
         has_result,
         detach: None,
     })
+}
+
+/// What the job says that it used.
+fn usage(checks: &mut Checks, field: &str, used: &std::collections::BTreeMap<String, u64>) -> Usage {
+    if used.len() > MOST_COUNTERS {
+        checks.refuse(field, format!("holds {} counters, at most {MOST_COUNTERS}", used.len()));
+        return Usage::new();
+    }
+    let mut usage = Usage::new();
+    for (counter, amount) in used {
+        let place = format!("{field}[{counter:?}]");
+        if *amount > MOST_USAGE {
+            checks.refuse(place, format!("is above {MOST_USAGE}"));
+        } else if let Some(counter) = checks.name(&place, counter, CounterName::parse) {
+            usage.insert(counter, *amount);
+        }
+    }
+    usage
 }
 
 /// How long is too long or too short is the scheduler's to say.

@@ -45,7 +45,7 @@ impl FleetService for Fleet {
         _: Request<v1::GetFleetRequest>,
     ) -> Result<Response<v1::GetFleetResponse>, Status> {
         self.0.answer(snapshot(&self.0).await.map(|snapshot| v1::GetFleetResponse {
-            kinds: snapshot.kinds.iter().map(show::kind).collect(),
+            kinds: snapshot.kinds.iter().map(|kind| show::kind(kind, self.0.now())).collect(),
             slots: snapshot.slots.iter().map(show::slot).collect(),
             tenants: snapshot.tenants.iter().map(show::tenant).collect(),
         }))
@@ -56,9 +56,16 @@ impl FleetService for Fleet {
         request: Request<v1::ListKindsRequest>,
     ) -> Result<Response<v1::ListKindsResponse>, Status> {
         let caller = Caller::of(&request)?;
-        let snapshot = snapshot(&self.0).await;
-        self.0.answer(snapshot.map(|s| v1::ListKindsResponse {
-            kinds: s.kinds.iter().filter(|kind| caller.knows_kind(&kind.name)).map(show::kind).collect(),
+        let (snapshot, now) = (snapshot(&self.0).await, self.0.now());
+        self.0.answer(snapshot.map(|s| {
+            v1::ListKindsResponse {
+                kinds: s
+                    .kinds
+                    .iter()
+                    .filter(|kind| caller.knows_kind(&kind.name))
+                    .map(|kind| show::kind(kind, now))
+                    .collect(),
+            }
         }))
     }
 
@@ -201,7 +208,7 @@ async fn kind_verb(api: &Api, command: Command) -> Result<(v1::Kind, bool), No> 
     let Reply::Kind { kind, changed } = api.submit(command).await? else {
         return Err(unexpected("pause or resume of a kind"));
     };
-    Ok((show::kind(&kind), changed))
+    Ok((show::kind(&kind, api.now()), changed))
 }
 
 async fn set_capacity(api: &Api, request: &v1::SetCapacityRequest) -> Result<(v1::Slot, bool), No> {

@@ -291,6 +291,11 @@ impl From<Refusal> for No {
             Refusal::KindPaused { kind } => {
                 no(FailedPrecondition).with("kind", kind.as_str()).precondition(kind.as_str())
             }
+            Refusal::BudgetExhausted { kind, counter, limit, retry_after } => no(ResourceExhausted)
+                .with("kind", kind.as_str())
+                .with("counter", counter.as_str())
+                .quota("budget", format!("{kind}/{counter}"), limit, None)
+                .retry(retry_after),
             Refusal::QueueFull { kind, cap, depth, retry_after } => no(ResourceExhausted)
                 .with("kind", kind.as_str())
                 .quota("queue_cap", kind.as_str(), cap.into(), Some(depth.into()))

@@ -287,6 +287,8 @@ fn node(row: &str) -> Option<Rule> {
         "Finished.exit_code" | "Finished.signal" => Rule::Free,
         "Finished.cause" => Rule::Text { most: 128, required: false },
         "Finished.error" => Rule::Mended,
+        // Judged as a whole, by name and amount: see convert_node/tests.rs.
+        "Finished.usage" => Rule::Kept,
         "Finished.throttled" => Rule::Inner { required: false },
         "Throttled.slot" => Rule::Name { required: true, unknown: None },
         "Finished.result" => Rule::Inner { required: false },

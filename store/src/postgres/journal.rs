@@ -122,7 +122,7 @@ const LEASE_LOAD: &str = "
 select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant
 from leases";
 
-const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
+const KIND_LOAD: &str = "select name, policy, paused, dead_by_day, spent from kinds";
 
 const SLOT_LOAD: &str = "
 select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at,

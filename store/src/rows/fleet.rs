@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Capacity, ClassEntry, ClassRow, Host, Kind, KindName, KindPolicy, Node, NodeName, Pause, PausePolicy,
-    RateLimit, Scope, Slot, SlotName, Tenant, TenantPolicy,
+    Capacity, ClassEntry, ClassRow, CounterName, Host, Kind, KindName, KindPolicy, Node, NodeName, Pause,
+    PausePolicy, RateLimit, Scope, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 use super::{
     At, Error, Fields, Json, int,
-    json::{CapacityJson, ClassEntryJson, HostJson, PolicyJson},
+    json::{CapacityJson, ClassEntryJson, HostJson, PolicyJson, SpentJson},
     json_text, length_us, mapped,
 };
 
@@ -20,6 +20,7 @@ pub(crate) struct KindRow<'a> {
     policy: Json,
     paused: Option<&'static str>,
     dead_by_day: Json,
+    spent: Option<Json>,
 }
 }
 
@@ -27,16 +28,19 @@ impl<'a> From<&'a Kind> for KindRow<'a> {
     fn from(kind: &'a Kind) -> Self {
         let days: BTreeMap<i64, i64> =
             kind.dead_by_day.iter().map(|(day, dead)| (*day, int(*dead))).collect();
+        let spent: BTreeMap<&str, SpentJson> =
+            kind.spent.iter().map(|(counter, spent)| (counter.as_str(), (*spent).into())).collect();
         Self {
             name: kind.name.as_str(),
             policy: json_text(&PolicyJson::from(&kind.policy)),
             paused: kind.paused.map(pause_name),
             dead_by_day: json_text(&days),
+            spent: (!kind.spent.is_empty()).then(|| json_text(&spent)),
         }
     }
 }
 
-/// Reads a kind from name, policy, paused, dead_by_day.
+/// Reads a kind from name, policy, paused, dead_by_day, spent.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -55,6 +59,10 @@ pub(crate) fn read_kind(row: &mut Fields<'_>) -> Result<Kind, Error> {
             }
         },
         dead_by_day: row.json("dead_by_day")?,
+        spent: {
+            let spent = row.opt_json::<BTreeMap<String, SpentJson>>("spent")?.unwrap_or_default();
+            spent.into_iter().map(|(counter, spent)| (CounterName::new(counter), spent.into())).collect()
+        },
     })
 }
 

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use tenure_scheduler::{
     Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, OnParent,
-    Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
+    Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage, Wait, Wall,
 };
 
 use super::{
     At, Error, Fields, Hex, Json, Text,
     families::{DetachedJson, on_parent_of},
     int,
-    json::{NeedsJson, WaitJson},
+    json::{NeedsJson, UsageJson, WaitJson},
     json_text, length_us, positional,
     selector::RoutingJson,
 };
@@ -292,6 +292,7 @@ pub(crate) struct AttemptRow<'a> {
     started_at: Option<At>,
     ended_at: At,
     detached: bool,
+    usage: Option<Json>,
 }
 }
 
@@ -313,12 +314,13 @@ impl<'a> From<&'a Attempt> for AttemptRow<'a> {
             started_at: attempt.started_at.map(At::from),
             ended_at: attempt.ended_at.into(),
             detached,
+            usage: (!attempt.usage.is_empty()).then(|| json_text(&UsageJson::from(&attempt.usage))),
         }
     }
 }
 
 /// Reads an attempt from job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at,
-/// started_at, ended_at, detached.
+/// started_at, ended_at, detached, usage.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -343,10 +345,12 @@ pub(crate) fn read_attempt(row: &mut Fields<'_>) -> Result<Attempt, Error> {
         granted_at: row.wall("granted_at")?,
         started_at: row.opt_wall("started_at")?,
         ended_at: row.wall("ended_at")?,
+        usage: Usage::default(),
     };
     if row.flag("detached")? {
         attempt.outcome = Outcome::Detached;
     }
+    attempt.usage = row.opt_json::<UsageJson>("usage")?.map(Usage::from).unwrap_or_default();
     Ok(attempt)
 }
 

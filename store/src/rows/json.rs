@@ -4,8 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tenure_scheduler::{
-    Capacity, ClassEntry, DedupePolicy, FencingToken, Host, KindPolicy, Needs, Placement, Reservation,
-    RetryPolicy, SlotName, Wait, Wall,
+    Allowance, Budget, Capacity, ClassEntry, CounterName, DedupePolicy, FencingToken, Host, KindPolicy,
+    Needs, OnExhausted, Placement, Reservation, RetryPolicy, SlotName, Spent, Usage, Wait, Wall, Window,
 };
 
 use super::{
@@ -134,6 +134,102 @@ impl From<CapacityJson> for Capacity {
     }
 }
 
+/// Counter → what an attempt used of it.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(transparent)]
+pub(super) struct UsageJson(BTreeMap<String, i64>);
+
+impl From<&Usage> for UsageJson {
+    fn from(usage: &Usage) -> Self {
+        Self(usage.iter().map(|(counter, used)| (counter.to_string(), int(*used))).collect())
+    }
+}
+
+impl From<UsageJson> for Usage {
+    fn from(json: UsageJson) -> Self {
+        json.0.into_iter().map(|(counter, used)| (CounterName::new(counter), unsigned(used))).collect()
+    }
+}
+
+/// What was spent of a counter, in the window that began then.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SpentJson {
+    since: i64,
+    amount: i64,
+}
+
+impl From<Spent> for SpentJson {
+    fn from(spent: Spent) -> Self {
+        Self { since: spent.since.0, amount: int(spent.amount) }
+    }
+}
+
+impl From<SpentJson> for Spent {
+    fn from(json: SpentJson) -> Self {
+        Self { since: Wall(json.since), amount: unsigned(json.amount) }
+    }
+}
+
+/// What a kind may use.
+#[derive(Serialize, Deserialize)]
+pub(super) struct BudgetJson {
+    allowances: BTreeMap<String, AllowanceJson>,
+    refuse: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AllowanceJson {
+    amount: i64,
+    window: WindowJson,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WindowJson {
+    Hour,
+    Day,
+    Week,
+    Month,
+}
+
+impl From<&Budget> for BudgetJson {
+    fn from(budget: &Budget) -> Self {
+        let allowance = |allowance: &Allowance| AllowanceJson {
+            amount: int(allowance.amount),
+            window: match allowance.window {
+                Window::Hour => WindowJson::Hour,
+                Window::Day => WindowJson::Day,
+                Window::Week => WindowJson::Week,
+                Window::Month => WindowJson::Month,
+            },
+        };
+        let all = budget.allowances.iter();
+        Self {
+            allowances: all.map(|(counter, each)| (counter.to_string(), allowance(each))).collect(),
+            refuse: budget.on_exhausted == OnExhausted::Refuse,
+        }
+    }
+}
+
+impl From<BudgetJson> for Budget {
+    fn from(json: BudgetJson) -> Self {
+        let allowance = |json: AllowanceJson| Allowance {
+            amount: unsigned(json.amount),
+            window: match json.window {
+                WindowJson::Hour => Window::Hour,
+                WindowJson::Day => Window::Day,
+                WindowJson::Week => Window::Week,
+                WindowJson::Month => Window::Month,
+            },
+        };
+        let all = json.allowances.into_iter();
+        Self {
+            allowances: all.map(|(counter, each)| (CounterName::new(counter), allowance(each))).collect(),
+            on_exhausted: if json.refuse { OnExhausted::Refuse } else { OnExhausted::Defer },
+        }
+    }
+}
+
 /// What a host offers.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
@@ -189,6 +285,7 @@ pub(super) struct PolicyJson {
     queue_cap: Option<u32>,
     max_running: Option<u32>,
     reserve_after_us: i64,
+    budget: Option<BudgetJson>,
     stale_after_us: Option<i64>,
     dedupe: DedupeJson,
     placement: PlacementJson,
@@ -240,6 +337,7 @@ impl From<&KindPolicy> for PolicyJson {
             queue_cap: policy.queue_cap,
             max_running: policy.max_running,
             reserve_after_us: length_us(policy.reserve_after),
+            budget: policy.budget.as_ref().map(BudgetJson::from),
             stale_after_us: policy.stale_after.map(length_us),
             dedupe: match policy.dedupe {
                 DedupePolicy::Retained => DedupeJson::Retained,
@@ -272,6 +370,7 @@ impl From<PolicyJson> for KindPolicy {
             queue_cap: json.queue_cap,
             max_running: json.max_running,
             reserve_after: length(json.reserve_after_us),
+            budget: json.budget.map(Budget::from),
             stale_after: json.stale_after_us.map(length),
             dedupe: match json.dedupe {
                 DedupeJson::Retained => DedupePolicy::Retained,

@@ -129,14 +129,17 @@ from jsonb_each(jsonb($1)) as new
 where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 45";
 
 pub(super) const KIND_UPSERT: &str = "
-insert into kinds (name, policy, paused, dead_by_day)
-select new.value ->> 'name', new.value ->> 'policy', new.value ->> 'paused', new.value ->> 'dead_by_day'
+insert into kinds (name, policy, paused, dead_by_day, spent)
+select
+  new.value ->> 'name', new.value ->> 'policy', new.value ->> 'paused', new.value ->> 'dead_by_day',
+  new.value ->> 'spent'
 from json_each($1) as new
 where true
 on conflict (name) do update set
   policy = excluded.policy,
   paused = excluded.paused,
-  dead_by_day = excluded.dead_by_day";
+  dead_by_day = excluded.dead_by_day,
+  spent = excluded.spent";
 
 pub(super) const SLOT_UPSERT: &str = "
 insert into slots (name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us,
@@ -255,11 +258,11 @@ on conflict (token) do update set
 
 pub(super) const ATTEMPT_UPSERT: &str = "
 insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at,
-  ended_at, detached)
+  ended_at, detached, usage)
 select
   new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
   new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11,
-  new.value ->> 12
+  new.value ->> 12, new.value ->> 13
 from jsonb_each(jsonb($1)) as new
 where true
 on conflict (job_id, token) do update set
@@ -273,7 +276,8 @@ on conflict (job_id, token) do update set
   granted_at = excluded.granted_at,
   started_at = excluded.started_at,
   ended_at = excluded.ended_at,
-  detached = excluded.detached";
+  detached = excluded.detached,
+  usage = excluded.usage";
 
 pub(super) const RESULT_INSERT: &str = "
 insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait)

@@ -86,7 +86,7 @@ pub(super) const LEASE_LOAD: &str = "
 select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant
 from leases";
 
-pub(super) const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
+pub(super) const KIND_LOAD: &str = "select name, policy, paused, dead_by_day, spent from kinds";
 
 pub(super) const SLOT_LOAD: &str = "
 select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at,

@@ -124,7 +124,7 @@ group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
 select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached
+  detached, usage
 from attempts
 where job_id = $1 and token > $2
 order by token

@@ -8,7 +8,7 @@ use sqlx::{
 use super::Error;
 
 /// Number, name and text of every migration, in order.
-pub(crate) const MIGRATIONS: [(u32, &str, &str); 12] = [
+pub(crate) const MIGRATIONS: [(u32, &str, &str); 13] = [
     (1, "create_jobs", include_str!("../../../migrations/sqlite/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/sqlite/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/sqlite/0003_create_fleet.sql")),
@@ -21,6 +21,7 @@ pub(crate) const MIGRATIONS: [(u32, &str, &str); 12] = [
     (10, "name_tenant_of_leases", include_str!("../../../migrations/sqlite/0010_name_tenant_of_leases.sql")),
     (11, "create_tenants", include_str!("../../../migrations/sqlite/0011_create_tenants.sql")),
     (12, "throttle_slots", include_str!("../../../migrations/sqlite/0012_throttle_slots.sql")),
+    (13, "add_budgets", include_str!("../../../migrations/sqlite/0013_add_budgets.sql")),
 ];
 
 /// For the test that prepares each.

@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Attempt, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Detached,
-    Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease,
-    MOST_WEIGHT, Needs, Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Placement, Preferences,
-    Producer, RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence,
-    Slot, SlotName, Stage, Tenant, TenantPolicy, TraceContext, Wait, WaitPolicy, Wall,
+    Allowance, Attempt, Budget, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, CounterName,
+    DedupeKey, DedupePolicy, Detached, Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind,
+    KindName, KindPolicy, Lease, MOST_WEIGHT, Needs, Node, NodeName, OnExhausted, OnParent, Outcome, Pause,
+    PausePolicy, Placement, Preferences, Producer, RateLimit, Requirement, Reservation, RetryPolicy,
+    ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Spent, Stage, Tenant, TenantPolicy,
+    TraceContext, Usage, Wait, WaitPolicy, Wall, Window,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -203,6 +204,7 @@ pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt 
         granted_at: Wall(2_000),
         started_at: Some(Wall(2_001)),
         ended_at: Wall(2_002),
+        usage: Usage::from([(CounterName::new("tokens"), 1 << 53), (CounterName::new("pages"), 0)]),
     }
 }
 
@@ -219,6 +221,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
         policy: KindPolicy::default(),
         paused: None,
         dead_by_day: BTreeMap::new(),
+        spent: BTreeMap::new(),
     };
     let rich = Kind {
         name: KindName::new("digest.daily"),
@@ -235,6 +238,12 @@ pub(crate) fn kinds() -> [Kind; 2] {
             hard_time_limit: Duration::from_secs(9),
             queue_cap: Some(20),
             max_running: Some(7),
+            budget: Some(Budget {
+                allowances: Window::ALL
+                    .map(|(window, name)| (CounterName::new(name), Allowance { amount: 1 << 53, window }))
+                    .into(),
+                on_exhausted: OnExhausted::Refuse,
+            }),
             reserve_after: Duration::from_secs(11),
             stale_after: Some(Duration::from_secs(4 * 3600)),
             dedupe: DedupePolicy::Live,
@@ -245,6 +254,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
         },
         paused: Some(PausePolicy::Reject),
         dead_by_day: BTreeMap::from([(-1, 2), (20_000, 3)]),
+        spent: BTreeMap::from([(CounterName::new("tokens"), Spent { since: Wall(-3), amount: 1 << 53 })]),
     };
     [plain, rich]
 }

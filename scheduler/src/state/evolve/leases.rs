@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    budget::Usage,
     event::AttemptEnd,
     ids::{FencingToken, KindName, NodeName, Ordinal, SlotName},
     job::{Attempt, Job, JobState, Outcome, Wait},
@@ -119,6 +120,7 @@ impl State {
                 granted_at: lease.granted_at,
                 started_at: end.started_at,
                 ended_at: now.wall,
+                usage: end.usage.clone(),
             });
         }
         let held = self.leases.get(&end.token).and_then(|entry| whole_run(&entry.watch, end, now));
@@ -141,6 +143,7 @@ impl State {
             None => self.lease_over(end.token, None, now),
         }
         self.keep_result(end, &lease.kind, now);
+        self.charge(&lease.kind, &end.usage, now);
         self.change(end.job, |job| count_outcome(job, end));
         self.detach(end);
         self.become_state(end.job, &end.next, end.reason.as_ref(), now);
@@ -176,9 +179,20 @@ impl State {
             granted_at: job.granted_at.unwrap_or(job.created_at),
             started_at: end.started_at,
             ended_at: now.wall,
+            usage: end.usage.clone(),
         });
         self.keep_result(end, &job.kind, now);
+        self.charge(&job.kind, &end.usage, now);
         self.become_state(end.job, &end.next, end.reason.as_ref(), now);
+    }
+
+    /// What an attempt used is spent of the budget of its kind.
+    fn charge(&mut self, kind: &KindName, usage: &Usage, now: Now) {
+        if let Some(entry) = self.kinds.get_mut(kind)
+            && entry.kind.charge(usage, now.wall)
+        {
+            self.dirty.kind(kind, true);
+        }
     }
 
     fn keep_result(&mut self, end: &AttemptEnd, kind: &KindName, now: Now) {

@@ -91,6 +91,9 @@ impl State {
 
     /// A class waits for a time: placement looks at it again then.
     pub(super) fn wake_for(&mut self, class: ClassId, reason: &Deferral, now: Now) {
+        if let (Deferral::Budget { until, .. }, Some(class)) = (reason, self.classes.get(class)) {
+            self.timers.at_wall(*until, Due::Budget(class.key.kind.clone()));
+        }
         let Deferral::RateLimit { slot, until: Some(_) } = reason else { return };
         let amount = self.classes.get(class).map_or(0, |class| class.fleet.amount(slot));
         if let Some(wait) = self.token_wait(slot, amount, now) {

@@ -2,14 +2,14 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, Placement, RateLimit, RetryPolicy,
-    Scope, SlotView, TenantView,
+    Allowance, Budget, ClosedGroup, CounterName, DedupePolicy, Kind, NodeState, NodeView, OnExhausted,
+    PausePolicy, Placement, RateLimit, RetryPolicy, Scope, SlotView, TenantView, Wall, Window,
 };
 
 use super::{age, duration, needs, requirement, timestamp};
 
-/// A kind with its policy in force.
-pub(crate) fn kind(kind: &Kind) -> v1::Kind {
+/// A kind with its policy in force, and what is spent of its budget now.
+pub(crate) fn kind(kind: &Kind, now: Wall) -> v1::Kind {
     let policy = &kind.policy;
     let (selector, requirements) = requirement::parts(&policy.selector);
     v1::Kind {
@@ -27,6 +27,7 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
         hard_time_limit: Some(duration(policy.hard_time_limit)),
         queue_cap: policy.queue_cap,
         max_running: policy.max_running,
+        budget: policy.budget.as_ref().map(|of| budget(kind, of, now)),
         reserve_after: Some(duration(policy.reserve_after)),
         stale_after: policy.stale_after.map(duration),
         dedupe: match policy.dedupe {
@@ -47,6 +48,33 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
             Some(PausePolicy::Hold) => v1::PausePolicy::Hold,
             Some(PausePolicy::Reject) => v1::PausePolicy::Reject,
             None => v1::PausePolicy::Unspecified,
+        }
+        .into(),
+    }
+}
+
+fn budget(kind: &Kind, budget: &Budget, now: Wall) -> v1::Budget {
+    let counter = |(name, allowance): (&CounterName, &Allowance)| {
+        let (spent, until) = kind.spent_of(name, allowance.window, now);
+        v1::BudgetCounter {
+            name: name.to_string(),
+            limit: allowance.amount,
+            window: match allowance.window {
+                Window::Hour => v1::BudgetWindow::Hour,
+                Window::Day => v1::BudgetWindow::Day,
+                Window::Week => v1::BudgetWindow::Week,
+                Window::Month => v1::BudgetWindow::Month,
+            }
+            .into(),
+            spent,
+            until: Some(timestamp(until)),
+        }
+    };
+    v1::Budget {
+        counters: budget.allowances.iter().map(counter).collect(),
+        on_exhausted: match budget.on_exhausted {
+            OnExhausted::Defer => v1::OnExhausted::Defer,
+            OnExhausted::Refuse => v1::OnExhausted::Refuse,
         }
         .into(),
     }

@@ -198,6 +198,7 @@ pub(crate) fn attempt(attempt: &Attempt) -> v1::Attempt {
         start_time: attempt.started_at.map(timestamp),
         end_time: Some(timestamp(attempt.ended_at)),
         started: attempt.started_at.is_some(),
+        usage: attempt.usage.iter().map(|(counter, used)| (counter.to_string(), *used)).collect(),
     }
 }
 
@@ -222,6 +223,8 @@ pub(crate) fn only_attempt(job: &Job) -> Option<v1::Attempt> {
         start_time: job.started_at.map(timestamp),
         end_time: Some(timestamp(at)),
         started: true,
+        // One that reported any has a row of its own.
+        usage: Default::default(),
     })
 }
 

@@ -225,3 +225,24 @@ fn what_a_provider_said_is_taken_with_a_slot_that_may_be_one() {
     assert_eq!(of("Api", None), (None, false));
     assert_eq!(of("kind:web", None), (None, false));
 }
+
+#[test]
+fn what_a_job_used_is_taken_within_bounds() {
+    let of = |used: &[(&str, u64)]| {
+        let usage = used.iter().map(|(counter, amount)| ((*counter).to_owned(), *amount)).collect();
+        let outcome = wire::FinishedOutcome::Succeeded.into();
+        let mut checks = Checks::default();
+        let finished = wire::Finished { outcome, usage, ..Default::default() };
+        let finish = finish(&mut checks, "f", &finished, false).unwrap();
+        let text: Vec<String> =
+            finish.usage.iter().map(|(counter, used)| format!("{counter}={used}")).collect();
+        (text.join(" "), checks.is_clean())
+    };
+    assert_eq!(of(&[("tokens", 7), ("pages", 0)]), ("pages=0 tokens=7".to_owned(), true));
+    assert_eq!(of(&[("tokens", 1 << 53)]).1, true);
+    assert_eq!(of(&[("tokens", (1 << 53) + 1)]), (String::new(), false));
+    assert_eq!(of(&[("Tokens", 1)]), (String::new(), false));
+    let names: Vec<String> = (0..17).map(|n| format!("c{n}")).collect();
+    let many: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    assert_eq!((of(&many).1, of(many.get(1..).unwrap_or_default()).1), (false, true));
+}

@@ -110,17 +110,18 @@ pub(in crate::postgres) const JOB_INSERT: &str =
 
 pub(in crate::postgres) const KIND_UPSERT: &str = "
 insert into kinds (
-  name, policy, paused, dead_by_day)
+  name, policy, paused, dead_by_day, spent)
 select
-  name, policy, paused, dead_by_day
+  name, policy, paused, dead_by_day, spent
 from unnest(
-  $1::text[], $2::jsonb[], $3::text[], $4::jsonb[])
+  $1::text[], $2::jsonb[], $3::text[], $4::jsonb[], $5::jsonb[])
   as new (
-    name, policy, paused, dead_by_day)
+    name, policy, paused, dead_by_day, spent)
 on conflict (name) do update set
   policy = excluded.policy,
   paused = excluded.paused,
-  dead_by_day = excluded.dead_by_day";
+  dead_by_day = excluded.dead_by_day,
+  spent = excluded.spent";
 
 pub(in crate::postgres) const SLOT_UPSERT: &str = "
 insert into slots (
@@ -211,16 +212,17 @@ on conflict (token) do update set
 pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (
   job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached)
+  detached, usage)
 select
   job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached
+  detached, usage
 from unnest(
   $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
-  $9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[])
+  $9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[],
+  $14::jsonb[])
   as new (
     job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-    detached)
+    detached, usage)
 on conflict (job_id, token) do update set
   attempt = excluded.attempt,
   round = excluded.round,
@@ -232,7 +234,8 @@ on conflict (job_id, token) do update set
   granted_at = excluded.granted_at,
   started_at = excluded.started_at,
   ended_at = excluded.ended_at,
-  detached = excluded.detached";
+  detached = excluded.detached,
+  usage = excluded.usage";
 
 pub(in crate::postgres) const RESULT_INSERT: &str = "
 insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait)

@@ -86,6 +86,14 @@ async fn checks_refuse_what_makes_no_sense() {
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
+        (
+            "insert into kinds (name, policy, paused, dead_by_day, spent) values ('k', '{}', null, '{}', '[]')",
+            "kinds_spent_is_an_object",
+        ),
+        (
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, usage) select id, 1, 1, 1, 'n', 'lost', '', '', null, now(), null, now(), '[]' from jobs",
+            "attempts_usage_is_an_object",
+        ),
         ("insert into leader_fence (epoch) values (5)", "leader_fence_one_row"),
         ("insert into leader_fence (epoch, one) values (5, false)", "leader_fence_one"),
         ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),

@@ -99,18 +99,29 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
-        ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
+        (
+            "insert into kinds (name, policy, paused, dead_by_day) values ('k', '{}', 'maybe', '{}')",
+            "kinds_pause_is_known",
+        ),
+        (
+            "insert into kinds (name, policy, paused, dead_by_day, spent) values ('k', '{}', null, '{}', '[]')",
+            "kinds_spent_is_an_object",
+        ),
+        (
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, usage) values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, '[]')",
+            "attempts_usage_is_an_object",
+        ),
         ("insert into leader_fence (epoch) values (5)", "leader_fence_one_row"),
         ("insert into leader_fence (epoch, one) values (5, 0)", "leader_fence_one"),
         ("update leader_fence set epoch = 8388608", "leader_fence_epoch_fits_a_token"),
         (
-            "insert into attempts values ('j', 1, 1, 1, 'n', 'ok', '', '', null, 1, null, 1, 0)",
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at) values ('j', 1, 1, 1, 'n', 'ok', '', '', null, 1, null, 1)",
             "attempts_outcome_is_known",
         ),
         (
-            "insert into attempts values ('j', 1, 0, 1, 'n', 'lost', '', '', null, 1, null, 1, 0)",
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at) values ('j', 1, 0, 1, 'n', 'lost', '', '', null, 1, null, 1)",
             "attempts_number_from_one",
         ),
         (

@@ -9,10 +9,11 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Changes, Command, DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish,
-    FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnParent,
-    PausePolicy, Preferences, Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope,
-    Selector, SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall,
+    Allowance, Budget, Changes, Command, CounterName, DedupeKey, DedupePolicy, Detach, Effect, Enqueue,
+    Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono,
+    NodeName, Now, OnExhausted, OnParent, PausePolicy, Preferences, Pressure, Prior, Producer, RateLimit,
+    Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Statement, Tenant,
+    TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -344,6 +345,11 @@ fn fleet(random: &mut Random) -> Fleet {
         max_losses: 2,
         retry: RetryPolicy::Intervals(vec![Duration::from_secs(1), Duration::from_secs(5)]),
         queue_cap: random.chance(30).then_some(8),
+        budget: random.chance(30).then(|| Budget {
+            allowances: [(CounterName::new("tokens"), Allowance { amount: 100, window: Window::Hour })]
+                .into(),
+            on_exhausted: OnExhausted::Refuse,
+        }),
         max_running: random.chance(30).then_some(2),
         stale_after: random.chance(20).then(|| Duration::from_secs(30)),
         dedupe: if random.chance(50) { DedupePolicy::Live } else { DedupePolicy::Retained },

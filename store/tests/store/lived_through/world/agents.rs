@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
-    Command, FencingToken, Finish, FinishedHow, Held, Hello, Host, JobId, KindName, Message, NodeName,
-    Ordinal, Phase, Pressure, Return, SessionId, SlotName, Statement, Stored, Throttled, Verdict,
+    Command, CounterName, FencingToken, Finish, FinishedHow, Held, Hello, Host, JobId, KindName, Message,
+    NodeName, Ordinal, Phase, Pressure, Return, SessionId, SlotName, Statement, Stored, Throttled, Verdict,
 };
 
 use super::KINDS;
@@ -86,6 +86,7 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
                 slot: SlotName::new("anthropic"),
                 retry_after: Duration::from_millis(2_500),
             }),
+            usage: [(CounterName::new("tokens"), random.below(50))].into(),
             has_result: how == FinishedHow::Succeeded && random.chance(60),
             detach: None,
         })
