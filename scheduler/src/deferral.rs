@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    ids::{JobId, NodeName, SlotName},
+    ids::{ConcurrencyKey, JobId, NodeName, SlotName},
     selector::Selector,
     time::Wall,
 };
@@ -81,6 +81,13 @@ pub enum Deferral {
         /// How many.
         jobs: u64,
     },
+    /// As many jobs with its key run as its kind lets run at once.
+    ConcurrencyKey {
+        /// The key.
+        key: ConcurrencyKey,
+        /// How many may run.
+        limit: u32,
+    },
     /// An operator paused its kind.
     KindPaused,
     /// An operator paused a slot that it needs.
@@ -124,7 +131,7 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 20] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
@@ -135,6 +142,7 @@ impl Deferral {
         "suspect",
         "unanswered",
         "behind",
+        "concurrency_key",
         "kind_paused",
         "slot_paused",
         "not_reaped",
@@ -160,6 +168,7 @@ impl Deferral {
             Self::Suspect { .. } => "suspect",
             Self::Unanswered { .. } => "unanswered",
             Self::Behind { .. } => "behind",
+            Self::ConcurrencyKey { .. } => "concurrency_key",
             Self::KindPaused => "kind_paused",
             Self::SlotPaused { .. } => "slot_paused",
             Self::NotReaped { .. } => "not_reaped",
@@ -178,6 +187,8 @@ impl Deferral {
             self,
             Self::SlotBusy { node: None, .. }
                 | Self::Earmarked { node: None, .. }
+                | Self::Behind { .. }
+                | Self::ConcurrencyKey { .. }
                 | Self::KindPaused
                 | Self::SlotPaused { .. }
         )
@@ -196,6 +207,7 @@ impl Deferral {
             | Self::NotReaped { node } => Some(node),
             Self::NoMatchingNode { .. }
             | Self::Behind { .. }
+            | Self::ConcurrencyKey { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
             | Self::Impossible { .. }
@@ -241,6 +253,9 @@ impl Deferral {
                 vec![("node", node.to_string()), ("grants", grants.to_string())]
             }
             Self::Behind { jobs } => vec![("jobs", jobs.to_string())],
+            Self::ConcurrencyKey { key, limit } => {
+                vec![("key", key.to_string()), ("limit", limit.to_string())]
+            }
             Self::SlotPaused { slot, until } => {
                 let mut all = vec![("slot", slot.to_string())];
                 all.extend(until.map(|until| ("until_us", until.0.to_string())));
@@ -276,6 +291,7 @@ impl Deferral {
             Self::Suspect { node } => format!("{node} silent"),
             Self::Unanswered { node, .. } => format!("{node} behind with its messages"),
             Self::Behind { .. } => "behind others".into(),
+            Self::ConcurrencyKey { .. } => "concurrency key".into(),
             Self::KindPaused => "kind paused".into(),
             Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
             Self::NotReaped { node } => format!("earlier execution on {node} not gone"),
@@ -302,6 +318,9 @@ impl fmt::Display for Deferral {
             Self::NoMatchingNode { selector } => write!(f, "no node runs this kind with {selector}"),
             Self::Unanswered { grants, .. } => write!(f, "{} ({grants} grants unanswered)", self.subject()),
             Self::Behind { jobs } => write!(f, "behind {jobs} others"),
+            Self::ConcurrencyKey { key, limit } => {
+                write!(f, "{limit} with key {key} {}", if *limit == 1 { "runs" } else { "run" })
+            }
             Self::Impossible { slot, asked, most } => {
                 write!(f, "needs {asked} of slot {slot}, the most is {most}")
             }

@@ -93,13 +93,17 @@ impl State {
         }
         let Stand::Class(id) = entry.stand else { return None };
         let class = self.classes.get(id)?;
+        let own = self.behind_in_line(&entry.job).or_else(|| self.key_reason(&entry.job));
+        if let Some(reason) = own {
+            return Some((reason, entry.since.wall));
+        }
         match &class.failed {
             Some(failed) => {
                 let since = class.timeline.present_since().map_or(entry.since.wall, |since| since.wall);
                 Some((self.told_now(now, id, class, &failed.reason), since.max(entry.since.wall)))
             }
             None => {
-                let jobs = class.queue.position(&entry.job) as u64;
+                let jobs = self.ahead_of(class, &entry.job);
                 let reason = if jobs == 0 { Deferral::Ready } else { Deferral::Behind { jobs } };
                 Some((reason, entry.since.wall))
             }
@@ -189,8 +193,10 @@ impl State {
     fn explanation(&self, now: Now, entry: &JobEntry, class: &Class, nodes: &Tally) -> Explanation {
         let deferral = self.deferral(now, entry);
         let slots = if entry.job.state.is_waiting() { self.slots_for(now, class, nodes) } else { Vec::new() };
-        let before = class.queue.position(&entry.job);
-        let ahead_jobs: Vec<JobId> = class.queue.iter().take(before.min(MOST_AHEAD)).collect();
+        let before = self.ahead_of(class, &entry.job);
+        let line = self.line_of(&entry.job.kind).unwrap_or(&class.queue);
+        let most = usize::try_from(before).unwrap_or(MOST_AHEAD).min(MOST_AHEAD);
+        let ahead_jobs: Vec<JobId> = line.iter().take(most).collect();
         let (groups, nodes_omitted) = nodes.groups();
         let reason = deferral.as_ref().map(|view| &view.reason);
         let remedies =
@@ -203,7 +209,7 @@ impl State {
             nodes: nodes.each(),
             groups,
             nodes_omitted,
-            ahead: before as u64,
+            ahead: before,
             ahead_jobs,
             earmarks: self.earmarks_for(now, &entry.job, class),
             remedies,

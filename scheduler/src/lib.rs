@@ -44,12 +44,12 @@ pub use effect::{Effect, Grant, Message, Reply, ReportKind, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
 pub use explain::Explaining;
 pub use ids::{
-    DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
-    Sequence, SessionId, SlotName, Tenant, is_name,
+    ConcurrencyKey, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName,
+    Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
 };
 pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
-pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy};
+pub use kind::{Concurrency, DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy};
 pub use lease::{
     ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease,
     start_window,

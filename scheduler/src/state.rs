@@ -27,6 +27,8 @@ use crate::{
         earmarks::Earmarks,
         hard_time_limit,
         index::Index,
+        keyed::{KeyScope, KeyUse},
+        queue::Queue,
         timeline::{Joined, Timeline},
     },
     rows::{Changes, Durable},
@@ -119,6 +121,8 @@ pub(crate) enum Stand {
 #[derive(Debug, Clone)]
 pub(crate) struct KindEntry {
     pub(crate) kind: Kind,
+    /// Its jobs that wait in their classes, in the order of their enqueues; none: it is not in strict order.
+    pub(crate) line: Option<Queue>,
     /// Jobs queued, by the time since when; the first is the oldest.
     pub(crate) queued: BTreeSet<(Wall, JobId)>,
     pub(crate) scheduled: u64,
@@ -132,6 +136,7 @@ pub(crate) struct KindEntry {
 impl KindEntry {
     pub(crate) fn new(kind: Kind) -> Self {
         Self {
+            line: kind.policy.fifo.then(Queue::default),
             kind,
             queued: BTreeSet::new(),
             scheduled: 0,
@@ -191,6 +196,8 @@ pub struct State {
     /// The live lease of a job. A job without an entry may be granted.
     pub(crate) lease_of: BTreeMap<JobId, FencingToken>,
     pub(crate) keys: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
+    /// Concurrency keys that are held, or waited for.
+    pub(crate) key_uses: BTreeMap<KeyScope, KeyUse>,
     /// Live jobs by the root of their tree, without the root.
     pub(crate) descendants: BTreeMap<JobId, u32>,
     pub(crate) classes: Classes,
@@ -227,6 +234,7 @@ impl State {
             leases: BTreeMap::new(),
             lease_of: BTreeMap::new(),
             keys: BTreeMap::new(),
+            key_uses: BTreeMap::new(),
             descendants: BTreeMap::new(),
             classes: Classes::default(),
             earmarks: Earmarks::default(),
@@ -301,6 +309,7 @@ impl State {
             node.ledger.take(&lease.reservation.node);
             node.leases.insert(lease.token);
         }
+        self.hold_key(&lease);
         self.leases.insert(lease.token, LeaseEntry { lease, watch });
     }
 

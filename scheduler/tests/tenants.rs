@@ -414,6 +414,7 @@ impl Bare {
             fingerprint: Fingerprint([0; 32]),
             payload_size: 0,
             dedupe_key: None,
+            concurrency_key: None,
             priority: None,
             run_at: None,
             delay: None,

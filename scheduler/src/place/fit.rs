@@ -19,7 +19,9 @@ use crate::{
 
 /// What the fleet says: pauses, and its slots with what is kept of them for others.
 pub(crate) fn of_fleet(state: &State, class: &Class, asks: Asks) -> Result<(), Deferral> {
-    if let Some(reason) = paused(state, class) {
+    let may_not =
+        || paused(state, class).or_else(|| state.not_its_turn(class)).or_else(|| state.key_blocks(class));
+    if let Some(reason) = may_not() {
         return Err(reason);
     }
     state.fleet.check(&class.fleet, |_| None).map_err(|short| Deferral::SlotBusy {
@@ -300,6 +302,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         Deferral::Earmarked { .. } => Nearness::Earmarked,
         Deferral::Unanswered { .. } => Nearness::Unanswered,
         Deferral::Behind { .. }
+        | Deferral::ConcurrencyKey { .. }
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
         | Deferral::NotReaped { .. }

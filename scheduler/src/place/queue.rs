@@ -100,7 +100,7 @@ impl Queue {
     }
 
     /// False: it stood there already.
-    fn put(&mut self, place: Place) -> bool {
+    pub(crate) fn put(&mut self, place: Place) -> bool {
         let at = match self.line(place.0) {
             Ok(at) => at,
             Err(at) => {
@@ -112,7 +112,7 @@ impl Queue {
     }
 
     /// False: it did not stand there.
-    fn take(&mut self, place: &Place) -> bool {
+    pub(crate) fn take(&mut self, place: &Place) -> bool {
         let Ok(at) = self.line(place.0) else { return false };
         let Some(line) = self.lines.get_mut(at) else { return false };
         let removed = line.remove(spot(place));

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now, Prior, Producer,
-    Return, Statement, Tenant,
+    Command, ConcurrencyKey, DedupeKey, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now,
+    Prior, Producer, Return, Statement, Tenant,
 };
 
 use super::words::Line;
@@ -24,6 +24,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         fingerprint: Fingerprint(fingerprint),
         payload_size: 0,
         dedupe_key: key.map(DedupeKey::new),
+        concurrency_key: line.get("ckey").map(ConcurrencyKey::new),
         priority: line.number("priority"),
         run_at: line.duration("run_at").map(|after| now.wall.after(after)),
         delay: line.duration("delay"),

@@ -4,6 +4,7 @@
 //! It lives on what a bystander sees: the stored rows, and the events.
 
 mod earmarks;
+mod lines;
 mod order;
 mod routing;
 
@@ -57,7 +58,7 @@ impl Oracle {
             self.earmarks.observe(now, event, rows);
         }
         self.earmarks.end(now, rows);
-        self.queued.observe(now, rows);
+        self.queued.observe(now, events, rows);
     }
 
     fn observe_one(&mut self, now: Now, event: &Event, rows: &Durable) {
@@ -177,7 +178,8 @@ impl Oracle {
                 session.unanswered.remove(&lease.token);
             }
             let used = Used::of(&rows, rows.leases.values());
-            let heads = order::heads(&rows, self.candidates(&rows)).into_iter();
+            let startable = self.candidates(&rows).filter(|job| lines::has_its_key(&rows, job));
+            let heads = order::heads(&rows, startable).into_iter();
             let fitting =
                 heads.filter(|job| self.fits(now, &rows, &used, &sessions, &earmarks, job).is_some());
             let waits_aside = |job: &Job| earmarks.of(job, &rows).is_none();
@@ -201,7 +203,11 @@ impl Oracle {
     /// The first of the class of a job.
     fn head<'a>(&'a self, now: Now, rows: &'a Durable, job: &'a Job) -> &'a Job {
         let key = key_of(job, rows);
-        let alike = self.candidates(rows).filter(|other| {
+        if rows.kinds[&job.kind].policy.fifo {
+            return job;
+        }
+        let startable = self.candidates(rows).filter(|other| lines::has_its_key(rows, other));
+        let alike = startable.filter(|other| {
             (&other.kind, &other.tenant) == (&job.kind, &job.tenant) && key_of(other, rows) == key
         });
         alike.min_by_key(|job| order::own_rank(now, &self.queued, job)).unwrap_or(job)
@@ -218,7 +224,8 @@ impl Oracle {
     ) -> Option<NodeName> {
         let kind = rows.kinds.get(&job.kind)?;
         let needs = &needs_of(job, kind);
-        if kind.paused.is_some() {
+        let has_turn = lines::has_its_turn(rows, job, self.candidates(rows)) && lines::has_its_key(rows, job);
+        if kind.paused.is_some() || !has_turn {
             return None;
         }
         // The first of its class must fit before it.
