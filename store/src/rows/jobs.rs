@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tenure_scheduler::{
-    Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, Outcome,
+    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, Outcome,
     Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
 };
 
@@ -60,6 +60,7 @@ pub(crate) struct JobRow<'a> {
     scheduled_cause: Option<&'static str>,
     queued_at: Option<At>,
     finished_at: Option<At>,
+    concurrency_key: Option<&'a str>,
     previous: Option<i64>,
 }
 }
@@ -126,6 +127,7 @@ impl<'a> JobRow<'a> {
             scheduled_cause,
             queued_at,
             finished_at: job.state.finished_at().map(At::from),
+            concurrency_key: job.concurrency_key.as_ref().map(ConcurrencyKey::as_str),
             previous,
         }
     }
@@ -138,7 +140,7 @@ macro_rules! job_columns {
          dedupe_held, fingerprint, hard_time_limit_us, parent_id, root_id, depth, children, traceparent, \
          tracestate, payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
          started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
-         finished_at"
+         finished_at, concurrency_key"
     };
 }
 pub(crate) use job_columns;
@@ -192,6 +194,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         reason: row.opt_text("reason", |text| text.into())?,
         waits: row.json::<Vec<WaitJson<'_>>>("waits")?.into_iter().map(Wait::from).collect(),
         state: read_state(row, &state_name)?,
+        concurrency_key: row.opt_text("concurrency_key", |key| ConcurrencyKey::new(key))?,
     })
 }
 

@@ -183,6 +183,8 @@ pub(super) struct PolicyJson {
     hard_time_limit_us: i64,
     queue_cap: Option<u32>,
     max_running: Option<u32>,
+    concurrency: Option<ConcurrencyJson>,
+    fifo: bool,
     reserve_after_us: i64,
     stale_after_us: Option<i64>,
     dedupe: DedupeJson,
@@ -224,6 +226,11 @@ impl From<&KindPolicy> for PolicyJson {
             hard_time_limit_us: length_us(policy.hard_time_limit),
             queue_cap: policy.queue_cap,
             max_running: policy.max_running,
+            concurrency: policy.concurrency.as_ref().map(|by_key| ConcurrencyJson {
+                key: by_key.key.to_string(),
+                limit: by_key.limit,
+            }),
+            fifo: policy.fifo,
             reserve_after_us: length_us(policy.reserve_after),
             stale_after_us: policy.stale_after.map(length_us),
             dedupe: match policy.dedupe {
@@ -250,6 +257,10 @@ impl From<PolicyJson> for KindPolicy {
             hard_time_limit: length(json.hard_time_limit_us),
             queue_cap: json.queue_cap,
             max_running: json.max_running,
+            concurrency: json
+                .concurrency
+                .map(|by_key| Concurrency { key: by_key.key.into(), limit: by_key.limit }),
+            fifo: json.fifo,
             reserve_after: length(json.reserve_after_us),
             stale_after: json.stale_after_us.map(length),
             dedupe: match json.dedupe {
