@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use tenure_client::Client;
-use tenure_client::proto::{ListSlotsResponse, Slot};
+use tenure_client::proto::{ListSlotsResponse, Rate, Slot};
 
 use crate::args;
 use crate::exit::{Exit, Failure};
@@ -81,7 +81,7 @@ pub(crate) async fn run(command: SlotCommand, client: &Client, output: &Output) 
 }
 
 fn list(slots: &[Slot], output: &Output) -> Table {
-    let headers = ["SLOT", "SCOPE", "USED", "CAPACITY", "WAITING", "PAUSED"];
+    let headers = ["SLOT", "SCOPE", "USED", "CAPACITY", "RATE", "WAITING", "PAUSED"];
     let mut table = Table::new(headers.into_iter().chain(output.wide(|| ["FREE"])));
     for slot in slots {
         let full = slot.used >= slot.capacity;
@@ -95,6 +95,7 @@ fn list(slots: &[Slot], output: &Output) -> Table {
             if slot.per_node { "node" } else { "fleet" }.into(),
             Field::figure(slot.used),
             Field::figure(slot.capacity),
+            rate(slot.rate.as_ref()).into(),
             if full && slot.waiting > 0 {
                 Field::toned_figure(slot.waiting, Tone::Notice)
             } else {
@@ -106,4 +107,33 @@ fn list(slots: &[Slot], output: &Output) -> Table {
         table.row(fields.into_iter().chain(free));
     }
     table
+}
+
+/// As the fleet file writes it, the burst only where it is another than one.
+fn rate(rate: Option<&Rate>) -> String {
+    let Some(Rate { amount, per, burst }) = rate else { return "-".to_owned() };
+    let unit = match per.as_ref().map_or(0, |per| per.seconds) {
+        1 => "s".to_owned(),
+        60 => "min".to_owned(),
+        3_600 => "h".to_owned(),
+        86_400 => "d".to_owned(),
+        seconds => format!("{seconds}s"),
+    };
+    if *burst == 1 { format!("{amount}/{unit}") } else { format!("{amount}/{unit}, burst {burst}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_shown_as_the_fleet_file_writes_it() {
+        let of = |amount, seconds, burst| {
+            let per = Some(prost_types::Duration { seconds, nanos: 0 });
+            rate(Some(&Rate { amount, per, burst }))
+        };
+        assert_eq!(of(50, 60, 10), "50/min, burst 10");
+        assert_eq!(of(2, 86_400, 1), "2/d");
+        assert_eq!(rate(None), "-");
+    }
 }

@@ -97,6 +97,13 @@ pub enum Deferral {
         /// When that ends by itself.
         until: Option<Wall>,
     },
+    /// A slot that it needs has given as many units as its rate allows.
+    RateLimit {
+        /// The slot.
+        slot: SlotName,
+        /// When enough is refilled, if nobody who is first takes it; none: its burst is below what the job needs.
+        until: Option<Wall>,
+    },
     /// An earlier execution is not known to be gone.
     NotReaped {
         /// Where.
@@ -131,7 +138,7 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 20] = [
+    pub const NAMES: [&'static str; 21] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
@@ -145,6 +152,7 @@ impl Deferral {
         "concurrency_key",
         "kind_paused",
         "slot_paused",
+        "rate_limit",
         "not_reaped",
         "impossible",
         "broken",
@@ -171,6 +179,7 @@ impl Deferral {
             Self::ConcurrencyKey { .. } => "concurrency_key",
             Self::KindPaused => "kind_paused",
             Self::SlotPaused { .. } => "slot_paused",
+            Self::RateLimit { .. } => "rate_limit",
             Self::NotReaped { .. } => "not_reaped",
             Self::Impossible { .. } => "impossible",
             Self::Broken => "broken",
@@ -191,6 +200,7 @@ impl Deferral {
                 | Self::ConcurrencyKey { .. }
                 | Self::KindPaused
                 | Self::SlotPaused { .. }
+                | Self::RateLimit { .. }
         )
     }
 
@@ -210,6 +220,7 @@ impl Deferral {
             | Self::ConcurrencyKey { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
+            | Self::RateLimit { .. }
             | Self::Impossible { .. }
             | Self::Broken
             | Self::WarmingUp
@@ -256,7 +267,7 @@ impl Deferral {
             Self::ConcurrencyKey { key, limit } => {
                 vec![("key", key.to_string()), ("limit", limit.to_string())]
             }
-            Self::SlotPaused { slot, until } => {
+            Self::SlotPaused { slot, until } | Self::RateLimit { slot, until } => {
                 let mut all = vec![("slot", slot.to_string())];
                 all.extend(until.map(|until| ("until_us", until.0.to_string())));
                 all
@@ -294,6 +305,7 @@ impl Deferral {
             Self::ConcurrencyKey { .. } => "concurrency key".into(),
             Self::KindPaused => "kind paused".into(),
             Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
+            Self::RateLimit { slot, .. } => format!("rate of slot {slot}"),
             Self::NotReaped { node } => format!("earlier execution on {node} not gone"),
             Self::Impossible { slot, .. } => format!("slot {slot} impossible"),
             Self::Broken => "set aside".into(),
@@ -330,6 +342,7 @@ impl fmt::Display for Deferral {
             | Self::Suspect { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
+            | Self::RateLimit { .. }
             | Self::NotReaped { .. }
             | Self::Broken
             | Self::WarmingUp

@@ -193,6 +193,8 @@ pub enum Event {
     },
 
     // Volatile: placement.
+    /// The rate of a slot allows what somebody waits for.
+    Refilled(SlotName),
     /// A class could not be placed.
     Deferred {
         /// Which.
@@ -315,6 +317,7 @@ impl Event {
             | Self::Phased { .. }
             | Self::Renewed { .. }
             | Self::Revoked { .. }
+            | Self::Refilled(_)
             | Self::Deferred { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
@@ -334,6 +337,7 @@ impl Event {
             | Self::MessageSent { .. }
             | Self::Renewed { .. }
             | Self::NodePressed { .. }
+            | Self::Refilled(_)
             | Self::Deferred { .. }
             | Self::TimelinesSaved(_) => false,
             Self::KindPut(_)
@@ -388,9 +392,10 @@ impl fmt::Display for Event {
             Self::SlotPut(slot) => {
                 write!(
                     f,
-                    "slot {} {:?}{}",
+                    "slot {} {:?}{}{}",
                     slot.name,
                     slot.scope,
+                    slot.rate.map(|rate| format!(" {rate}")).unwrap_or_default(),
                     if slot.paused.is_some() { " paused" } else { "" }
                 )
             }
@@ -454,6 +459,7 @@ impl fmt::Display for Event {
             Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
             Self::Revoked { token, reason } => write!(f, "revoked {token} {}", reason.name()),
+            Self::Refilled(slot) => write!(f, "refilled {slot}"),
             Self::Deferred { class, job, reason } => {
                 write!(f, "deferred {class} at {job} {}: {reason}", reason.name())
             }

@@ -200,6 +200,11 @@ impl State {
     }
 }
 
+/// Whether a head waits for a time that somebody set: it is kept, not stuck.
+fn is_kept(head: Option<&Deferral>) -> bool {
+    matches!(head, Some(Deferral::SlotPaused { .. } | Deferral::RateLimit { until: Some(_), .. }))
+}
+
 fn signal(
     entry: &KindEntry,
     oldest: Option<Duration>,
@@ -210,7 +215,7 @@ fn signal(
     let nothing_started = last_grant_ago.is_none_or(|ago| ago >= STUCK_AFTER);
     // A full slot whose holders of this kind are still at work is being used, not stuck.
     let at_work = entry.running > 0 && matches!(head, Some(Deferral::SlotBusy { .. }));
-    if oldest >= STUCK_AFTER && nothing_started && !at_work {
+    if oldest >= STUCK_AFTER && nothing_started && !at_work && !is_kept(head) {
         QueueSignal::Stuck
     } else if entry.queued.len() >= BURST_DEPTH && oldest < BURST_WITHIN {
         QueueSignal::Burst

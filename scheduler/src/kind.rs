@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     ids::{KindName, SlotName, Tenant},
+    rate::RateLimit,
     selector::Selector,
     slots::{Needs, Scope},
     tenant::TenantPolicy,
@@ -152,6 +153,8 @@ pub enum PausePolicy {
 pub struct Fleet {
     /// Declared slots.
     pub slots: BTreeMap<SlotName, Scope>,
+    /// How fast units of some of its fleet slots may be granted.
+    pub rates: BTreeMap<SlotName, RateLimit>,
     /// Declared kinds.
     pub kinds: BTreeMap<KindName, KindPolicy>,
     /// Declared tenants. The others have the default policy.

@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `slots, node, selector, kind, tenant, job, lease` → `command, event, effect, refusal,
+//! Reading order: `ids, time` → `rate, slots, node, selector, kind, tenant, job, lease` → `command, event, effect, refusal,
 //! deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
 
 mod command;
@@ -25,6 +25,7 @@ mod kind;
 mod lease;
 mod node;
 mod place;
+mod rate;
 mod refusal;
 mod retry;
 mod rows;
@@ -59,6 +60,7 @@ pub use place::{
     ClassId,
     earmarks::{Dropped, Earmark, Holder as EarmarkHolder, Rank as EarmarkRank},
 };
+pub use rate::RateLimit;
 pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
 pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
 pub use selector::{Condition, Requirement, Selector};

@@ -157,7 +157,7 @@ fn choose(
         return leave(0); // What gained is full, and no nearer to a fit than what is known.
     }
     let asks = state.asks(now, id, Some(&entry.job));
-    if let Err(reason) = fit::of_fleet(state, class, asks) {
+    if let Err(reason) = fit::of_fleet(state, now, class, asks) {
         return Looked { found: Choice::Defer(reason), looked: 1 };
     }
     let mut looked = 1;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use crate::{
     ids::{FencingToken, SlotName},
+    rate::RateLimit,
     time::Wall,
 };
 
@@ -31,6 +32,11 @@ pub struct Slot {
     /// The newest token granted before its capacity last changed: who holds more than the capacity since then was
     /// granted before, or there is a bug.
     pub capacity_since: FencingToken,
+    /// How fast its units may be granted, for a fleet slot; none: as fast as they are free.
+    pub rate: Option<RateLimit>,
+    /// When its bucket is full again, as the last grant left it; none: nothing was taken from it. A later leader goes
+    /// on from there.
+    pub full_at: Option<Wall>,
 }
 
 /// A pause of a slot.

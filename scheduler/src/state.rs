@@ -31,6 +31,7 @@ use crate::{
         queue::Queue,
         timeline::{Joined, Timeline},
     },
+    rate::Bucket,
     rows::{Changes, Durable},
     slots::{Ledger, Scope, Slot},
     time::{Mono, Now, Wall},
@@ -181,6 +182,8 @@ pub struct State {
     pub(crate) holders: Holders,
     /// Per fleet slot, raised whenever a unit of it becomes available.
     pub(crate) gains: BTreeMap<SlotName, u64>,
+    /// Of the fleet slots with a rate.
+    pub(crate) buckets: BTreeMap<SlotName, Bucket>,
     pub(crate) nodes: Nodes,
     /// Who is owed how much, and takes how much.
     pub(crate) tenants: Tenants,
@@ -225,6 +228,7 @@ impl State {
             fleet: Ledger::default(),
             holders: Holders::default(),
             gains: BTreeMap::new(),
+            buckets: BTreeMap::new(),
             nodes: Nodes::default(),
             tenants: Tenants::default(),
             gained: BTreeSet::new(),
@@ -249,6 +253,7 @@ impl State {
             if let Some(until) = slot.paused.and_then(|pause| pause.until) {
                 state.timers.at_wall(until, Due::SlotPause(name.clone()));
             }
+            state.load_bucket(&slot, now);
             state.slots.insert(name, slot);
         }
         for (name, node) in rows.nodes {
@@ -283,6 +288,22 @@ impl State {
     /// From now on these ceilings count. What is above a lowered one stays.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+    }
+
+    fn load_bucket(&mut self, slot: &Slot, now: Now) {
+        let Some(rate) = slot.rate else { return };
+        let bucket = slot.full_at.map_or(Bucket::full(now), |at| Bucket::loaded(rate, at, now));
+        self.buckets.insert(slot.name.clone(), bucket);
+    }
+
+    /// How long until the rate of a slot allows that many units: zero if it does or there is none, none if it never
+    /// will.
+    pub(crate) fn token_wait(&self, slot: &SlotName, amount: u32, now: Now) -> Option<Duration> {
+        let rate = self.slots.get(slot).and_then(|slot| slot.rate);
+        match (rate, self.buckets.get(slot)) {
+            (Some(rate), Some(bucket)) => bucket.wait(rate, amount, now),
+            (Some(_) | None, _) => Some(Duration::ZERO),
+        }
     }
 
     fn load_lease(&mut self, lease: Lease, now: Now) {

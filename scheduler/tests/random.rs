@@ -5,6 +5,7 @@
 mod faults;
 mod fuzz;
 mod heal;
+mod pace;
 mod routing;
 
 use std::{
@@ -73,6 +74,11 @@ fn the_same_history_gives_the_same_events_and_effects() {
         };
         assert_eq!(transcript(seed), transcript(seed), "seed {seed}");
     });
+}
+
+#[test]
+fn a_slot_never_gives_more_than_its_burst_and_its_rate() {
+    each_seed(2_000_000, |seed, _| pace::history(seed));
 }
 
 /// What many threads share that try one seed after the other.

@@ -46,7 +46,7 @@ impl Bare {
         let fleet = Fleet {
             slots: slots.into_iter().chain([(SlotName::new("f"), Scope::Fleet { capacity: f })]).collect(),
             kinds: kinds.iter().map(policy).collect(),
-            tenants: BTreeMap::new(),
+            ..Fleet::default()
         };
         bare.apply(Command::Apply { fleet: Box::new(fleet), validate_only: false });
         bare

@@ -24,6 +24,8 @@ mod place;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
+mod rate;
+#[cfg(test)]
 mod report;
 #[cfg(test)]
 mod requeue;

@@ -5,6 +5,7 @@ mod agent;
 mod commands;
 mod explained;
 mod oracle;
+mod pace;
 mod rng;
 mod script;
 mod store;

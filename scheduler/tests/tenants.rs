@@ -364,6 +364,7 @@ impl Bare {
         let fleet = Fleet {
             slots: slots.iter().map(|(name, scope)| (SlotName::new(*name), *scope)).collect(),
             kinds: kinds.iter().map(|(name, needs)| (KindName::new(*name), policy(needs))).collect(),
+            rates: BTreeMap::new(),
             tenants: weights
                 .iter()
                 .map(|&(name, weight)| (Tenant::new(name), TenantPolicy { weight }))

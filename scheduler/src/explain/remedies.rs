@@ -62,6 +62,12 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
         Deferral::Behind { jobs } => format!("the {jobs} ahead of it start"),
         Deferral::KindPaused => format!("kind {} is resumed", class.key.kind),
         Deferral::SlotPaused { slot, .. } => format!("slot {slot} is resumed"),
+        Deferral::RateLimit { slot, until: Some(_) } => {
+            format!("the rate of slot {slot} allows the next start, or is raised")
+        }
+        Deferral::RateLimit { slot, until: None } => {
+            format!("the burst of slot {slot} is raised, or the job asks for less")
+        }
         Deferral::NotReaped { node } => {
             format!("node {node} reports its earlier processes gone; or requeue it with force")
         }

@@ -47,6 +47,7 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         | Deferral::Unanswered { .. }
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
+        | Deferral::RateLimit { .. }
         | Deferral::NotReaped { .. }
         | Deferral::Impossible { .. }
         | Deferral::Broken

@@ -1,5 +1,7 @@
 //! The one fit function: whether a class may start on a node now, and if not, why not. Every path uses it, explain too.
 
+use std::time::Duration;
+
 use crate::{
     deferral::Deferral,
     ids::{NodeName, SlotName},
@@ -17,8 +19,8 @@ use crate::{
     time::Now,
 };
 
-/// What the fleet says: pauses, and its slots with what is kept of them for others.
-pub(crate) fn of_fleet(state: &State, class: &Class, asks: Asks) -> Result<(), Deferral> {
+/// What the fleet says: pauses, whose turn it is, its slots with what is kept of them for others, and their rates.
+pub(crate) fn of_fleet(state: &State, now: Now, class: &Class, asks: Asks) -> Result<(), Deferral> {
     let may_not =
         || paused(state, class).or_else(|| state.not_its_turn(class)).or_else(|| state.key_blocks(class));
     if let Some(reason) = may_not() {
@@ -33,8 +35,20 @@ pub(crate) fn of_fleet(state: &State, class: &Class, asks: Asks) -> Result<(), D
     let free = |slot: &SlotName| state.fleet.count(slot).free();
     match state.earmarks.short(&asks, None, &class.fleet, free) {
         Some((slot, job)) => Err(Deferral::Earmarked { slot, node: None, job }),
-        None => Ok(()),
+        None => rates(state, now, class),
     }
+}
+
+/// What is spent of the rates of its slots. They come last: who waits for a unit needs no token yet.
+fn rates(state: &State, now: Now, class: &Class) -> Result<(), Deferral> {
+    for (slot, amount) in class.fleet.iter() {
+        let wait = state.token_wait(slot, amount, now);
+        if wait != Some(Duration::ZERO) {
+            let until = wait.map(|wait| now.wall.after(wait));
+            return Err(Deferral::RateLimit { slot: slot.clone(), until });
+        }
+    }
+    Ok(())
 }
 
 /// Whether an operator paused its kind, or a slot that it needs.
@@ -154,11 +168,16 @@ pub(crate) fn most_of(state: &State, slot: &SlotName) -> u32 {
     state.nodes.values().map(|node| node.ledger.count(slot).capacity).max().unwrap_or(0)
 }
 
+/// The most that the rate of a slot ever allows at once.
+fn burst_of(state: &State, slot: &SlotName) -> u32 {
+    state.slots.get(slot).and_then(|slot| slot.rate).map_or(u32::MAX, |rate| rate.burst)
+}
+
 /// Needs beyond the fleet, or beyond every node ever registered when there is one.
 pub(crate) fn impossible(state: &State, needs: &Needs) -> Vec<ImpossibleNeed> {
     let short = |(slot, asked): (&SlotName, u32)| {
         let most = match state.slots.get(slot).map(|slot| slot.scope) {
-            Some(Scope::Fleet { capacity }) => capacity,
+            Some(Scope::Fleet { capacity }) => capacity.min(burst_of(state, slot)),
             Some(Scope::Node) if !state.nodes.is_empty() => most_of(state, slot),
             Some(Scope::Node) | None => return None,
         };
@@ -220,7 +239,7 @@ fn score(state: &State, class: &Class, job: &Job, handle: u32, node: &NodeEntry)
 /// Why a class fits nowhere: what the fleet says, else what the node nearest to a fit says; of equally near ones the
 /// one with the highest handle.
 pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class, asks: Asks) -> Looked<Deferral> {
-    if let Err(reason) = of_fleet(state, class, asks) {
+    if let Err(reason) = of_fleet(state, now, class, asks) {
         return Looked { found: reason, looked: 1 };
     }
     let mut nearest: Option<((Nearness, u32), Deferral)> = None;
@@ -305,6 +324,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         | Deferral::ConcurrencyKey { .. }
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
+        | Deferral::RateLimit { .. }
         | Deferral::NotReaped { .. }
         | Deferral::Broken
         | Deferral::Backoff { .. }

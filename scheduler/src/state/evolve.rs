@@ -5,6 +5,7 @@ mod jobs;
 mod leases;
 mod lines;
 mod nodes;
+mod slots;
 
 use crate::{
     event::Event,
@@ -12,8 +13,7 @@ use crate::{
     kind::Kind,
     lease::Stage,
     place::{self, ClassId, classes::ClassKey},
-    slots::{Needs, Reservation, Scope, Slot},
-    state::{Due, KindEntry, Stand, State},
+    state::{KindEntry, Stand, State},
     tenant::TenantPolicy,
     time::Now,
 };
@@ -34,7 +34,7 @@ impl State {
                 }
                 self.try_again(kind);
             }
-            Event::SlotPut(slot) => self.slot_put(slot),
+            Event::SlotPut(slot) => self.slot_put(slot, now),
             Event::SlotRemoved(name) => {
                 self.dirty.slot(name, self.slots.remove(name).is_some());
                 self.fleet.set_capacity(name, 0);
@@ -42,6 +42,7 @@ impl State {
                 self.index_anew();
                 self.gains.remove(name); // No class remembers it any more.
                 self.recount_slot(name);
+                self.buckets.remove(name);
             }
             Event::TenantPut { tenant, policy } => self.declare_tenant(tenant, Some(*policy)),
             Event::TenantRemoved(tenant) => self.declare_tenant(tenant, None),
@@ -108,7 +109,11 @@ impl State {
                 }
             }
             Event::Revoked { token, reason } => self.revoked(*token, *reason),
-            Event::Deferred { class, reason, job: _ } => place::note_failure(self, *class, reason, now),
+            Event::Refilled(slot) => self.gain_slot(slot),
+            Event::Deferred { class, reason, job: _ } => {
+                place::note_failure(self, *class, reason, now);
+                self.wake_for(*class, reason, now);
+            }
             Event::Masked { node, class, rule, generation, until, job: _ } => {
                 self.mask(node, *class, rule, *generation, *until);
             }
@@ -197,37 +202,5 @@ impl State {
         let known = self.tenants.get(tenant).is_some_and(|entry| entry.declared.is_some());
         self.dirty.tenant(tenant, known);
         self.tenants.declare(tenant, policy);
-    }
-
-    fn slot_put(&mut self, slot: &Slot) {
-        let known = self.slots.insert(slot.name.clone(), slot.clone());
-        self.dirty.slot(&slot.name, known.is_some());
-        if known.is_none() && slot.name.is_of_kind() {
-            self.charge_running(&slot.name);
-        }
-        match slot.scope {
-            Scope::Fleet { capacity } => self.fleet.set_capacity(&slot.name, capacity),
-            Scope::Node => self.fleet.set_capacity(&slot.name, 0),
-        }
-        self.recount_slot(&slot.name);
-        if let Some(until) = slot.paused.and_then(|pause| pause.until) {
-            self.timers.at_wall(until, Due::SlotPause(slot.name.clone()));
-        }
-        if known.is_none_or(|known| {
-            matches!(known.scope, Scope::Node) != matches!(slot.scope, Scope::Node)
-                || known.paused != slot.paused
-        }) {
-            self.classes.split_again(&self.slots);
-            self.index_anew();
-        }
-        self.gain(&Reservation { fleet: Needs::new([(slot.name.clone(), 1)]), ..Reservation::default() });
-    }
-
-    /// Units of these fleet slots became available.
-    fn gain(&mut self, freed: &Reservation) {
-        for (slot, _) in freed.fleet.iter() {
-            *self.gains.entry(slot.clone()).or_default() += 1;
-            self.gained_fleet.insert(slot.clone());
-        }
     }
 }

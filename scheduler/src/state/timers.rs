@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Stale(JobId),
     /// A pause of a slot ends.
     SlotPause(SlotName),
+    /// The rate of a slot allows what somebody waits for.
+    Refill(SlotName),
     /// A lease may be over.
     Lease(FencingToken),
     /// A grant should have been answered.
@@ -42,6 +44,7 @@ impl Due {
         match self {
             Self::Scheduled(job) | Self::Stale(job) => Some(*job),
             Self::SlotPause(_)
+            | Self::Refill(_)
             | Self::Lease(_)
             | Self::Answer(_)
             | Self::Silence(_)

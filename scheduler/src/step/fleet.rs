@@ -11,6 +11,7 @@ use crate::{
     ids::{FencingToken, KindName, NodeName, SlotName},
     job::Job,
     kind::{Fleet, Kind, KindPolicy},
+    rate::RateLimit,
     refusal::Refusal,
     slots::{Scope, Slot},
     state::State,
@@ -55,6 +56,14 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
     for (kind, policy) in &fleet.kinds {
         for (slot, _) in policy.needs.iter().filter(|(slot, _)| !fleet.slots.contains_key(*slot)) {
             conflicts.push(format!("kind {kind} needs slot {slot}, which is not declared"));
+        }
+        for (slot, amount) in policy.needs.iter() {
+            if let Some(rate) = fleet.rates.get(slot).filter(|rate| rate.burst < amount) {
+                conflicts.push(format!(
+                    "kind {kind} needs {amount} of slot {slot}, whose rate lets {} start at once (its burst)",
+                    rate.burst
+                ));
+            }
         }
     }
     for kind in state.kinds.keys().filter(|kind| !fleet.kinds.contains_key(*kind)) {
@@ -117,20 +126,15 @@ fn difference(state: &State, fleet: &Fleet) -> (Vec<Event>, Vec<String>) {
     let slots = fleet.all_slots();
     for (name, scope) in &slots {
         let known = state.slots.get(name);
-        if known.is_some_and(|slot| slot.scope == *scope) {
+        let slot = slot_with(state, known, name, *scope, fleet.rates.get(name).copied());
+        if known == Some(&slot) {
             continue;
         }
         lines.push(match known {
-            None => format!("slot {name} declared: {}", scope_text(scope)),
-            Some(slot) => format!("slot {name}: {} -> {}", scope_text(&slot.scope), scope_text(scope)),
+            None => format!("slot {name} declared: {}", slot_text(&slot)),
+            Some(known) => format!("slot {name}: {} -> {}", slot_text(known), slot_text(&slot)),
         });
-        let paused = known.and_then(|slot| slot.paused);
-        events.push(Event::SlotPut(Slot {
-            name: name.clone(),
-            scope: *scope,
-            paused,
-            capacity_since: newest(state),
-        }));
+        events.push(Event::SlotPut(slot));
     }
     for (name, policy) in &fleet.kinds {
         let known = state.kinds.get(name);
@@ -174,6 +178,24 @@ fn tenants(state: &State, fleet: &Fleet, events: &mut Vec<Event>, lines: &mut Ve
     }
 }
 
+fn slot_with(
+    state: &State,
+    known: Option<&Slot>,
+    name: &SlotName,
+    scope: Scope,
+    rate: Option<RateLimit>,
+) -> Slot {
+    let as_it_was = known.filter(|known| known.scope == scope);
+    Slot {
+        name: name.clone(),
+        scope,
+        paused: known.and_then(|slot| slot.paused),
+        capacity_since: as_it_was.map_or_else(|| newest(state), |known| known.capacity_since),
+        rate: rate.filter(|_| matches!(scope, Scope::Fleet { .. })),
+        full_at: known.and_then(|slot| slot.full_at),
+    }
+}
+
 fn kind_with(known: Option<&Kind>, name: &KindName, policy: &KindPolicy) -> Kind {
     Kind {
         name: name.clone(),
@@ -188,10 +210,11 @@ pub(crate) fn newest(state: &State) -> FencingToken {
     FencingToken::mint(state.epoch, state.grants)
 }
 
-fn scope_text(scope: &Scope) -> String {
-    match scope {
-        Scope::Node => "node".into(),
-        Scope::Fleet { capacity } => capacity.to_string(),
+fn slot_text(slot: &Slot) -> String {
+    match (slot.scope, slot.rate) {
+        (Scope::Node, _) => "node".into(),
+        (Scope::Fleet { capacity }, None) => capacity.to_string(),
+        (Scope::Fleet { capacity }, Some(rate)) => format!("{capacity} at {rate}"),
     }
 }
 

@@ -36,6 +36,7 @@ impl Step<'_> {
                     self.due_stale(job);
                 }
                 Due::SlotPause(slot) => self.due_resume(&slot),
+                Due::Refill(slot) => self.due_refill(slot),
                 Due::Lease(token) => self.due_lease(token),
                 Due::Answer(token) => self.due_answer(token),
                 Due::Silence(node) => self.due_silence(node),
@@ -98,6 +99,13 @@ impl Step<'_> {
         let over = slot.paused.and_then(|pause| pause.until).is_some_and(|until| until <= self.now.wall);
         if over {
             self.emit(Event::SlotPut(Slot { paused: None, ..slot.clone() }));
+        }
+    }
+
+    /// Whoever waits for this may have been overtaken; then it waits again.
+    fn due_refill(&mut self, slot: SlotName) {
+        if self.state.buckets.contains_key(&slot) {
+            self.emit(Event::Refilled(slot));
         }
     }
 

@@ -9,8 +9,8 @@ use std::{
 use tenure_scheduler::{
     Applied, Command, Concurrency, ConcurrencyKey, DedupeKey, DedupePolicy, Enqueue, FencingToken,
     Fingerprint, Finish, FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName,
-    PausePolicy, Phase, Prior, Producer, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement,
-    Tenant, TenantPolicy,
+    PausePolicy, Phase, Prior, Producer, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName,
+    Statement, Tenant, TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -429,7 +429,15 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let fleets =
         FLEET_SLOTS.into_iter().zip([f1, f2]).map(|(name, capacity)| (name, Scope::Fleet { capacity }));
     let nodes = NODE_SLOTS.into_iter().map(|name| (name, Scope::Node));
+    let rate = |tokens, burst| RateLimit { tokens, per: Duration::from_secs(60), burst };
+    let rates = match f1 {
+        0 => [("f2", rate(12, 1))].into(),
+        1 => [("f1", rate(20, 2)), ("f2", rate(2, 3))].into(),
+        3 => [("f1", rate(3, 3)), ("f2", rate(20, 1))].into(),
+        _ => BTreeMap::new(),
+    };
     Fleet {
+        rates: rates.into_iter().map(|(name, rate)| (SlotName::new(name), rate)).collect(),
         slots: fleets.chain(nodes).map(|(name, scope)| (SlotName::new(name), scope)).collect(),
         kinds: KINDS.into_iter().map(KindName::new).zip(kinds).collect(),
         tenants: (f1 > 1).then(|| (Tenant::new("t1"), TenantPolicy { weight: f1 })).into_iter().collect(),

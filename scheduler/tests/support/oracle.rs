@@ -6,6 +6,7 @@
 mod earmarks;
 mod lines;
 mod order;
+mod rates;
 mod routing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,12 +43,14 @@ pub(crate) struct Oracle {
     broken: BTreeSet<JobId>,
     earmarks: Earmarks,
     queued: order::Queued,
+    rates: rates::Rates,
 }
 
 impl Oracle {
     /// What another leader finds when it begins.
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
-        Self { queued: order::Queued::found(now, rows), ..Self::default() }
+        let (queued, rates) = (order::Queued::found(now, rows), rates::Rates::found(now, &rows.slots));
+        Self { queued, rates, ..Self::default() }
     }
 
     /// Takes over what one command did; `rows` are those after it.
@@ -56,6 +59,7 @@ impl Oracle {
         for event in events {
             self.observe_one(now, event, rows);
             self.earmarks.observe(now, event, rows);
+            self.rates.observe(now, event);
         }
         self.earmarks.end(now, rows);
         self.queued.observe(now, events, rows);
@@ -157,15 +161,17 @@ impl Oracle {
     pub(crate) fn lost_wake_up(&self, now: Now, rows: &Durable) -> Option<(JobId, NodeName)> {
         self.earmarks.at_rest(rows);
         let used = Used::of(rows, rows.leases.values());
-        let fits =
-            |job: &Job| Some((job.id, self.fits(now, rows, &used, &self.sessions, &self.earmarks, job)?));
+        let fits = |job: &Job| {
+            let fits = self.fits(now, rows, &used, &self.rates, &self.sessions, &self.earmarks, job);
+            Some((job.id, fits?))
+        };
         self.candidates(rows).find_map(fits)
     }
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.
     pub(crate) fn in_order(&self, now: Now, events: &[Event], rows: &Durable) {
         let mut rows = rows.clone();
-        let mut sessions = self.sessions.clone();
+        let (mut sessions, mut rates) = (self.sessions.clone(), self.rates.clone());
         let mut earmarks = self.earmarks.clone();
         for event in events.iter().rev() {
             earmarks.take_back(event);
@@ -177,11 +183,12 @@ impl Oracle {
             if let Some(session) = sessions.get_mut(&lease.node) {
                 session.unanswered.remove(&lease.token);
             }
+            rates.take_back(now, lease);
             let used = Used::of(&rows, rows.leases.values());
             let startable = self.candidates(&rows).filter(|job| lines::has_its_key(&rows, job));
             let heads = order::heads(&rows, startable).into_iter();
             let fitting =
-                heads.filter(|job| self.fits(now, &rows, &used, &sessions, &earmarks, job).is_some());
+                heads.filter(|job| self.fits(now, &rows, &used, &rates, &sessions, &earmarks, job).is_some());
             let waits_aside = |job: &Job| earmarks.of(job, &rows).is_none();
             if let Some(job) = order::first_before(now, &self.queued, &rows, &granted, fitting, waits_aside) {
                 panic!("{} was granted before {}, which was first and fitted", granted.id, job.id);
@@ -213,11 +220,13 @@ impl Oracle {
         alike.min_by_key(|job| order::own_rank(now, &self.queued, job)).unwrap_or(job)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "everything that a fit depends on")]
     fn fits(
         &self,
         now: Now,
         rows: &Durable,
         used: &Used,
+        rates: &rates::Rates,
         sessions: &BTreeMap<NodeName, Session>,
         earmarks: &Earmarks,
         job: &Job,
@@ -239,6 +248,9 @@ impl Oracle {
                 && used.fleet(slot) + earmarks.kept(now, rows, head, None, slot) + u64::from(amount)
                     > u64::from(capacity)
             {
+                return None;
+            }
+            if !rates.allows(now, slot, amount) {
                 return None;
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! | line | does |
 //! |---|---|
-//! | `slot S N`, `slot S node`, `kind K key=value…`, `tenant T weight=2`, `drop kind K` (`slot S`, `tenant T`) | changes the fleet file and applies it |
+//! | `slot S N [rate=50/min burst=10]`, `slot S node`, `kind K key=value…`, `tenant T weight=2`, `drop kind K` (`slot S`, `tenant T`) | changes the fleet file and applies it |
 //! | `node N slots=s:1 labels=k:v host=os:linux kinds=a,b credits=1` | a new agent says Hello; without `kinds` it runs all declared |
 //! | `hello N [inc=2] [boot=b] [instance=i] [stream=1]`, `beat N [seen=1]`, `close N`, `leaving N` | its stream |
 //! | `mute N`, `steady N`, `deaf N`, `hearing N`, `forget-held N` | what the agent does by itself; muted: no heartbeats |
@@ -263,7 +263,10 @@ impl Script {
                     "node" => Scope::Node,
                     capacity => Scope::Fleet { capacity: capacity.parse().unwrap() },
                 };
-                self.fleet.slots.insert(SlotName::new(name), scope);
+                let (name, rate) = (SlotName::new(name), super::words::rate(line));
+                self.fleet.rates.remove(&name);
+                self.fleet.rates.extend(rate.map(|rate| (name.clone(), rate)));
+                self.fleet.slots.insert(name, scope);
             }
             ("kind", name) => {
                 self.fleet.kinds.insert(KindName::new(name), policy(line));
@@ -280,6 +283,7 @@ impl Script {
             }
             (_, _) => {
                 self.fleet.slots.remove(&SlotName::new(line.name(1)));
+                self.fleet.rates.remove(&SlotName::new(line.name(1)));
             }
         }
         let fleet = Box::new(self.fleet.clone());

@@ -67,6 +67,7 @@ pub(crate) fn event(
         | Event::MessageSent { .. }
         | Event::Phased { .. }
         | Event::Renewed { .. }
+        | Event::Refilled(_)
         | Event::WarmedUp
         | Event::TimelinesSaved(_) => return None,
     };

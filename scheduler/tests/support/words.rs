@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tenure_scheduler::{Needs, Requirement, Selector, SlotName};
+use tenure_scheduler::{Needs, RateLimit, Requirement, Selector, SlotName};
 
 /// One line: a verb, what it is about, options.
 #[derive(Debug, Clone)]
@@ -93,6 +93,16 @@ impl Line {
         };
         self.list(key).into_iter().map(pair).collect()
     }
+}
+
+/// `rate=50/min burst=10`.
+pub(crate) fn rate(line: &Line) -> Option<RateLimit> {
+    let (tokens, per) = line.get("rate")?.split_once('/').expect("tokens/time");
+    let per = match per {
+        "min" => Duration::from_secs(60),
+        unit => duration(&format!("1{unit}")),
+    };
+    Some(RateLimit { tokens: tokens.parse().unwrap(), per, burst: line.number("burst").unwrap_or(1) })
 }
 
 /// `1h2m3s4ms5us`, each part optional.

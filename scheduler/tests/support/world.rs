@@ -8,7 +8,7 @@ use tenure_scheduler::{
     NodeName, Now, Refusal, Reply, SessionId, State, Wall,
 };
 
-use super::{agent::Agent, oracle::Oracle, store::Store};
+use super::{agent::Agent, oracle::Oracle, pace::Pace, store::Store};
 
 /// Noon of 2026-09-30, UTC.
 const BEGIN: i64 = 1_790_769_600_000_000;
@@ -18,6 +18,8 @@ pub(crate) struct World {
     pub(crate) state: State,
     pub(crate) store: Store,
     pub(crate) oracle: Oracle,
+    /// What was granted of slots with a rate, over all leaders.
+    pub(crate) pace: Pace,
     pub(crate) agents: BTreeMap<NodeName, Agent>,
     pub(crate) limits: Limits,
     /// Microseconds since the world began. No leader sees it.
@@ -48,6 +50,7 @@ impl World {
             state: State::load(Epoch(1), limits.clone(), Durable::default(), now),
             store: Store::default(),
             oracle: Oracle::default(),
+            pace: Pace::default(),
             agents: BTreeMap::new(),
             limits,
             clock: 0,
@@ -103,6 +106,7 @@ impl World {
         assert_eq!(answered, replies, "replies to {command:?}");
         let rows = self.state.durable();
         self.oracle.observe(now, &applied.events, &rows);
+        self.pace.observe(self.clock, &applied.events);
         for event in &applied.events {
             if let tenure_scheduler::Event::Granted { lease, .. } = event {
                 let older = self.newest.insert(lease.job, lease.token);
@@ -197,6 +201,7 @@ impl World {
 
     /// Ends the turn: commit, compare, release.
     pub(crate) fn commit(&mut self) {
+        self.pace.commit();
         let changes = self.state.take_changes();
         let nothing = changes.is_empty();
         self.store.commit(changes);
@@ -268,6 +273,7 @@ impl World {
         self.state = State::load(epoch, self.limits.clone(), self.store.load(), self.now());
         assert_eq!(self.state.durable().jobs, self.store.load().jobs);
         self.oracle = Oracle::found(self.now(), &self.store.load());
+        self.pace.reload(self.stepped);
         for agent in self.agents.values_mut() {
             agent.session = None;
         }

@@ -216,7 +216,7 @@ impl<'t> Value<'t> {
         matches!(self.value, DeValue::Array(_))
     }
 
-    /// Whether it is a table.
+    /// Whether it is a table: for keys that take one or something else.
     pub(super) fn is_table(&self) -> bool {
         matches!(self.value, DeValue::Table(_))
     }

@@ -3,11 +3,13 @@
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
 
+mod slot;
+
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use tenure_scheduler::{
-    DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, RetryPolicy, SHORTEST_LEASE, Scope,
-    SlotName, Tenant, TenantPolicy, is_name,
+    Concurrency, DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, RateLimit, RetryPolicy,
+    SHORTEST_LEASE, Scope, SlotName, Tenant, TenantPolicy, is_name,
 };
 
 use super::{
@@ -18,8 +20,7 @@ use super::{
 
 /// Keys of later versions, so that the answer is not "unknown".
 const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets"];
-const LATER_KIND: &[&str] =
-    &["soft_time_limit", "progress_timeout", "concurrency", "concurrency_key", "mask_payload"];
+const LATER_KIND: &[&str] = &["soft_time_limit", "progress_timeout", "mask_payload"];
 
 /// The most units of one slot.
 const MOST_UNITS: u32 = 1_000_000;
@@ -39,7 +40,7 @@ const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
     let (root, mut problems) = Problems::parse(text);
     let Some(mut root) = root else { return Err(problems.into_found()) };
-    let slots =
+    let (slots, rates) =
         root.take_table("slots", &mut problems).map(|table| slots(table, &mut problems)).unwrap_or_default();
     let kinds = root.take_table("kinds", &mut problems);
     let kinds = kinds.map(|table| kinds_of(table, &slots, defaults, &mut problems)).unwrap_or_default();
@@ -47,23 +48,29 @@ pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
     let tenants = tenants.map(|table| tenants_of(table, &mut problems)).unwrap_or_default();
     root.finish(LATER_TABLES, &mut problems);
     let found = problems.into_found();
-    if found.is_empty() { Ok(Fleet { slots, kinds, tenants }) } else { Err(found) }
+    if found.is_empty() { Ok(Fleet { slots, rates, kinds, tenants }) } else { Err(found) }
 }
 
-fn slots(table: Table<'_>, problems: &mut Problems) -> BTreeMap<SlotName, Scope> {
-    let mut slots = BTreeMap::new();
+fn slots(table: Table<'_>, problems: &mut Problems) -> (Slots, Rates) {
+    let (mut slots, mut rates) = (Slots::new(), Rates::new());
     for (name, value) in table.into_entries() {
         if slots.len() >= MOST_NAMES {
             value.refuse(problems, format!("is one too many: at most {MOST_NAMES} slots"));
             break;
         }
         check_name(&name, &value, problems);
+        if value.is_table() {
+            let (name, (scope, rate)) = (SlotName::new(name), slot::table(value, problems));
+            rates.extend(rate.map(|rate| (name.clone(), rate)));
+            slots.insert(name, scope);
+            continue;
+        }
         let scope = match value.as_text() {
             Some("node") => Some(Scope::Node),
             Some(_) => {
                 value.refuse(
                     problems,
-                    "must be a whole number (units of the fleet) or \"node\" (each node's own)",
+                    "must be a whole number (units of the fleet), a table with its rate, or \"node\" (each node's own)",
                 );
                 None
             }
@@ -72,10 +79,11 @@ fn slots(table: Table<'_>, problems: &mut Problems) -> BTreeMap<SlotName, Scope>
         // A slot whose value is wrong is declared all the same: its kinds are not to blame.
         slots.insert(SlotName::new(name), scope.unwrap_or(Scope::Node));
     }
-    slots
+    (slots, rates)
 }
 
 type Slots = BTreeMap<SlotName, Scope>;
+type Rates = BTreeMap<SlotName, RateLimit>;
 
 fn kinds_of(
     table: Table<'_>,
@@ -150,6 +158,15 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     if let Some(value) = table.take("max_running") {
         policy.max_running = value.integer(problems, 1..=MOST_UNITS);
     }
+    if let Some(value) = table.take("concurrency") {
+        policy.concurrency = concurrency(value, problems);
+    }
+    if let Some(value) = table.take("fifo") {
+        match value.as_bool() {
+            Some(fifo) => policy.fifo = fifo,
+            None => value.refuse(problems, "must be true or false"),
+        }
+    }
     if let Some(value) = table.take("reserve_after") {
         set(&mut policy.reserve_after, value.duration(problems, RESERVE_AFTER));
     }
@@ -193,6 +210,26 @@ fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {
         }
     }
     Needs::new(amounts)
+}
+
+fn concurrency(value: Value<'_>, problems: &mut Problems) -> Option<Concurrency> {
+    let (at, path) = (value.at(), value.path().to_owned());
+    let mut table = value.table(problems)?;
+    let [key, limit] = ["key", "limit"].map(|name| {
+        let value = table.take(name);
+        if value.is_none() {
+            problems.add(at, &format!("{path}.{name}"), "is required");
+        }
+        value
+    });
+    table.finish(&[], problems);
+    let key = key.and_then(|value| {
+        let text = value.text(problems)?.to_owned();
+        check_name(&text, &value, problems);
+        Some(text.into())
+    });
+    let limit = limit.and_then(|value| value.integer(problems, 1..=MOST_UNITS));
+    Some(Concurrency { key: key?, limit: limit? })
 }
 
 fn retry(mut table: Table<'_>, problems: &mut Problems) -> RetryPolicy {

@@ -1,7 +1,7 @@
 //! Both files: what they mean, and that every mistake is told at once with line and key.
 
 use expect_test::{Expect, expect};
-use tenure_scheduler::{DedupePolicy, Fleet, KindName, RetryPolicy, Scope, SlotName};
+use tenure_scheduler::{Concurrency, DedupePolicy, Fleet, KindName, RetryPolicy, Scope, SlotName};
 
 use super::*;
 
@@ -24,6 +24,9 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         r#"
         [slots]
         anthropic = 6
+        openai = { capacity = 4, rate = "50/min", burst = 10 }
+        slow = { capacity = 1, rate = "2/d" }
+        plain = { capacity = 3 }
         browser = "node"
 
         [kinds."site.qa"]
@@ -35,6 +38,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         hard_time_limit = "30m"
         queue_cap = 20
         max_running = 3
+        concurrency = { key = "conversation", limit = 2 }
+        fifo = true
         reserve_after = "45s"
         stale_after = "4h"
         dedupe = "live"
@@ -52,6 +57,10 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     .unwrap();
     assert_eq!(fleet.slots[&SlotName::new("anthropic")], Scope::Fleet { capacity: 6 });
     assert_eq!(fleet.slots[&SlotName::new("browser")], Scope::Node);
+    assert_eq!(fleet.slots[&SlotName::new("plain")], Scope::Fleet { capacity: 3 });
+    assert_eq!(fleet.slots[&SlotName::new("openai")], Scope::Fleet { capacity: 4 });
+    let rates: Vec<String> = fleet.rates.iter().map(|(slot, rate)| format!("{slot} {rate}")).collect();
+    assert_eq!(rates, ["openai 50/min burst 10", "slow 2/d burst 1"]);
     let qa = &fleet.kinds[&KindName::new("site.qa")];
     assert_eq!(qa.needs.to_string(), "anthropic:2,browser:1");
     assert_eq!(
@@ -62,6 +71,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
+    let by_key = Concurrency { key: "conversation".into(), limit: 2 };
+    assert_eq!((&qa.concurrency, qa.fifo), (&Some(by_key), true));
     assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
@@ -151,7 +162,7 @@ x = 3
 "#,
         expect![[r#"
             line 3: slots.anthropic: must be 0 to 1000000
-            line 4: slots.browser: must be a whole number (units of the fleet) or "node" (each node's own)
+            line 4: slots.browser: must be a whole number (units of the fleet), a table with its rate, or "node" (each node's own)
             line 5: slots.Shell: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
             line 6: slots.wide: must be a whole number, not a float
             line 9: kinds."site.qa".needs.anthropic: must be 1 to 1000000
@@ -185,6 +196,28 @@ x = 3
             line 37: tenants.web.weight: must be 1 to 1000
             line 38: tenants.web.wieght: is unknown; did you mean "weight"?
             line 40: tenants.x: must be a table, not an integer
+        "#]],
+    );
+}
+
+#[test]
+fn every_mistake_of_a_rate_is_told() {
+    fleet_problems(
+        r#"
+[slots]
+fast = { capacity = 1, rate = "50", burst = 0 }
+faster = { capacity = 1, rate = "0/min" }
+fastest = { rate = "5/week", brust = 1 }
+none = { capacity = 1, burst = 2 }
+"#,
+        expect![[r#"
+            line 3: slots.fast.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
+            line 3: slots.fast.burst: must be 1 to 1000000
+            line 4: slots.faster.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
+            line 5: slots.fastest: must have a capacity
+            line 5: slots.fastest.rate: is no rate such as "50/min": 1 to 1000000 in each s, min, h or d
+            line 5: slots.fastest.brust: is unknown; did you mean "burst"?
+            line 6: slots.none.burst: needs a rate beside it
         "#]],
     );
 }

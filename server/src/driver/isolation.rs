@@ -225,6 +225,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::EarmarkDropped { .. }
         | Event::SetAside(_)
         | Event::WarmedUp
+        | Event::Refilled(_)
         | Event::TimelinesSaved(_) => None,
     }
 }

@@ -74,7 +74,9 @@ fn log(epoch: Epoch, event: &Event) {
             tracing::debug!(%epoch, node.id = %node, session.id = %session, "{event}");
         }
         Event::SlotPut(slot) => tracing::debug!(%epoch, slot.name = %slot.name, "{event}"),
-        Event::SlotRemoved(slot) => tracing::debug!(%epoch, slot.name = %slot, "{event}"),
+        Event::SlotRemoved(slot) | Event::Refilled(slot) => {
+            tracing::debug!(%epoch, slot.name = %slot, "{event}")
+        }
         Event::TenantPut { .. }
         | Event::TenantRemoved(_)
         | Event::KindPut(_)

@@ -125,7 +125,9 @@ from leases";
 
 const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
 
-const SLOT_LOAD: &str = "select name, scope, capacity, capacity_since, paused, paused_until from slots";
+const SLOT_LOAD: &str = "
+select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at
+from slots";
 
 const TENANT_LOAD: &str = "select name, weight from tenants";
 

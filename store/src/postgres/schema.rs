@@ -11,7 +11,7 @@ use sqlx::{
 use super::{Address, Error, connect};
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 10] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 11] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
@@ -19,9 +19,10 @@ pub(super) const MIGRATIONS: [(u32, &str, &str); 10] = [
     (5, "create_invariants", include_str!("../../../migrations/postgres/0005_create_invariants.sql")),
     (6, "mark_orphaned_leases", include_str!("../../../migrations/postgres/0006_mark_orphaned_leases.sql")),
     (7, "add_tracestate", include_str!("../../../migrations/postgres/0007_add_tracestate.sql")),
-    (8, "name_tenant_of_leases", include_str!("../../../migrations/postgres/0008_name_tenant_of_leases.sql")),
-    (9, "create_tenants", include_str!("../../../migrations/postgres/0009_create_tenants.sql")),
-    (10, "add_concurrency_keys", include_str!("../../../migrations/postgres/0010_add_concurrency_keys.sql")),
+    (8, "add_slot_rates", include_str!("../../../migrations/postgres/0008_add_slot_rates.sql")),
+    (9, "name_tenant_of_leases", include_str!("../../../migrations/postgres/0009_name_tenant_of_leases.sql")),
+    (10, "create_tenants", include_str!("../../../migrations/postgres/0010_create_tenants.sql")),
+    (11, "add_concurrency_keys", include_str!("../../../migrations/postgres/0011_add_concurrency_keys.sql")),
 ];
 
 /// For the test that prepares each.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tenure_scheduler::{
     Capacity, ClassEntry, ClassRow, Host, Kind, KindName, KindPolicy, Node, NodeName, Pause, PausePolicy,
-    Scope, Slot, SlotName, Tenant, TenantPolicy,
+    RateLimit, Scope, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 use super::{
@@ -76,6 +76,10 @@ pub(crate) struct SlotRow<'a> {
     capacity_since: i64,
     paused: bool,
     paused_until: Option<At>,
+    rate_tokens: Option<u32>,
+    rate_per_us: Option<i64>,
+    rate_burst: Option<u32>,
+    rate_full_at: Option<At>,
 }
 }
 
@@ -92,11 +96,16 @@ impl<'a> From<&'a Slot> for SlotRow<'a> {
             capacity_since: int(slot.capacity_since.0),
             paused: slot.paused.is_some(),
             paused_until: slot.paused.and_then(|pause| pause.until).map(At::from),
+            rate_tokens: slot.rate.map(|rate| rate.tokens),
+            rate_per_us: slot.rate.map(|rate| length_us(rate.per)),
+            rate_burst: slot.rate.map(|rate| rate.burst),
+            rate_full_at: slot.full_at.map(At::from),
         }
     }
 }
 
-/// Reads a slot from name, scope, capacity, capacity_since, paused, paused_until.
+/// Reads a slot from name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
+/// rate_full_at.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -113,7 +122,18 @@ pub(crate) fn read_slot(row: &mut Fields<'_>) -> Result<Slot, Error> {
     let capacity_since = row.token("capacity_since")?;
     let paused = row.flag("paused")?;
     let until = row.opt_wall("paused_until")?;
-    Ok(Slot { name, scope, paused: paused.then_some(Pause { until }), capacity_since })
+    let rate = rate(row)?;
+    let full_at = row.opt_wall("rate_full_at")?;
+    Ok(Slot { name, scope, paused: paused.then_some(Pause { until }), capacity_since, rate, full_at })
+}
+
+fn rate(row: &mut Fields<'_>) -> Result<Option<RateLimit>, Error> {
+    let tokens = row.opt_int("rate_tokens")?;
+    let per = row.opt_length("rate_per_us")?;
+    let burst = row.opt_int("rate_burst")?;
+    let Some(tokens) = tokens else { return Ok(None) };
+    let (per, burst) = (row.some("rate_per_us", per)?, row.some("rate_burst", burst)?);
+    Ok(Some(RateLimit { tokens, per, burst }))
 }
 
 mapped! {

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tenure_scheduler::{
-    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, Outcome,
-    Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
+    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs,
+    NodeName, Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Wait, Wall,
 };
 
 use super::{

@@ -4,8 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tenure_scheduler::{
-    Capacity, ClassEntry, DedupePolicy, FencingToken, Host, KindPolicy, Needs, Reservation, RetryPolicy,
-    SlotName, Wait, Wall,
+    Capacity, ClassEntry, Concurrency, DedupePolicy, FencingToken, Host, KindPolicy, Needs, Reservation,
+    RetryPolicy, SlotName, Wait, Wall,
 };
 
 use super::{int, length_us, selector::SelectorJson};
@@ -193,6 +193,13 @@ pub(super) struct PolicyJson {
     retention_us: i64,
 }
 
+/// A limit by key.
+#[derive(Serialize, Deserialize)]
+struct ConcurrencyJson {
+    key: String,
+    limit: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RetryJson {
@@ -226,10 +233,10 @@ impl From<&KindPolicy> for PolicyJson {
             hard_time_limit_us: length_us(policy.hard_time_limit),
             queue_cap: policy.queue_cap,
             max_running: policy.max_running,
-            concurrency: policy.concurrency.as_ref().map(|by_key| ConcurrencyJson {
-                key: by_key.key.to_string(),
-                limit: by_key.limit,
-            }),
+            concurrency: policy
+                .concurrency
+                .as_ref()
+                .map(|by_key| ConcurrencyJson { key: by_key.key.to_string(), limit: by_key.limit }),
             fifo: policy.fifo,
             reserve_after_us: length_us(policy.reserve_after),
             stale_after_us: policy.stale_after.map(length_us),

@@ -137,10 +137,12 @@ on conflict (name) do update set
   dead_by_day = excluded.dead_by_day";
 
 pub(super) const SLOT_UPSERT: &str = "
-insert into slots (name, scope, capacity, capacity_since, paused, paused_until)
+insert into slots (name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us,
+  rate_burst, rate_full_at)
 select
   new.value ->> 'name', new.value ->> 'scope', new.value ->> 'capacity', new.value ->> 'capacity_since',
-  new.value ->> 'paused', new.value ->> 'paused_until'
+  new.value ->> 'paused', new.value ->> 'paused_until', new.value ->> 'rate_tokens', new.value ->> 'rate_per_us',
+  new.value ->> 'rate_burst', new.value ->> 'rate_full_at'
 from json_each($1) as new
 where true
 on conflict (name) do update set
@@ -148,7 +150,11 @@ on conflict (name) do update set
   capacity = excluded.capacity,
   capacity_since = excluded.capacity_since,
   paused = excluded.paused,
-  paused_until = excluded.paused_until";
+  paused_until = excluded.paused_until,
+  rate_tokens = excluded.rate_tokens,
+  rate_per_us = excluded.rate_per_us,
+  rate_burst = excluded.rate_burst,
+  rate_full_at = excluded.rate_full_at";
 
 pub(super) const TENANT_UPSERT: &str = "
 insert into tenants (name, weight)

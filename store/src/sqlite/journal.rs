@@ -89,8 +89,9 @@ from leases";
 
 pub(super) const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";
 
-pub(super) const SLOT_LOAD: &str =
-    "select name, scope, capacity, capacity_since, paused, paused_until from slots";
+pub(super) const SLOT_LOAD: &str = "
+select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at
+from slots";
 
 pub(super) const TENANT_LOAD: &str = "select name, weight from tenants";
 

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tenure_scheduler::{
     Attempt, Capacity, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Epoch, FencingToken, Fingerprint, Host,
     Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, MOST_WEIGHT, Needs, Node, NodeName, Outcome,
-    Pause, PausePolicy, Producer, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope, Selector,
-    Sequence, Slot, SlotName, Stage, Tenant, TenantPolicy, TraceContext, Wait, Wall,
+    Pause, PausePolicy, Producer, RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope,
+    Selector, Sequence, Slot, SlotName, Stage, Tenant, TenantPolicy, TraceContext, Wait, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -228,11 +228,19 @@ pub(crate) fn kinds() -> [Kind; 2] {
 
 /// A node slot, a fleet slot, and both kinds of pause.
 pub(crate) fn slots() -> [Slot; 3] {
-    let slot =
-        |name, scope, paused| Slot { name: SlotName::new(name), scope, paused, capacity_since: token(3) };
+    let slot = |name, scope, paused| Slot {
+        name: SlotName::new(name),
+        scope,
+        paused,
+        capacity_since: token(3),
+        rate: None,
+        full_at: None,
+    };
+    let rate = RateLimit { tokens: 50, per: Duration::from_secs(60), burst: 10 };
+    let anthropic = slot("anthropic", Scope::Fleet { capacity: 6 }, Some(Pause { until: None }));
     [
         slot("browser", Scope::Node, None),
-        slot("anthropic", Scope::Fleet { capacity: 6 }, Some(Pause { until: None })),
+        Slot { rate: Some(rate), full_at: Some(Wall(12)), ..anthropic },
         slot("gpu", Scope::Fleet { capacity: 0 }, Some(Pause { until: Some(Wall(9)) })),
     ]
 }

@@ -41,7 +41,7 @@ impl State {
 
     fn reason_differs(&self, now: Now, id: ClassId, class: &Class) -> Option<String> {
         let asks = self.head_asks(now, id, class);
-        fit::of_fleet(self, class, asks).ok()?;
+        fit::of_fleet(self, now, class, asks).ok()?;
         let all = self.nodes.values().map(|node| fit::of_node(self, now, id, class, asks, node).err());
         let all =
             all.map(|reason| reason.map(|reason| fit::nearness(&reason))).collect::<Option<Vec<_>>>()?;

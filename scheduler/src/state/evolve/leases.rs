@@ -55,6 +55,7 @@ impl State {
         self.charge_fleet(lease.token, &lease.reservation.fleet);
         self.charge_tenant(&lease.tenant, &lease.reservation);
         self.hold_key(lease);
+        self.take_tokens(&lease.reservation.fleet, now);
         let watch = Watch {
             phase: Phase::Granted,
             expires: expiry(now.mono, first_lease(lease.length)),

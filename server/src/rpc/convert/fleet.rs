@@ -2,8 +2,8 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, RetryPolicy, Scope, SlotView,
-    TenantView,
+    ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, RateLimit, RetryPolicy, Scope,
+    SlotView, TenantView,
 };
 
 use super::{age, duration, needs, requirement, timestamp};
@@ -25,6 +25,11 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
         hard_time_limit: Some(duration(policy.hard_time_limit)),
         queue_cap: policy.queue_cap,
         max_running: policy.max_running,
+        concurrency: policy
+            .concurrency
+            .as_ref()
+            .map(|by_key| v1::Concurrency { key: by_key.key.to_string(), limit: by_key.limit }),
+        fifo: policy.fifo,
         reserve_after: Some(duration(policy.reserve_after)),
         stale_after: policy.stale_after.map(duration),
         dedupe: match policy.dedupe {
@@ -74,6 +79,7 @@ pub(crate) fn slot(view: &SlotView) -> v1::Slot {
         paused: view.slot.paused.is_some(),
         paused_until: view.slot.paused.and_then(|pause| pause.until).map(timestamp),
         waiting: view.waiting,
+        rate: view.slot.rate.map(rate),
     }
 }
 
@@ -97,6 +103,10 @@ pub(crate) fn tenant(view: &TenantView) -> v1::Tenant {
         queued: view.queued,
         leases: view.leases,
     }
+}
+
+fn rate(limit: RateLimit) -> v1::Rate {
+    v1::Rate { amount: limit.tokens, per: Some(duration(limit.per)), burst: limit.burst }
 }
 
 /// A node with what is known of it now.

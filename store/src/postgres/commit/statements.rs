@@ -122,19 +122,27 @@ on conflict (name) do update set
 
 pub(in crate::postgres) const SLOT_UPSERT: &str = "
 insert into slots (
-  name, scope, capacity, capacity_since, paused, paused_until)
+  name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
+  rate_full_at)
 select
-  name, scope, capacity, capacity_since, paused, paused_until
+  name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
+  rate_full_at
 from unnest(
-  $1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::timestamptz[])
+  $1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::timestamptz[], $7::bigint[], $8::bigint[],
+  $9::bigint[], $10::timestamptz[])
   as new (
-    name, scope, capacity, capacity_since, paused, paused_until)
+    name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst,
+    rate_full_at)
 on conflict (name) do update set
   scope = excluded.scope,
   capacity = excluded.capacity,
   capacity_since = excluded.capacity_since,
   paused = excluded.paused,
-  paused_until = excluded.paused_until";
+  paused_until = excluded.paused_until,
+  rate_tokens = excluded.rate_tokens,
+  rate_per_us = excluded.rate_per_us,
+  rate_burst = excluded.rate_burst,
+  rate_full_at = excluded.rate_full_at";
 
 pub(in crate::postgres) const TENANT_UPSERT: &str = "
 insert into tenants (name, weight)

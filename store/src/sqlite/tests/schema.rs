@@ -51,7 +51,7 @@ async fn checks_refuse_what_makes_no_sense() {
     let store = Store::new().await;
     let mut hand = store.hand().await;
     insert_job(&mut hand, "j", "queued", 0).await;
-    hand.execute("insert into slots values ('s', 'node', null, 0, 0, null)").await.unwrap();
+    hand.execute("insert into slots (name, scope, capacity, capacity_since, paused, paused_until) values ('s', 'node', null, 0, 0, null)").await.unwrap();
     hand.execute(
         "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0, 't', null)",
     )
@@ -83,6 +83,10 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set scope = 'fleet', capacity = -1", "slots_capacity_not_negative"),
         ("update slots set paused_until = 1", "slots_until_only_paused"),
         ("update slots set paused = 2", "slots_flags_are_flags"),
+        ("update slots set rate_tokens = 0, rate_per_us = 1, rate_burst = 1", "slots_rate_from_one"),
+        ("update slots set rate_tokens = 1, rate_burst = 1", "slots_rate_has_its_time"),
+        ("update slots set rate_tokens = 1, rate_per_us = 1", "slots_rate_has_its_burst"),
+        ("update slots set rate_full_at = 1", "slots_bucket_of_a_rate"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
         ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),
@@ -121,7 +125,7 @@ async fn views_show_what_must_never_be() {
 
     // Sound rows beside the broken ones: an overdrawn slot whose capacity fell later, a job that runs.
     insert_job(&mut hand, "sound", "running", 3).await;
-    hand.execute("insert into slots values ('lowered', 'fleet', 1, 99, 0, null), ('browser', 'node', null, 0, 0, null), ('over', 'fleet', 1, 2, 0, null)").await.unwrap();
+    hand.execute("insert into slots (name, scope, capacity, capacity_since, paused, paused_until) values ('lowered', 'fleet', 1, 99, 0, null), ('browser', 'node', null, 0, 0, null), ('over', 'fleet', 1, 2, 0, null)").await.unwrap();
     hand.execute("insert into nodes values ('n', '', '', 1, 1, '{}', '{\"browser\":{\"units\":1,\"since\":0}}', '[]', '{}', '', 0, null, 1)").await.unwrap();
     lease(&mut hand, 3, "sound", "n", "granted", r#"{"node":{},"fleet":{"lowered":2}}"#).await;
 

@@ -10,8 +10,8 @@ use std::{
 
 use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
-    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, Report,
-    Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TenantPolicy,
+    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, RateLimit,
+    Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TenantPolicy,
     TraceContext, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
@@ -150,7 +150,9 @@ impl World {
             fingerprint: Fingerprint([u8::try_from(n % 251).unwrap(); 32]),
             payload_size: random.below(3) * 10,
             dedupe_key: key,
-            concurrency_key: random.chance(30).then(|| ConcurrencyKey::new(format!("ck {}", random.below(2)))),
+            concurrency_key: random
+                .chance(30)
+                .then(|| ConcurrencyKey::new(format!("ck {}", random.below(2)))),
             priority: random.chance(20).then_some(5),
             run_at: None,
             delay: random.chance(20).then(|| Duration::from_millis(random.below(10_000))),
@@ -318,7 +320,10 @@ fn fleet(random: &mut Random) -> Fleet {
         (KINDS[2], policy(random, &[("shell", 1), ("anthropic", 1)])),
     ];
     let capacity = u32::try_from(2 + random.below(3)).unwrap();
+    let rate = RateLimit { tokens: 30, per: Duration::from_secs(60), burst: 2 };
+    let rates = random.chance(30).then(|| (SlotName::new("anthropic"), rate));
     Fleet {
+        rates: rates.into_iter().collect(),
         slots: [("anthropic", Scope::Fleet { capacity }), ("browser", Scope::Node), ("shell", Scope::Node)]
             .map(|(slot, scope)| (SlotName::new(slot), scope))
             .into(),
