@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Attempt, Capacity, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Epoch, FencingToken, Fingerprint, Host,
-    Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, MOST_WEIGHT, Needs, Node, NodeName, Outcome,
-    Pause, PausePolicy, Producer, RateLimit, Requirement, Reservation, RetryPolicy, ScheduledCause, Scope,
-    Selector, Sequence, Slot, SlotName, Stage, Tenant, TenantPolicy, TraceContext, Wait, Wall,
+    Attempt, Capacity, ClassEntry, ClassRow, Concurrency, ConcurrencyKey, DedupeKey, DedupePolicy, Epoch,
+    FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, MOST_WEIGHT,
+    Needs, Node, NodeName, Outcome, Pause, PausePolicy, Producer, RateLimit, Requirement, Reservation,
+    RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage, Tenant, TenantPolicy,
+    TraceContext, Wait, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -34,6 +35,7 @@ pub(crate) fn job(n: u64) -> Job {
         labels: BTreeMap::new(),
         dedupe_key: None,
         dedupe_held: false,
+        concurrency_key: None,
         fingerprint: Fingerprint([7; 32]),
         hard_time_limit: None,
         parent: None,
@@ -100,6 +102,7 @@ pub(crate) fn rich_job(n: u64) -> Job {
         labels: texts(&[("sätze", "line\nbreak\u{1}\u{2028}"), ("empty", "")]),
         dedupe_key: Some(DedupeKey::new("digest.daily:2026-09-30 'ä' null {}")),
         dedupe_held: true,
+        concurrency_key: Some(ConcurrencyKey::new("a \"key\" 'of' mine")),
         fingerprint: Fingerprint(std::array::from_fn(|i| u8::try_from(i * 8).unwrap())),
         hard_time_limit: Some(Duration::from_micros(1_500_001)),
         parent: Some(id(n + 1)),
@@ -163,6 +166,7 @@ pub(crate) fn rich_lease(n: u64, token: FencingToken) -> Lease {
         attempt: 3,
         round: 2,
         orphaned: true,
+        concurrency_key: Some(ConcurrencyKey::new("a \"key\"")),
         ..lease(n, token, Stage::Granted)
     }
 }

@@ -9,10 +9,10 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Changes, Command, DedupeKey, DedupePolicy, Effect, Enqueue, Event, Fingerprint, Fleet, Heartbeat, Job,
-    JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy, Pressure, Prior, Producer, RateLimit,
-    Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Tenant, TenantPolicy,
-    TraceContext, Wall,
+    Changes, Command, Concurrency, ConcurrencyKey, DedupeKey, DedupePolicy, Effect, Enqueue, Event,
+    Fingerprint, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, PausePolicy,
+    Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector, SessionId,
+    SlotName, State, Tenant, TenantPolicy, TraceContext, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
