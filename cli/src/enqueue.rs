@@ -22,13 +22,14 @@ use crate::output::{Output, note};
 use crate::short;
 
 /// What describes a single job, and goes with no file of many.
-const OF_ONE_JOB: [&str; 20] = [
+const OF_ONE_JOB: [&str; 21] = [
     "kind",
     "stdin",
     "payload",
     "payload_file",
     "content_type",
     "dedupe_key",
+    "concurrency_key",
     "id",
     "priority",
     "delay",
@@ -75,6 +76,9 @@ pub(crate) struct EnqueueArgs {
     /// The identity of the business work: the first job with it answers for all others.
     #[arg(long, value_name = "KEY")]
     dedupe_key: Option<String>,
+    /// What it shares with jobs of its kind that may not all run at once, as the kind's `concurrency` says.
+    #[arg(long, value_name = "KEY")]
+    concurrency_key: Option<String>,
     /// The id of the job, a UUID v7; the same id is the same call. Default: a fresh one.
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
@@ -199,6 +203,9 @@ fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
     }
     if let Some(key) = args.dedupe_key {
         job = job.dedupe_key(key);
+    }
+    if let Some(key) = args.concurrency_key {
+        job = job.concurrency_key(key);
     }
     if let Some(priority) = args.priority {
         job = job.priority(priority);

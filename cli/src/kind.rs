@@ -138,6 +138,9 @@ fn details(kind: &Kind) -> Table {
     row("permanent exit codes", codes.join(" ").into());
     row("queue cap", kind.queue_cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string()).into());
     row("max running", kind.max_running.map_or_else(|| "-".to_owned(), |most| most.to_string()).into());
+    let by_key = kind.concurrency.as_ref().map(|by_key| format!("{} for each {}", by_key.limit, by_key.key));
+    row("concurrency", by_key.unwrap_or_else(|| "-".to_owned()).into());
+    row("strict order", if kind.fifo { "yes" } else { "-" }.into());
     row("reserve after", human::wire_length(kind.reserve_after.as_ref()).into());
     let budget = kind.budget.iter().flat_map(|budget| &budget.counters);
     let budget: Vec<String> = budget.map(spent).collect();

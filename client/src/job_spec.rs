@@ -81,6 +81,13 @@ impl NewJob {
         self
     }
 
+    /// What it shares with jobs of its kind and tenant that may not all run at once, as the kind's `concurrency` says.
+    #[must_use]
+    pub fn concurrency_key(mut self, key: impl Into<String>) -> Self {
+        self.spec.concurrency_key = key.into();
+        self
+    }
+
     /// Whose work it is.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<String>) -> Self {

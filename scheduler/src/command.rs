@@ -6,8 +6,8 @@ use crate::{
     budget::Usage,
     family::{Detach, OnParent},
     ids::{
-        DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer, SessionId,
-        SlotName, Tenant,
+        ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer,
+        SessionId, SlotName, Tenant,
     },
     job::{Job, TraceContext},
     kind::{Fleet, PausePolicy},
@@ -207,6 +207,8 @@ pub struct Enqueue {
     pub payload_size: u64,
     /// Its business identity.
     pub dedupe_key: Option<DedupeKey>,
+    /// What it shares with jobs of its kind that may not all run at once, if it names that.
+    pub concurrency_key: Option<ConcurrencyKey>,
     /// If it names its own.
     pub priority: Option<i8>,
     /// Not before.

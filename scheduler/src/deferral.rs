@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    ids::{CounterName, JobId, NodeName, SlotName},
+    ids::{ConcurrencyKey, CounterName, JobId, NodeName, SlotName},
     selector::Selector,
     time::Wall,
 };
@@ -88,6 +88,13 @@ pub enum Deferral {
         /// How many.
         jobs: u64,
     },
+    /// As many jobs with its key run as its kind lets run at once.
+    ConcurrencyKey {
+        /// The key.
+        key: ConcurrencyKey,
+        /// How many may run.
+        limit: u32,
+    },
     /// An operator paused its kind.
     KindPaused,
     /// An operator paused a slot that it needs, or its provider wants no more for a while.
@@ -150,7 +157,7 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 23] = [
+    pub const NAMES: [&'static str; 24] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
@@ -162,6 +169,7 @@ impl Deferral {
         "suspect",
         "unanswered",
         "behind",
+        "concurrency_key",
         "kind_paused",
         "slot_paused",
         "rate_limit",
@@ -191,6 +199,7 @@ impl Deferral {
             Self::Suspect { .. } => "suspect",
             Self::Unanswered { .. } => "unanswered",
             Self::Behind { .. } => "behind",
+            Self::ConcurrencyKey { .. } => "concurrency_key",
             Self::KindPaused => "kind_paused",
             Self::SlotPaused { .. } => "slot_paused",
             Self::RateLimit { .. } => "rate_limit",
@@ -212,6 +221,8 @@ impl Deferral {
             self,
             Self::SlotBusy { node: None, .. }
                 | Self::Earmarked { node: None, .. }
+                | Self::Behind { .. }
+                | Self::ConcurrencyKey { .. }
                 | Self::KindPaused
                 | Self::SlotPaused { .. }
                 | Self::RateLimit { .. }
@@ -240,6 +251,7 @@ impl Deferral {
             | Self::Impossible { .. }
             | Self::Broken
             | Self::WaitingChildren { .. }
+            | Self::ConcurrencyKey { .. }
             | Self::WarmingUp
             | Self::Ready => None,
         }
@@ -259,6 +271,7 @@ impl Deferral {
             | Self::NotReaped { node } => Some(node),
             Self::NoMatchingNode { .. }
             | Self::Behind { .. }
+            | Self::ConcurrencyKey { .. }
             | Self::KindPaused
             | Self::SlotPaused { .. }
             | Self::RateLimit { .. }
@@ -310,6 +323,9 @@ impl Deferral {
                 vec![("node", node.to_string()), ("grants", grants.to_string())]
             }
             Self::Behind { jobs } => vec![("jobs", jobs.to_string())],
+            Self::ConcurrencyKey { key, limit } => {
+                vec![("key", key.to_string()), ("limit", limit.to_string())]
+            }
             Self::SlotPaused { slot, until } | Self::RateLimit { slot, until } => {
                 let mut all = vec![("slot", slot.to_string())];
                 all.extend(until.map(|until| ("until_us", until.0.to_string())));
@@ -350,6 +366,7 @@ impl Deferral {
             Self::Suspect { node } => format!("{node} silent"),
             Self::Unanswered { node, .. } => format!("{node} behind with its messages"),
             Self::Behind { .. } => "behind others".into(),
+            Self::ConcurrencyKey { .. } => "concurrency key".into(),
             Self::KindPaused => "kind paused".into(),
             Self::SlotPaused { slot, .. } => format!("slot {slot} paused"),
             Self::RateLimit { slot, .. } => format!("rate of slot {slot}"),
@@ -381,6 +398,9 @@ impl fmt::Display for Deferral {
             Self::Behind { jobs } => write!(f, "behind {jobs} others"),
             Self::WaitingChildren { children: 1 } => f.write_str("waits for 1 child"),
             Self::WaitingChildren { children } => write!(f, "waits for {children} children"),
+            Self::ConcurrencyKey { key, limit } => {
+                write!(f, "{limit} with key {key} {}", if *limit == 1 { "runs" } else { "run" })
+            }
             Self::Impossible { slot, asked, most } => {
                 write!(f, "needs {asked} of slot {slot}, the most is {most}")
             }

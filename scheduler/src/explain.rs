@@ -113,6 +113,10 @@ impl State {
         }
         let Stand::Class(id) = entry.stand else { return None };
         let class = self.classes.get(id)?;
+        let own = self.behind_in_line(&entry.job).or_else(|| self.key_reason(&entry.job));
+        if let Some(reason) = own {
+            return Some((reason, entry.since.wall));
+        }
         match &class.failed {
             Some(failed) => {
                 let since = class.timeline.present_since().map_or(entry.since.wall, |since| since.wall);

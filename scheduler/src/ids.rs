@@ -145,6 +145,10 @@ name_id!(
     CounterName
 );
 text_id!(
+    /// What a job shares with others that may not all run at once: see [`Concurrency`](crate::Concurrency). 1 to 256 bytes.
+    ConcurrencyKey
+);
+text_id!(
     /// The business identity of a job, unique per (tenant, kind) while held. At most 255 bytes, checked at the edge.
     DedupeKey
 );

@@ -1,11 +1,15 @@
 //! What must hold after every command. A violation is a bug of ours; nothing a peer sends can cause one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
-    ids::{FencingToken, JobId, SlotName},
-    job::JobState,
+    ids::{ConcurrencyKey, FencingToken, JobId, KindName, SlotName},
+    job::{Job, JobState},
     lease::Stage,
+    place::keyed::{KeyScope, KeyUse, scope_of},
     slots::{Ledger, Scope},
     state::{Holders, Stand, State},
 };
@@ -22,7 +26,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -35,6 +39,7 @@ pub const NAMES: [&str; 12] = [
     "timers_have_live_jobs",
     "tenants_use_what_their_leases_take",
     "earmarks_are_indexed",
+    "lines_and_keys_match",
 ];
 
 impl State {
@@ -52,6 +57,7 @@ impl State {
         self.held_keys_are_found(&mut found);
         self.timers_have_live_jobs(&mut found);
         self.tenants_use_what_their_leases_take(&mut found);
+        self.lines_and_keys_match(&mut found);
         if !self.earmarks.is_consistent() {
             found.push(violation(NAMES[11], "earmarks".into(), "an index differs from them".into()));
         }
@@ -290,6 +296,57 @@ impl State {
                     NAMES[9],
                     id.to_string(),
                     "a timer is set for it, and it is not live".into(),
+                ));
+            }
+        }
+    }
+
+    /// Who stands in line, whose key is held, and what may start of a class.
+    fn lines_and_keys_match(&self, found: &mut Vec<Violation>) {
+        let mut uses: BTreeMap<KeyScope, KeyUse> = BTreeMap::new();
+        for lease in self.leases.values().map(|entry| &entry.lease) {
+            if let Some(key) = lease.concurrency_key.clone() {
+                let scope = (lease.tenant.clone(), lease.kind.clone(), key);
+                uses.entry(scope).or_default().held += 1;
+            }
+        }
+        let mut lines: BTreeMap<&KindName, BTreeSet<JobId>> = BTreeMap::new();
+        for (id, class) in self.classes.iter() {
+            let jobs = || class.queue.iter().filter_map(|job| self.jobs.get(&job)).map(|entry| &entry.job);
+            lines.entry(&class.key.kind).or_default().extend(class.queue.iter());
+            let mut keyed: BTreeMap<ConcurrencyKey, usize> = BTreeMap::new();
+            if self.key_limit(&class.key.kind).is_some() {
+                for scope in jobs().filter_map(scope_of) {
+                    *keyed.entry(scope.2.clone()).or_default() += 1;
+                    uses.entry(scope).or_default().classes.insert(id);
+                }
+            }
+            let kept =
+                class.ready.iter().flat_map(|ready| ready.waiting().map(|(key, jobs)| (key.clone(), jobs)));
+            if kept.collect::<BTreeMap<_, _>>() != keyed || class.ready.is_some() == keyed.is_empty() {
+                let detail = format!("by key {keyed:?}, kept {:?}", class.ready);
+                found.push(violation(NAMES[12], id.to_string(), detail));
+            }
+            let may_start = |job: &&Job| scope_of(job).is_none_or(|scope| self.is_key_open(&scope));
+            let first = jobs().filter(may_start).min_by_key(|job| (Reverse(job.priority), job.sequence));
+            let kept = class.startable().heads().next().map(|(_, _, job)| job);
+            if !keyed.is_empty() && first.map(|job| job.id) != kept {
+                let detail = format!("{:?} may start first, kept {kept:?}", first.map(|job| job.id));
+                found.push(violation(NAMES[12], id.to_string(), detail));
+            }
+        }
+        if uses != self.key_uses {
+            let detail = format!("counted {uses:?}, kept {:?}", self.key_uses);
+            found.push(violation(NAMES[12], "keys".into(), detail));
+        }
+        for (name, kind) in &self.kinds {
+            let Some(line) = &kind.line else { continue };
+            let counted = lines.remove(name).unwrap_or_default();
+            if line.iter().collect::<BTreeSet<_>>() != counted || line.len() != counted.len() {
+                found.push(violation(
+                    NAMES[12],
+                    name.to_string(),
+                    "its line is not that of its queues".into(),
                 ));
             }
         }

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use crate::{
     budget::Usage,
     family::{Detached, OnParent},
-    ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
+    ids::{
+        ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence,
+        Tenant,
+    },
     selector::{Preferences, Selector},
     slots::Needs,
     time::Wall,
@@ -52,6 +55,8 @@ pub struct Job {
     pub dedupe_key: Option<DedupeKey>,
     /// Whether the key still answers for this job.
     pub dedupe_held: bool,
+    /// What it shares with jobs that may not all run at once, if it names that.
+    pub concurrency_key: Option<ConcurrencyKey>,
     /// What makes a repeated enqueue the same.
     pub fingerprint: Fingerprint,
     /// A hard limit shorter than its kind's.

@@ -1,6 +1,6 @@
 //! Kinds: what type of work there is, and the policy attached to it. Owned by the fleet file.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     budget::{Budget, Spent},
@@ -58,6 +58,11 @@ pub struct KindPolicy {
     pub reserve_after: Duration,
     /// What its jobs may use, as they report it; none: nothing is counted.
     pub budget: Option<Budget>,
+    /// How many of its jobs that name the same key run at once; none: keys limit nothing.
+    pub concurrency: Option<Concurrency>,
+    /// Its jobs start in the order of their enqueues, whatever their priorities and needs: the first, blocked, blocks the
+    /// others of the kind, and nothing else.
+    pub fifo: bool,
     /// A job not started this long after its enqueue expires; none: never.
     pub stale_after: Option<Duration>,
     /// For how long a dedupe key answers.
@@ -88,6 +93,8 @@ impl Default for KindPolicy {
             hard_time_limit: Duration::from_secs(3600),
             queue_cap: None,
             max_running: None,
+            concurrency: None,
+            fifo: false,
             reserve_after: Duration::from_secs(30),
             budget: None,
             stale_after: None,
@@ -98,6 +105,15 @@ impl Default for KindPolicy {
             retention: 7 * DAY,
         }
     }
+}
+
+/// A limit by key. Jobs of one tenant and kind that name the same key share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Concurrency {
+    /// What a key is, for people: conversation, account, site.
+    pub key: Arc<str>,
+    /// At most this many jobs with the same key run at once. 1 to 1,000,000.
+    pub limit: u32,
 }
 
 /// How failed attempts are spaced.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, Tenant},
+    ids::{ConcurrencyKey, FencingToken, JobId, KindName, NodeName, Ordinal, Tenant},
     slots::Reservation,
     time::{Mono, Wall},
 };
@@ -32,6 +32,8 @@ pub struct Lease {
     pub kind: KindName,
     /// Whose work it is: who is charged for what it takes, also when its job is gone.
     pub tenant: Tenant,
+    /// The key of the job that it holds; none: its job names none, or it holds it no more. Held as fleet slots are.
+    pub concurrency_key: Option<ConcurrencyKey>,
     /// Who holds it.
     pub node: NodeName,
     /// How long it lasts without a renewal. Fixed at the grant.

@@ -52,12 +52,12 @@ pub use event::{AttemptEnd, Event};
 pub use explain::Explaining;
 pub use family::{Child, ChildEnd, ChildWait, Detach, Detached, OnParent, WaitPolicy};
 pub use ids::{
-    CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName,
-    Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
+    ConcurrencyKey, CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName,
+    NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
 };
 pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
-pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, Placement, RetryPolicy};
+pub use kind::{Concurrency, DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, Placement, RetryPolicy};
 pub use lease::{
     ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease,
     start_window,

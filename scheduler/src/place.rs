@@ -13,8 +13,10 @@
 pub(crate) mod backoff;
 pub(crate) mod classes;
 pub(crate) mod earmarks;
+pub(crate) mod fifo;
 pub(crate) mod fit;
 pub(crate) mod index;
+pub(crate) mod keyed;
 pub(crate) mod order;
 pub(crate) mod preference;
 pub(crate) mod queue;
@@ -187,6 +189,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
         job: id,
         kind: job.kind.clone(),
         tenant: job.tenant.clone(),
+        concurrency_key: job.concurrency_key.clone(),
         node: node.clone(),
         length: policy.lease,
         reservation: Reservation { node: class.node.clone(), fleet: class.fleet.clone() },

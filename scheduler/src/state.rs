@@ -30,6 +30,8 @@ use crate::{
         earmarks::Earmarks,
         hard_time_limit,
         index::Index,
+        keyed::{KeyScope, KeyUse},
+        queue::Queue,
         timeline::{Joined, Timeline},
     },
     rate::Bucket,
@@ -131,6 +133,8 @@ pub(crate) enum Stand {
 #[derive(Debug, Clone)]
 pub(crate) struct KindEntry {
     pub(crate) kind: Kind,
+    /// Its jobs that wait in their classes, in the order of their enqueues; none: it is not in strict order.
+    pub(crate) line: Option<Queue>,
     /// Jobs queued, by the time since when; the first is the oldest.
     pub(crate) queued: Sorted<(Wall, JobId)>,
     pub(crate) scheduled: u64,
@@ -147,6 +151,7 @@ pub(crate) struct KindEntry {
 impl KindEntry {
     pub(crate) fn new(kind: Kind) -> Self {
         Self {
+            line: kind.policy.fifo.then(Queue::default),
             kind,
             queued: Sorted::default(),
             scheduled: 0,
@@ -212,6 +217,8 @@ pub struct State {
     /// The live lease of a job. A job without an entry may be granted.
     pub(crate) lease_of: BTreeMap<JobId, FencingToken>,
     pub(crate) keys: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
+    /// Concurrency keys that are held, or waited for.
+    pub(crate) key_uses: BTreeMap<KeyScope, KeyUse>,
     /// Live jobs by the root of their tree, without the root.
     pub(crate) descendants: BTreeMap<JobId, u32>,
     /// Live jobs by their parent, which may be final.
@@ -254,6 +261,7 @@ impl State {
             leases: BTreeMap::new(),
             lease_of: BTreeMap::new(),
             keys: BTreeMap::new(),
+            key_uses: BTreeMap::new(),
             descendants: BTreeMap::new(),
             family: BTreeMap::new(),
             woken: BTreeSet::new(),
@@ -348,6 +356,7 @@ impl State {
             node.ledger.take(&lease.reservation.node);
             node.leases.insert(lease.token);
         }
+        self.hold_key(&lease);
         self.leases.insert(lease.token, LeaseEntry { lease, watch });
     }
 

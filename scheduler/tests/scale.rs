@@ -79,6 +79,7 @@ impl Bare {
             fingerprint: Fingerprint([0; 32]),
             payload_size: 0,
             dedupe_key: None,
+            concurrency_key: None,
             priority: Some(priority),
             run_at: None,
             delay: None,

@@ -20,6 +20,8 @@ mod instance;
 #[cfg(test)]
 mod lease;
 #[cfg(test)]
+mod lines;
+#[cfg(test)]
 mod operate;
 #[cfg(test)]
 mod order;

@@ -364,6 +364,7 @@ impl Bare {
         let fleet = Fleet {
             slots: slots.iter().map(|(name, scope)| (SlotName::new(*name), *scope)).collect(),
             kinds: kinds.iter().map(|(name, needs)| (KindName::new(*name), policy(needs))).collect(),
+            rates: BTreeMap::new(),
             tenants: weights
                 .iter()
                 .map(|&(name, weight)| (Tenant::new(name), TenantPolicy { weight }))
@@ -415,6 +416,7 @@ impl Bare {
             fingerprint: Fingerprint([0; 32]),
             payload_size: 0,
             dedupe_key: None,
+            concurrency_key: None,
             priority: None,
             run_at: None,
             delay: None,

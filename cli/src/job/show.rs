@@ -98,6 +98,9 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
         let held = if job.dedupe_held { "answers for it" } else { "released" };
         row("dedupe key", format!("{} ({held})", job.dedupe_key).into());
     }
+    if !job.concurrency_key.is_empty() {
+        row("concurrency key", job.concurrency_key.as_str().into());
+    }
     if !job.parent_id.is_empty() {
         row("parent", job.parent_id.as_str().into());
     }

@@ -101,6 +101,11 @@ pub struct JobSpec {
     /// Handed on like it.
     #[prost(string, tag = "18")]
     pub tracestate: ::prost::alloc::string::String,
+    /// Optional, at most 256 bytes. What the job shares with others of its kind and tenant that may not all run at once: the
+    /// kind's `concurrency` says how many may. Refused as INVALID_FIELD if the kind has none. Empty: nothing limits it by key.
+    /// An old server ignores it.
+    #[prost(string, tag = "19")]
+    pub concurrency_key: ::prost::alloc::string::String,
     /// Optional, at most 16: what else the labels of the node must be. And-ed with `selector` and the kind's.
     /// A label named twice, there or here, is refused. An old server ignores them: it places by `selector` alone.
     #[prost(message, repeated, tag = "20")]
@@ -239,6 +244,10 @@ pub struct Job {
     /// What else the labels of a node must be: the job's own and-ed with its kind's. An old server never sets it.
     #[prost(message, repeated, tag = "38")]
     pub requirements: ::prost::alloc::vec::Vec<Requirement>,
+    /// What it shares with jobs that may not all run at once, as its producer gave it. Empty: it names nothing. An old server
+    /// never sets it.
+    #[prost(string, tag = "37")]
+    pub concurrency_key: ::prost::alloc::string::String,
     /// Which nodes it would rather have, the weightiest first: its own, then its kind's. An old server never sets it.
     #[prost(message, repeated, tag = "39")]
     pub prefer: ::prost::alloc::vec::Vec<Requirement>,
@@ -272,7 +281,7 @@ pub struct ChildWait {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Deferral {
     /// What holds it now. A closed set of reasons: slot_busy, node_pressure, masked, no_matching_node, nodes_cordoned,
-    /// draining, suspect, behind, kind_paused, slot_paused, not_reaped, impossible, broken, warming_up, backoff,
+    /// draining, suspect, behind, concurrency_key, kind_paused, slot_paused, not_reaped, impossible, broken, warming_up, backoff,
     /// run_at, waiting_children, ready.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
@@ -2350,6 +2359,16 @@ pub struct RetryPolicy {
     #[prost(uint32, tag = "5")]
     pub jitter_permille: u32,
 }
+/// How many jobs of one kind and tenant that name the same key run at once. Set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Concurrency {
+    /// What a key is, for people: conversation, account, site.
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// The limit, 1 to 1,000,000.
+    #[prost(uint32, tag = "2")]
+    pub limit: u32,
+}
 /// A kind with its policy in force. Every field is set by the server when read.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Kind {
@@ -2411,6 +2430,13 @@ pub struct Kind {
     /// kind:NAME. Absent: as many as have their slots. An old server never sets it.
     #[prost(uint32, optional, tag = "18")]
     pub max_running: ::core::option::Option<u32>,
+    /// How many of its jobs that name the same key run at once. Absent: keys limit nothing. An old server never sets it.
+    #[prost(message, optional, tag = "19")]
+    pub concurrency: ::core::option::Option<Concurrency>,
+    /// Its jobs start in the order of their enqueues, whatever their priorities and needs: the first, blocked, blocks the
+    /// others of the kind, and nothing else. An old server never sets it.
+    #[prost(bool, tag = "20")]
+    pub fifo: bool,
     /// Which of the nodes that have room for one of its jobs is taken. An old server never sets it and packs.
     #[prost(enumeration = "Placement", tag = "21")]
     pub placement: i32,

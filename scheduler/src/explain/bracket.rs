@@ -162,6 +162,10 @@ impl Facts<'_> {
     /// By hard limits; none: no bound follows.
     fn latest(&self) -> Option<Duration> {
         let state = self.asker.state;
+        let policy = &state.kinds.get(&self.asker.job.kind)?.kind.policy;
+        if policy.fifo || (policy.concurrency.is_some() && self.asker.job.concurrency_key.is_some()) {
+            return None; // Others of its kind may keep it waiting while its slots are free.
+        }
         if self.held.no_limit || self.asker.takes(self.lacking) != 1 || !self.nothing_else_runs_short() {
             return None;
         }

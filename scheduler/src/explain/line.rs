@@ -13,6 +13,7 @@ use crate::{
         ClassId,
         classes::Class,
         earmarks::{Holder, may_be_large},
+        fifo::place_in_line,
         order::Band,
         queue::{Line, Queue},
     },
@@ -113,13 +114,20 @@ impl<'a> Asker<'a> {
         Self { is_kept_for, ..asker }
     }
 
-    /// How many jobs of its own class come first.
+    /// How many jobs of its own class come first; of its kind, if that is in strict order.
     pub(super) fn ahead(&self) -> u64 {
+        if let Some(line) = self.state.line_of(&self.job.kind) {
+            return line.before(&place_in_line(self.job)) as u64;
+        }
         self.in_better_lines(&self.class.queue, |band| band == self.band)
     }
 
     /// The first of them, in order.
     pub(super) fn ahead_jobs(&self, most: usize) -> Vec<JobId> {
+        if let Some(line) = self.state.line_of(&self.job.kind) {
+            let ahead = usize::try_from(self.ahead()).unwrap_or(usize::MAX);
+            return line.iter().take(ahead.min(most)).collect();
+        }
         // Each line is in order, so the first of all are among the first of each.
         let mut all: Vec<(Band, Reverse<i8>, Sequence, JobId)> = Vec::new();
         for line in self.class.queue.lines() {
@@ -141,10 +149,10 @@ impl<'a> Asker<'a> {
             return (0, u64::from(kept));
         }
         if other.key.tenant == self.class.key.tenant {
-            return (self.in_better_lines(&other.queue, |band| band == self.band).max(kept.into()), 0);
+            return (self.in_better_lines(other.startable(), |band| band == self.band).max(kept.into()), 0);
         }
-        let sure = self.in_better_lines(&other.queue, |_| false).max(kept.into());
-        let lines = other.queue.lines().iter();
+        let sure = self.in_better_lines(other.startable(), |_| false).max(kept.into());
+        let lines = other.startable().lines().iter();
         let up_to_its_band: u64 = lines
             .map(|line| line.leading(|_, job| self.band_of(line.priority(), job) <= self.band) as u64)
             .sum();

@@ -59,6 +59,9 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
         }
         Deferral::Suspect { node } => format!("node {node} is heard again, or {} joins", node_wanted(class)),
         Deferral::Unanswered { node, .. } => format!("node {node} answers the grants that it has"),
+        Deferral::ConcurrencyKey { key, .. } => {
+            format!("a job with key {key} ends, or the limit of its kind is raised")
+        }
         Deferral::Behind { jobs } => format!("the {jobs} ahead of it start"),
         Deferral::KindPaused => format!("kind {} is resumed", class.key.kind),
         Deferral::SlotPaused { slot, .. } => format!("slot {slot} is resumed"),

@@ -32,6 +32,7 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
                 .unwrap_or_default();
             format!("It waits for {}{taken}", units(needed, &format!("slot {slot} on one node")))
         }
+        Deferral::ConcurrencyKey { .. } => "It waits for others with its key".into(),
         Deferral::Behind { .. } => "It waits for its turn".into(),
         Deferral::Ready => "The next turn looks at it".into(),
         Deferral::Backoff { .. } => "It waits between two attempts".into(),

@@ -8,7 +8,7 @@ use crate::{
     ids::{KindName, SlotName, Tenant},
     job::Job,
     kind::Kind,
-    place::{index::Touched, queue::Queue, timeline::Timeline},
+    place::{index::Touched, keyed::Ready, queue::Queue, timeline::Timeline},
     selector::Selector,
     slots::{Needs, Scope, Slot},
     time::Mono,
@@ -73,6 +73,8 @@ pub(crate) struct Class {
     pub(crate) fleet: Needs,
     /// Its queued jobs in order.
     pub(crate) queue: Queue,
+    /// What of them may start, if its kind limits jobs by key and some of them name one.
+    pub(crate) ready: Option<Ready>,
     /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
     pub(crate) failed: Option<Failed>,
     /// Since when its head waits: since the last start of the class, or since it was first deferred.
@@ -98,6 +100,7 @@ impl Class {
             node,
             fleet,
             queue: Queue::default(),
+            ready: None,
             failed: None,
             blocked: None,
             timeline: Timeline::default(),

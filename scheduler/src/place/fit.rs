@@ -21,9 +21,12 @@ use crate::{
     time::Now,
 };
 
-/// What the fleet says: pauses, its slots with what is kept of them for others, and their rates.
+/// What the fleet says: pauses, whose turn it is, its slots with what is kept of them for others, and their rates.
 pub(crate) fn of_fleet(state: &State, now: Now, class: &Class, asks: Asks) -> Result<(), Deferral> {
-    if let Some(reason) = paused(state, now, class) {
+    let may_not = || {
+        paused(state, now, class).or_else(|| state.not_its_turn(class)).or_else(|| state.key_blocks(class))
+    };
+    if let Some(reason) = may_not() {
         return Err(reason);
     }
     state.fleet.check(&class.fleet, |_| None).map_err(|short| Deferral::SlotBusy {
@@ -334,6 +337,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         Deferral::Earmarked { .. } => Nearness::Earmarked,
         Deferral::Unanswered { .. } => Nearness::Unanswered,
         Deferral::Behind { .. }
+        | Deferral::ConcurrencyKey { .. }
         | Deferral::KindPaused
         | Deferral::SlotPaused { .. }
         | Deferral::RateLimit { .. }

@@ -77,8 +77,13 @@ pub(crate) struct Standing {
 pub(crate) fn standing(state: &State, now: Now, id: ClassId, class: &Class) -> Option<Standing> {
     let earmark = state.earmarks.of(Holder::Class(id));
     let lane = if earmark.is_some() { Lane::Earmarked } else { Lane::Normal };
+    // What may not start stands there too, to be told why.
+    let queue = Some(class.startable()).filter(|queue| !queue.is_empty()).unwrap_or(&class.queue);
+    let oldest =
+        state.line_of(&class.key.kind).and_then(|_| class.queue.heads().min_by_key(|(_, age, _)| *age));
+    let heads = queue.heads().filter(|_| oldest.is_none()).chain(oldest);
     let mut best: Option<Standing> = None;
-    for (priority, sequence, job) in class.queue.heads() {
+    for (priority, sequence, job) in heads {
         // Who waits can rise to the high band at most, and stands behind a higher priority there.
         if best.is_some_and(|best| best.band <= Band::High) {
             break;
@@ -165,6 +170,16 @@ impl Line {
             let (_, tenant) = self.ranks.first()?.clone();
             let group = self.groups.get_mut(&tenant)?;
             let &(standing, class) = group.classes.first()?;
+            // A key that another class of it took since may have closed to its head.
+            let again = step.state.classes.get(class);
+            let again = again.and_then(|of| self::standing(step.state, step.now, class, of));
+            if again != Some(standing) {
+                group.classes.pop_first();
+                group.fits = None;
+                group.classes.extend(again.map(|again| (again, class)));
+                self.rank(step.state, &tenant);
+                continue;
+            }
             let turn = |node, tenant| Turn { class, job: standing.job, node, tenant };
             if let Some(node) = group.fits.clone() {
                 return Some(turn(node, tenant));
@@ -196,6 +211,11 @@ impl Line {
         }
         self.rank(state, &turn.tenant);
         self.join(state, now, turn.class);
+        // The next in line of a kind in strict order may be of another class, which was not looked at or was behind.
+        let kind = state.jobs.get(&turn.job).map(|entry| &entry.job.kind);
+        if let Some((_, class)) = kind.and_then(|kind| state.first_in_line(kind)) {
+            self.join(state, now, class);
+        }
     }
 
     /// A tenant stands where it stands now.

@@ -79,6 +79,12 @@ impl Queue {
         &self.lines
     }
 
+    /// How many stand before this place, whether or not anybody stands there.
+    pub(crate) fn before(&self, wanted: &Place) -> usize {
+        let lines = self.lines.iter();
+        lines.map(|line| line.leading(|sequence, job| place(line.priority, (sequence, job)) < *wanted)).sum()
+    }
+
     fn places(&self) -> impl Iterator<Item = Place> {
         self.lines
             .iter()
@@ -91,7 +97,7 @@ impl Queue {
     }
 
     /// False: it stood there already.
-    fn put(&mut self, place: Place) -> bool {
+    pub(crate) fn put(&mut self, place: Place) -> bool {
         let at = match self.line(place.0) {
             Ok(at) => at,
             Err(at) => {
@@ -103,7 +109,7 @@ impl Queue {
     }
 
     /// False: it did not stand there.
-    fn take(&mut self, place: &Place) -> bool {
+    pub(crate) fn take(&mut self, place: &Place) -> bool {
         let Ok(at) = self.line(place.0) else { return false };
         let Some(line) = self.lines.get_mut(at) else { return false };
         let removed = line.remove(spot(place));
@@ -226,12 +232,6 @@ mod tests {
         (Reverse(priority), Sequence(sequence), JobId(Uuid::from_u128(u128::from(sequence))))
     }
 
-    /// How many stand before a place, counted line by line.
-    fn before(queue: &Queue, wanted: &Place) -> usize {
-        let lines = queue.lines.iter();
-        lines.map(|line| line.leading(|at, job| place(line.priority, (at, job)) < *wanted)).sum()
-    }
-
     /// The queue and what it is compared with: a sorted set, in which positions are counted.
     #[derive(Default)]
     struct Both {
@@ -253,7 +253,7 @@ mod tests {
             assert_eq!((self.queue.len(), self.queue.is_empty()), (self.set.len(), self.set.is_empty()));
             assert_eq!(self.queue.heads().next(), self.set.first().copied());
             for place in places {
-                assert_eq!(before(&self.queue, &place), self.set.range(..place).count());
+                assert_eq!(self.queue.before(&place), self.set.range(..place).count());
                 assert_eq!(self.queue.holds(&place), self.set.contains(&place));
             }
         }
@@ -289,7 +289,7 @@ mod tests {
         assert!(line.chunks.len() <= 2 * 250_000_usize.isqrt(), "{} chunks", line.chunks.len());
         let room: usize = line.chunks.iter().map(VecDeque::capacity).sum();
         assert!(room < 250_000 * 5 / 4, "room for {room}");
-        assert_eq!(before(&queue, &at(0, 200_000)), 200_000);
+        assert_eq!(queue.before(&at(0, 200_000)), 200_000);
     }
 
     #[test]

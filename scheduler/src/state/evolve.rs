@@ -4,6 +4,7 @@ mod earmarks;
 mod family;
 mod jobs;
 mod leases;
+mod lines;
 mod nodes;
 pub(crate) mod slots;
 
@@ -157,8 +158,11 @@ impl State {
             self.tune_intervals(&kind.name);
             return;
         };
-        entry.kind = kind.clone();
+        let before = std::mem::replace(&mut entry.kind, kind.clone());
         self.tune_intervals(&kind.name);
+        if (before.policy.fifo, &before.policy.concurrency) != (kind.policy.fifo, &kind.policy.concurrency) {
+            self.line_up_again(&kind.name);
+        }
         let Some(entry) = self.kinds.get(&kind.name) else { return };
         let queued: Vec<JobId> = entry.queued.iter().map(|(_, id)| *id).collect();
         for id in queued {

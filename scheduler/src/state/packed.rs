@@ -9,7 +9,10 @@ use std::{
 use super::{JobEntry, Stand};
 use crate::{
     family::{Detached, OnParent},
-    ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
+    ids::{
+        ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence,
+        Tenant,
+    },
     job::{Job, JobState, Outcome, TraceContext, Wait},
     place::{ClassId, timeline::Joined},
     selector::{Preferences, Selector},
@@ -85,6 +88,7 @@ struct Rest {
     reason: Option<Arc<str>>,
     waits: Vec<Wait>,
     detached: Option<Box<Detached>>,
+    concurrency_key: Option<ConcurrencyKey>,
     stand: Stand,
     joined: Joined,
 }
@@ -131,6 +135,7 @@ impl Rest {
             reason: None,
             waits: Vec::new(),
             detached: None,
+            concurrency_key: None,
             stand: Stand::Class(ClassId(class.into())),
             joined: Joined { number: joined.0.into(), tries: joined.1.into(), at: since },
         }
@@ -182,6 +187,7 @@ impl Packed {
             reason,
             waits,
             detached,
+            concurrency_key,
         } = job;
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let class = match stand {
@@ -214,6 +220,7 @@ impl Packed {
             reason,
             waits,
             detached,
+            concurrency_key,
             stand,
             joined,
         };
@@ -300,6 +307,7 @@ impl Packed {
             reason: rest.reason,
             waits: rest.waits,
             detached: rest.detached,
+            concurrency_key: rest.concurrency_key,
         };
         JobEntry { job, stand: rest.stand, joined: rest.joined, since: self.since }
     }

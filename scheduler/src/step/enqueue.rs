@@ -80,6 +80,12 @@ fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result
             problem: format!("may only shorten the kind's, which is {} s", policy.hard_time_limit.as_secs()),
         });
     }
+    if enqueue.concurrency_key.is_some() && policy.concurrency.is_none() {
+        return Err(Refusal::InvalidField {
+            field: "job.concurrency_key",
+            problem: format!("limits nothing: kind {} has no concurrency", enqueue.kind),
+        });
+    }
     let needs = enqueue.needs.as_ref().unwrap_or(&policy.needs);
     check_needs(state, needs)?;
     if kind.kind.paused == Some(PausePolicy::Reject) {
@@ -178,6 +184,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         labels: enqueue.labels.clone(),
         dedupe_key: enqueue.dedupe_key.clone(),
         dedupe_held: enqueue.dedupe_key.is_some(),
+        concurrency_key: enqueue.concurrency_key.clone(),
         fingerprint: enqueue.fingerprint,
         hard_time_limit: enqueue.hard_time_limit,
         parent: enqueue.parent,

@@ -236,6 +236,8 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("hard_time_limit", old.hard_time_limit != new.hard_time_limit),
         ("queue_cap", old.queue_cap != new.queue_cap),
         ("max_running", old.max_running != new.max_running),
+        ("concurrency", old.concurrency != new.concurrency),
+        ("fifo", old.fifo != new.fifo),
         ("reserve_after", old.reserve_after != new.reserve_after),
         ("budget", old.budget != new.budget),
         ("stale_after", old.stale_after != new.stale_after),

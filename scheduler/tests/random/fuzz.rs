@@ -7,10 +7,11 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Allowance, Applied, Budget, Command, CounterName, DedupeKey, DedupePolicy, Detach, DueResult, Enqueue,
-    FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs,
-    NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior, Producer, RateLimit, Refusal, RetryPolicy,
-    Return, Scope, Selector, SlotName, Statement, Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window,
+    Allowance, Applied, Budget, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey, DedupePolicy,
+    Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId, KindName,
+    KindPolicy, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior, Producer,
+    RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant, TenantPolicy,
+    Throttled, Usage, WaitPolicy, Window,
 };
 use uuid::Uuid;
 
@@ -229,6 +230,7 @@ impl Fuzz {
         self.jobs.push(job);
         let rng = &mut self.rng;
         let kind = KindName::new(rng.pick(&KINDS).unwrap());
+        let is_keyed = matches!(kind.as_str(), "k0" | "k3") || rng.percent(2);
         let key = rng.percent(20).then(|| DedupeKey::new(format!("key-{}", rng.below(4))));
         let needs = rng.percent(15).then(|| {
             let slots = [NODE_SLOTS, FLEET_SLOTS].concat();
@@ -247,6 +249,8 @@ impl Fuzz {
             fingerprint: Fingerprint([u8::from(rng.percent(10)); 32]),
             payload_size: 0,
             dedupe_key: key,
+            concurrency_key: (is_keyed && rng.percent(60))
+                .then(|| ConcurrencyKey::new(format!("ck-{}", rng.below(3)))),
             priority: rng.percent(30).then(|| priority(rng)),
             run_at: None,
             delay: rng.percent(15).then(|| micros(rng)),
@@ -475,7 +479,7 @@ fn budget(f1: u32) -> Option<Budget> {
     (f1 != 4).then(|| Budget { allowances: allowances.into(), on_exhausted })
 }
 
-/// A fleet file; the capacity of `f1`, the selector of `k1`, the units that `k2` needs, the limit of `k3` and the weight of
+/// A fleet file; the capacity of `f1`, the order and the selector of `k1`, the keys of `k0` and `k3`, the units that `k2` needs, the limit of `k3` and the weight of
 /// `t1` differ from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
@@ -486,11 +490,22 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
         reserve_after: Duration::from_secs(2),
         ..KindPolicy::default()
     };
+    let by_key = |limit: u32| (limit > 0).then(|| Concurrency { key: "account".into(), limit });
     let kinds = [
-        policy(&[("s1", 1), ("f1", 1)], 10),
-        KindPolicy { selector: super::routing::kinds(f1), budget: budget(f1), ..policy(&[("f1", 1)], 10) },
+        KindPolicy { concurrency: by_key(f1), ..policy(&[("s1", 1), ("f1", 1)], 10) },
+        KindPolicy {
+            selector: super::routing::kinds(f1),
+            budget: budget(f1),
+            fifo: f1 % 2 == 1,
+            ..policy(&[("f1", 1)], 10)
+        },
         KindPolicy { dedupe: DedupePolicy::Live, queue_cap: Some(8), ..policy(&[("s2", 1 + f1 % 2)], 30) },
-        KindPolicy { max_running: (f1 != 2).then_some(f1.max(1)), ..policy(&[], 12) },
+        KindPolicy {
+            max_running: (f1 != 2).then_some(f1.max(1)),
+            concurrency: by_key(1 + f1 % 2),
+            fifo: f1 == 3,
+            ..policy(&[], 12)
+        },
         KindPolicy { max_failures: 1, max_losses: 2, ..policy(&[("s1", 2), ("f2", 1)], 15) },
     ];
     let fleets =

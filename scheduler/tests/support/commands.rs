@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, CounterName, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow, JobId, KindName, Now,
-    OnParent, Preferences, Prior, Producer, Return, SlotName, Statement, Tenant, Throttled, WaitPolicy,
+    Command, ConcurrencyKey, CounterName, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow,
+    JobId, KindName, Now, OnParent, Preferences, Prior, Producer, Return, SlotName, Statement, Tenant,
+    Throttled, WaitPolicy,
 };
 
 use super::words::{Line, duration};
@@ -24,6 +25,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         fingerprint: Fingerprint(fingerprint),
         payload_size: 0,
         dedupe_key: key.map(DedupeKey::new),
+        concurrency_key: line.get("ckey").map(ConcurrencyKey::new),
         priority: line.number("priority"),
         run_at: line.duration("run_at").map(|after| now.wall.after(after)),
         delay: line.duration("delay"),

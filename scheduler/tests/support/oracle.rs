@@ -7,6 +7,7 @@ mod backoff;
 mod budgets;
 mod earmarks;
 mod explained;
+mod lines;
 mod order;
 mod rates;
 mod routing;
@@ -70,7 +71,7 @@ impl Oracle {
             self.budgets.observe(now, event, rows);
         }
         self.earmarks.end(now, rows);
-        self.queued.observe(now, rows);
+        self.queued.observe(now, events, rows);
     }
 
     fn observe_one(&mut self, now: Now, event: &Event, rows: &Durable) {
@@ -208,7 +209,8 @@ impl Oracle {
             rates.take_back(now, lease);
             let used = Used::of(&rows, rows.leases.values());
             earmarks.kept_from_none(now, &rows, &used, lease, &granted);
-            let heads = order::heads(&rows, self.candidates(&rows)).into_iter();
+            let startable = self.candidates(&rows).filter(|job| lines::has_its_key(&rows, job));
+            let heads = order::heads(&rows, startable).into_iter();
             let fitting =
                 heads.filter(|job| past.fits(now, &rows, &used, &rates, &sessions, &earmarks, job).is_some());
             let waits_aside = |job: &Job| earmarks.of(job, &rows).is_none();
@@ -242,7 +244,8 @@ impl Oracle {
     ) -> Option<NodeName> {
         let kind = rows.kinds.get(&job.kind)?;
         let needs = &needs_of(job, kind);
-        if kind.paused.is_some() || self.budgets.is_spent(now, kind) {
+        let has_turn = lines::has_its_turn(rows, job, self.candidates(rows)) && lines::has_its_key(rows, job);
+        if kind.paused.is_some() || self.budgets.is_spent(now, kind) || !has_turn {
             return None;
         }
         for (slot, amount) in needs.iter() {

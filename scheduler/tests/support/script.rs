@@ -23,9 +23,9 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use expect_test::Expect;
 use tenure_scheduler::{
-    Applied, Command, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits,
-    NodeName, PausePolicy, Placement, Preferences, Refusal, Reply, RetryPolicy, Scope, SessionId, SlotName,
-    Tenant, TenantPolicy,
+    Applied, Command, Concurrency, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy,
+    Limits, NodeName, PausePolicy, Placement, Preferences, Refusal, Reply, RetryPolicy, Scope, SessionId,
+    SlotName, Tenant, TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -529,6 +529,10 @@ fn policy(line: &Line) -> KindPolicy {
         hard_time_limit: line.duration("hard").unwrap_or(defaults.hard_time_limit),
         queue_cap: line.number("cap"),
         max_running: line.number("max_running"),
+        concurrency: line
+            .number("concurrency")
+            .map(|limit| Concurrency { key: "conversation".into(), limit }),
+        fifo: line.has("fifo"),
         reserve_after: line.duration("reserve_after").unwrap_or(defaults.reserve_after),
         budget: super::words::budget(line),
         stale_after: line.duration("stale_after"),

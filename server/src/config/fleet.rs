@@ -9,8 +9,8 @@ mod slot;
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use tenure_scheduler::{
-    DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, Placement, RateLimit, RetryPolicy,
-    SHORTEST_LEASE, Scope, SlotName, Tenant, TenantPolicy, is_name,
+    Concurrency, DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, Placement, RateLimit,
+    RetryPolicy, SHORTEST_LEASE, Scope, SlotName, Tenant, TenantPolicy, is_name,
 };
 
 use super::{
@@ -21,8 +21,7 @@ use super::{
 
 /// Keys of later versions, so that the answer is not "unknown".
 const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets"];
-const LATER_KIND: &[&str] =
-    &["soft_time_limit", "progress_timeout", "concurrency", "concurrency_key", "mask_payload"];
+const LATER_KIND: &[&str] = &["soft_time_limit", "progress_timeout", "mask_payload"];
 
 /// The most units of one slot.
 const MOST_UNITS: u32 = 1_000_000;
@@ -166,6 +165,15 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     if let Some(value) = table.take("max_running") {
         policy.max_running = value.integer(problems, 1..=MOST_UNITS);
     }
+    if let Some(value) = table.take("concurrency") {
+        policy.concurrency = concurrency(value, problems);
+    }
+    if let Some(value) = table.take("fifo") {
+        match value.as_bool() {
+            Some(fifo) => policy.fifo = fifo,
+            None => value.refuse(problems, "must be true or false"),
+        }
+    }
     if let Some(value) = table.take("reserve_after") {
         set(&mut policy.reserve_after, value.duration(problems, RESERVE_AFTER));
     }
@@ -216,6 +224,26 @@ fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {
         }
     }
     Needs::new(amounts)
+}
+
+fn concurrency(value: Value<'_>, problems: &mut Problems) -> Option<Concurrency> {
+    let (at, path) = (value.at(), value.path().to_owned());
+    let mut table = value.table(problems)?;
+    let [key, limit] = ["key", "limit"].map(|name| {
+        let value = table.take(name);
+        if value.is_none() {
+            problems.add(at, &format!("{path}.{name}"), "is required");
+        }
+        value
+    });
+    table.finish(&[], problems);
+    let key = key.and_then(|value| {
+        let text = value.text(problems)?.to_owned();
+        check_name(&text, &value, problems);
+        Some(text.into())
+    });
+    let limit = limit.and_then(|value| value.integer(problems, 1..=MOST_UNITS));
+    Some(Concurrency { key: key?, limit: limit? })
 }
 
 fn retry(mut table: Table<'_>, problems: &mut Problems) -> RetryPolicy {

@@ -1,7 +1,7 @@
 //! Both files: what they mean, and that every mistake is told at once with line and key.
 
 use expect_test::{Expect, expect};
-use tenure_scheduler::{DedupePolicy, Fleet, KindName, Placement, RetryPolicy, Scope, SlotName};
+use tenure_scheduler::{Concurrency, DedupePolicy, Fleet, KindName, Placement, RetryPolicy, Scope, SlotName};
 
 use super::*;
 
@@ -39,6 +39,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         queue_cap = 20
         max_running = 3
         budget = { tokens = "2M/day", pages = "90 / hour", cents = "1k/month", on_exhausted = "refuse" }
+        concurrency = { key = "conversation", limit = 2 }
+        fifo = true
         reserve_after = "45s"
         stale_after = "4h"
         dedupe = "live"
@@ -77,6 +79,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
     assert_eq!((qa.max_running, qa.placement), (Some(3), Placement::Spread));
+    let by_key = Concurrency { key: "conversation".into(), limit: 2 };
+    assert_eq!((&qa.concurrency, qa.fifo), (&Some(by_key), true));
     assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());

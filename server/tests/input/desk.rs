@@ -31,6 +31,7 @@ pub(crate) const FLEET: &str = r#"
 browser = "node"
 api = 2
 [kinds.plain]
+concurrency = { key = "any", limit = 1000000 }
 lease = "10m"
 [kinds.web]
 needs = { browser = 1 }

@@ -41,6 +41,8 @@ retry = { initial = "1s", factor = 2, max = "1m", jitter = 0.2 }
 permanent_exit_codes = [64]
 hard_time_limit = "30m"
 queue_cap = 20
+concurrency = { key = "account", limit = 2 }
+fifo = true
 stale_after = "4h"
 dedupe = "live"
 priority = 5
@@ -156,6 +158,11 @@ const OF_FLEET: &Mistakes = &[
     ("priority = 5", "priority = 9223372036854775808", "kinds.qa.priority"),
     ("result_ttl = \"1d\"", "result_ttl = 1979-05-27", "kinds.qa.result_ttl"),
     ("retention = \"2d\"", "retention = \"2d 500ns\"", "kinds.qa.retention"),
+    ("limit = 2", "limit = 0", "kinds.qa.concurrency.limit"),
+    ("limit = 2", "limit = 1000001", "kinds.qa.concurrency.limit"),
+    ("key = \"account\", ", "", "kinds.qa.concurrency.key"),
+    ("\"account\"", "\"an account\"", "kinds.qa.concurrency.key"),
+    ("fifo = true", "fifo = 1", "kinds.qa.fifo"),
     ("[tenants.site]", "[tenants.\"a b\"]", "tenants.\"a b\""),
     ("[tenants.site]", "[tenants]\nsite = 3\n[tenants.x]", "tenants.site"),
     ("weight = 3", "weight = 0", "tenants.site.weight"),

@@ -60,6 +60,7 @@ fn job(row: &str) -> Option<Rule> {
         "JobSpec.payload" | "JobSpec.needs" => Rule::Inner { required: false },
         "JobSpec.job_id" => Rule::FreshId,
         "JobSpec.dedupe_key" => Rule::Text { most: 255, required: false },
+        "JobSpec.concurrency_key" => Rule::Text { most: 256, required: false },
         "JobSpec.tenant" => Rule::Name { required: false, unknown: None },
         "JobSpec.priority" => Rule::Whole(-100..=100),
         "JobSpec.run_at" => Rule::Instant,

@@ -119,7 +119,8 @@ where finished_at is null"
 );
 
 const LEASE_LOAD: &str = "
-select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant
+select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
+  concurrency_key
 from leases";
 
 const KIND_LOAD: &str = "select name, policy, paused, dead_by_day, spent from kinds";

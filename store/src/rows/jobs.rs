@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tenure_scheduler::{
-    Attempt, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs, NodeName, OnParent,
-    Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage, Wait, Wall,
+    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs,
+    NodeName, OnParent, Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage, Wait, Wall,
 };
 
 use super::{
@@ -66,6 +66,7 @@ pub(crate) struct JobRow<'a> {
     on_parent_lost: &'static str,
     waiting_at: Option<At>,
     detached: Option<Json>,
+    concurrency_key: Option<&'a str>,
     previous: Option<i64>,
 }
 }
@@ -138,6 +139,7 @@ impl<'a> JobRow<'a> {
             on_parent_lost: job.on_parent_lost.name(),
             waiting_at,
             detached: job.detached.as_ref().map(|detached| json_text(&DetachedJson::from(&**detached))),
+            concurrency_key: job.concurrency_key.as_ref().map(ConcurrencyKey::as_str),
             previous,
         }
     }
@@ -150,7 +152,7 @@ macro_rules! job_columns {
          dedupe_held, fingerprint, hard_time_limit_us, parent_id, root_id, depth, children, traceparent, \
          tracestate, payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
          started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
-         finished_at, on_parent_cancel, on_parent_lost, waiting_at, detached"
+         finished_at, on_parent_cancel, on_parent_lost, waiting_at, detached, concurrency_key"
     };
 }
 pub(crate) use job_columns;
@@ -214,12 +216,14 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         on_parent_cancel: OnParent::Cancel,
         on_parent_lost: OnParent::Keep,
         detached: None,
+        concurrency_key: None,
     };
     let times = StateTimes::read(row)?;
     job.on_parent_cancel = read_on_parent(row, "on_parent_cancel")?;
     job.on_parent_lost = read_on_parent(row, "on_parent_lost")?;
     job.state = times.state(row, &state_name)?;
     job.detached = row.opt_json::<DetachedJson>("detached")?.map(|json| Box::new(json.into()));
+    job.concurrency_key = row.opt_text("concurrency_key", |key| ConcurrencyKey::new(key))?;
     Ok(job)
 }
 

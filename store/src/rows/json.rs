@@ -4,8 +4,9 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tenure_scheduler::{
-    Allowance, Budget, Capacity, ClassEntry, CounterName, DedupePolicy, FencingToken, Host, KindPolicy,
-    Needs, OnExhausted, Placement, Reservation, RetryPolicy, SlotName, Spent, Usage, Wait, Wall, Window,
+    Allowance, Budget, Capacity, ClassEntry, Concurrency, CounterName, DedupePolicy, FencingToken, Host,
+    KindPolicy, Needs, OnExhausted, Placement, Reservation, RetryPolicy, SlotName, Spent, Usage, Wait, Wall,
+    Window,
 };
 
 use super::{
@@ -284,6 +285,8 @@ pub(super) struct PolicyJson {
     hard_time_limit_us: i64,
     queue_cap: Option<u32>,
     max_running: Option<u32>,
+    concurrency: Option<ConcurrencyJson>,
+    fifo: bool,
     reserve_after_us: i64,
     budget: Option<BudgetJson>,
     stale_after_us: Option<i64>,
@@ -292,6 +295,13 @@ pub(super) struct PolicyJson {
     priority: i8,
     result_ttl_us: i64,
     retention_us: i64,
+}
+
+/// A limit by key.
+#[derive(Serialize, Deserialize)]
+struct ConcurrencyJson {
+    key: String,
+    limit: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -336,6 +346,11 @@ impl From<&KindPolicy> for PolicyJson {
             hard_time_limit_us: length_us(policy.hard_time_limit),
             queue_cap: policy.queue_cap,
             max_running: policy.max_running,
+            concurrency: policy
+                .concurrency
+                .as_ref()
+                .map(|by_key| ConcurrencyJson { key: by_key.key.to_string(), limit: by_key.limit }),
+            fifo: policy.fifo,
             reserve_after_us: length_us(policy.reserve_after),
             budget: policy.budget.as_ref().map(BudgetJson::from),
             stale_after_us: policy.stale_after.map(length_us),
@@ -369,6 +384,10 @@ impl From<PolicyJson> for KindPolicy {
             hard_time_limit: length(json.hard_time_limit_us),
             queue_cap: json.queue_cap,
             max_running: json.max_running,
+            concurrency: json
+                .concurrency
+                .map(|by_key| Concurrency { key: by_key.key.into(), limit: by_key.limit }),
+            fifo: json.fifo,
             reserve_after: length(json.reserve_after_us),
             budget: json.budget.map(Budget::from),
             stale_after: json.stale_after_us.map(length),

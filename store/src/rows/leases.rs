@@ -1,6 +1,6 @@
 //! Leases.
 
-use tenure_scheduler::{JobId, KindName, Lease, NodeName, Reservation, Stage, Tenant};
+use tenure_scheduler::{ConcurrencyKey, JobId, KindName, Lease, NodeName, Reservation, Stage, Tenant};
 
 use super::{At, Error, Fields, Json, Text, int, json::ReservationJson, json_text, length_us, positional};
 
@@ -19,6 +19,7 @@ pub(crate) struct LeaseRow<'a> {
     phase: &'static str,
     orphaned: bool,
     tenant: &'a str,
+    concurrency_key: Option<&'a str>,
 }
 }
 
@@ -37,12 +38,13 @@ impl<'a> From<&'a Lease> for LeaseRow<'a> {
             phase: lease.stage.name(),
             orphaned: lease.orphaned,
             tenant: lease.tenant.as_str(),
+            concurrency_key: lease.concurrency_key.as_ref().map(ConcurrencyKey::as_str),
         }
     }
 }
 
 /// Reads a lease from token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
-/// orphaned, tenant.
+/// orphaned, tenant, concurrency_key.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -65,6 +67,7 @@ pub(crate) fn read_lease(row: &mut Fields<'_>) -> Result<Lease, Error> {
         },
         orphaned: row.flag("orphaned")?,
         tenant: row.name("tenant", Tenant::new)?,
+        concurrency_key: row.opt_text("concurrency_key", |key| ConcurrencyKey::new(key))?,
     })
 }
 

@@ -126,7 +126,7 @@ set
   waiting_at = new.value ->> 43,
   detached = new.value ->> 44
 from jsonb_each(jsonb($1)) as new
-where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 45";
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 46";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day, spent)
@@ -233,7 +233,7 @@ select
   new.value ->> 27, new.value ->> 28, new.value ->> 29, new.value ->> 30, new.value ->> 31,
   new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
   new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40, new.value ->> 41,
-  new.value ->> 42, new.value ->> 43, new.value ->> 44
+  new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45
 from jsonb_each(jsonb($1)) as new"
 );
 
@@ -245,16 +245,18 @@ from json_each($1) as new";
 // What a lease is granted with (job, tenant, node, length, attempt) is not written again.
 pub(super) const LEASE_UPSERT: &str = "
 insert into leases (token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
-  orphaned, tenant)
+  orphaned, tenant, concurrency_key)
 select
   new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
-  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11
+  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11,
+  new.value ->> 12
 from jsonb_each(jsonb($1)) as new
 where true
 on conflict (token) do update set
   reservation = excluded.reservation,
   phase = excluded.phase,
-  orphaned = excluded.orphaned";
+  orphaned = excluded.orphaned,
+  concurrency_key = excluded.concurrency_key";
 
 pub(super) const ATTEMPT_UPSERT: &str = "
 insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at,

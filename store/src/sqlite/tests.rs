@@ -142,6 +142,7 @@ fn big_job() -> tenure_scheduler::Job {
         labels: Default::default(),
         dedupe_key: None,
         dedupe_held: false,
+        concurrency_key: None,
         fingerprint: s::Fingerprint([0; 32]),
         hard_time_limit: None,
         parent: None,

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Allowance, Attempt, Budget, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, CounterName,
-    DedupeKey, DedupePolicy, Detached, Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind,
-    KindName, KindPolicy, Lease, MOST_WEIGHT, Needs, Node, NodeName, OnExhausted, OnParent, Outcome, Pause,
-    PausePolicy, Placement, Preferences, Producer, RateLimit, Requirement, Reservation, RetryPolicy,
-    ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Spent, Stage, Tenant, TenantPolicy,
-    TraceContext, Usage, Wait, WaitPolicy, Wall, Window,
+    Allowance, Attempt, Budget, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, Concurrency,
+    ConcurrencyKey, CounterName, DedupeKey, DedupePolicy, Detached, Epoch, FencingToken, Fingerprint, Host,
+    Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, MOST_WEIGHT, Needs, Node, NodeName, OnExhausted,
+    OnParent, Outcome, Pause, PausePolicy, Placement, Preferences, Producer, RateLimit, Requirement,
+    Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Spent, Stage,
+    Tenant, TenantPolicy, TraceContext, Usage, Wait, WaitPolicy, Wall, Window,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -37,6 +37,7 @@ pub(crate) fn job(n: u64) -> Job {
         labels: BTreeMap::new(),
         dedupe_key: None,
         dedupe_held: false,
+        concurrency_key: None,
         fingerprint: Fingerprint([7; 32]),
         hard_time_limit: None,
         parent: None,
@@ -107,6 +108,7 @@ pub(crate) fn rich_job(n: u64) -> Job {
         labels: texts(&[("sätze", "line\nbreak\u{1}\u{2028}"), ("empty", "")]),
         dedupe_key: Some(DedupeKey::new("digest.daily:2026-09-30 'ä' null {}")),
         dedupe_held: true,
+        concurrency_key: Some(ConcurrencyKey::new("a \"key\" 'of' mine")),
         fingerprint: Fingerprint(std::array::from_fn(|i| u8::try_from(i * 8).unwrap())),
         hard_time_limit: Some(Duration::from_micros(1_500_001)),
         parent: Some(id(n + 1)),
@@ -165,6 +167,7 @@ pub(crate) fn lease(n: u64, token: FencingToken, stage: Stage) -> Lease {
         job: id(n),
         kind: KindName::new("site.qa"),
         tenant: Tenant::new("site"),
+        concurrency_key: None,
         node: NodeName::new("mini-1"),
         length: Duration::from_secs(600),
         reservation: Reservation::default(),
@@ -186,6 +189,7 @@ pub(crate) fn rich_lease(n: u64, token: FencingToken) -> Lease {
         attempt: 3,
         round: 2,
         orphaned: true,
+        concurrency_key: Some(ConcurrencyKey::new("a \"key\"")),
         ..lease(n, token, Stage::Granted)
     }
 }
@@ -244,6 +248,8 @@ pub(crate) fn kinds() -> [Kind; 2] {
                     .into(),
                 on_exhausted: OnExhausted::Refuse,
             }),
+            concurrency: Some(Concurrency { key: "conversation".into(), limit: 3 }),
+            fifo: true,
             reserve_after: Duration::from_secs(11),
             stale_after: Some(Duration::from_secs(4 * 3600)),
             dedupe: DedupePolicy::Live,

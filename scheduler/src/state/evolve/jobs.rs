@@ -6,7 +6,7 @@ use crate::{
     ids::{DedupeKey, JobId, KindName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::DedupePolicy,
-    place::{ClassId, timeline::Joined},
+    place::{ClassId, queue::place_of, timeline::Joined},
     state::{Due, JobEntry, Stand, State},
     time::{Now, Wall},
 };
@@ -143,17 +143,17 @@ impl State {
             entry.stand = Stand::Class(class_id);
             entry.joined = joined;
         }
-        self.head_may_differ(class_id, id);
+        self.joined_class(id, class_id);
     }
 
     /// A job that comes to stand first of its priority in its class, or leaves that place: the head of the class may be
     /// another. What is kept for large jobs may be free to one head and not to the next.
-    fn head_may_differ(&mut self, class: ClassId, job: JobId) {
+    pub(super) fn head_may_differ(&mut self, class: ClassId, job: JobId) {
         if self.earmarks.is_empty() {
             return;
         }
         if let Some(class) = self.classes.get_mut(class)
-            && class.queue.heads().any(|(_, _, head)| head == job)
+            && class.startable().heads().any(|(_, _, head)| head == job)
         {
             class.failed = None;
         }
@@ -222,8 +222,9 @@ impl State {
     pub(super) fn leave_class(&mut self, id: JobId) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let Stand::Class(class_id) = entry.stand else { return };
+        self.leaving_class(id, class_id);
+        let Some(entry) = self.jobs.get_mut(&id) else { return };
         entry.stand = Stand::Nowhere;
-        self.head_may_differ(class_id, id);
         let Some(entry) = self.jobs.get(&id) else { return };
         if let Some(class) = self.classes.get_mut(class_id) {
             class.queue.remove(&entry.job);
@@ -248,19 +249,20 @@ impl State {
             Stand::NotReaped | Stand::Broken | Stand::Nowhere => None,
         };
         let class = self.jobs.get(&id).and_then(class);
-        class.into_iter().for_each(|class| self.head_may_differ(class, id));
-        if let (Some(class), Some(entry)) =
-            (class.and_then(|id| self.classes.get_mut(id)), self.jobs.get(&id))
-        {
-            class.queue.remove(&entry.job);
+        if let (Some(class), Some(entry)) = (class, self.jobs.get(&id)) {
+            let place = place_of(&entry.job);
+            self.leaving_class(id, class);
+            if let Some(class) = self.classes.get_mut(class) {
+                class.queue.take(&place);
+            }
         }
         self.change(id, |job| job.priority = priority);
-        if let (Some(class), Some(entry)) =
-            (class.and_then(|id| self.classes.get_mut(id)), self.jobs.get(&id))
-        {
-            class.queue.insert(&entry.job);
+        if let Some(id_of) = class {
+            if let (Some(class), Some(entry)) = (self.classes.get_mut(id_of), self.jobs.get(&id)) {
+                class.queue.insert(&entry.job);
+            }
+            self.joined_class(id, id_of);
         }
-        class.into_iter().for_each(|class| self.head_may_differ(class, id));
     }
 
     pub(super) fn deleted(&mut self, id: JobId) {

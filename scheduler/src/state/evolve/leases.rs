@@ -56,6 +56,7 @@ impl State {
         self.charge_fleet(lease.token, &lease.reservation.fleet);
         self.take_tokens(&lease.reservation.fleet, now);
         self.charge_tenant(&lease.tenant, &lease.reservation);
+        self.hold_key(lease);
         let watch = Watch {
             phase: Phase::Granted,
             expires: expiry(now.mono, first_lease(lease.length)),
@@ -216,6 +217,7 @@ impl State {
         if let (Some(_), Some(entry)) = (stage, self.leases.get_mut(&token)) {
             entry.lease.stage = Stage::Unreaped;
             entry.lease.reservation.fleet = Needs::default();
+            entry.lease.concurrency_key = None;
             self.dirty.lease(token);
         } else {
             self.leases.remove(&token);
@@ -225,6 +227,7 @@ impl State {
                 node.leases.remove(&token);
             }
         }
+        self.release_key(&lease);
         if lease.stage.is_live() {
             self.free_fleet(token, &lease.reservation);
         }
@@ -259,8 +262,10 @@ impl State {
             fleet: std::mem::take(&mut entry.lease.reservation.fleet),
             ..Reservation::default()
         };
-        let tenant = entry.lease.tenant.clone();
-        self.credit_tenant(&tenant, &freed);
+        let lease = entry.lease.clone();
+        entry.lease.concurrency_key = None;
+        self.release_key(&lease);
+        self.credit_tenant(&lease.tenant, &freed);
         self.free_fleet(token, &freed);
     }
 

@@ -34,14 +34,17 @@ impl Oracle {
         }
     }
 
-    /// The place of a job that stands in the queue of its class.
+    /// The place of a job that stands in the queue of its class, or in the line of its kind.
     fn place(&self, rows: &Durable, job: &Job) -> Option<Place> {
         if !self.candidates(rows).any(|other| other.id == job.id) {
             return None;
         }
         let key = key_of(job, rows);
-        let alike: Vec<&Job> = self.candidates(rows).filter(|other| key_of(other, rows) == key).collect();
-        let rank = |job: &Job| (-i32::from(job.priority), job.sequence);
+        let strict = rows.kinds[&job.kind].policy.fifo;
+        let is_alike =
+            |other: &&Job| if strict { other.kind == job.kind } else { key_of(other, rows) == key };
+        let alike: Vec<&Job> = self.candidates(rows).filter(is_alike).collect();
+        let rank = |job: &Job| (if strict { 0 } else { -i32::from(job.priority) }, job.sequence);
         let mut before: Vec<&Job> = alike.iter().copied().filter(|other| rank(other) < rank(job)).collect();
         before.sort_by_key(|job| rank(job));
         let oldest = alike.iter().map(|job| job.created_at).min()?;

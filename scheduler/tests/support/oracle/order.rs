@@ -2,47 +2,64 @@
 //! the job; among the jobs of a tenant band, priority, enqueue. A job is due only after those of its class and its
 //! priority that were enqueued before it.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{cmp::Ordering, collections::BTreeMap, time::Duration};
 
-use tenure_scheduler::{Durable, Job, JobId, JobState, Mono, Node, Now, Scope, SlotName, Tenant, Wall};
+use tenure_scheduler::{
+    Durable, Event, FencingToken, Job, JobId, JobState, Mono, Node, Now, Scope, SlotName, Tenant, Wall,
+};
 
 use super::{key_of, needs_of};
 
 /// Since when each job has been queued, by the clock that nobody sets, and for how long before the leader began; and
 /// which were queued when the last command had been applied.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Queued(BTreeMap<JobId, (Wall, Mono, Duration)>, BTreeSet<JobId>);
+pub(crate) struct Queued {
+    since: BTreeMap<JobId, (Wall, Mono, Duration)>,
+    /// The jobs of live leases: who waits for the end of one is queued anew with it.
+    leases: BTreeMap<FencingToken, JobId>,
+}
 
 impl Queued {
     /// What a new leader finds.
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
         let mut found = Self::default();
         for (job, since) in queued(rows) {
-            found.0.insert(job.id, (since, now.mono, now.wall.since(since)));
-            found.1.insert(job.id);
+            found.since.insert(job.id, (since, now.mono, now.wall.since(since)));
         }
+        found.leases = live(rows);
         found
     }
 
-    pub(crate) fn observe(&mut self, now: Now, rows: &Durable) {
-        // Who was granted before this command waits anew if it comes back: nobody sees that of one that comes back and is
-        // granted again within it.
-        let before = std::mem::replace(&mut self.1, queued(rows).map(|(job, _)| job.id).collect());
-        self.0.retain(|job, _| before.contains(job));
+    pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
+        // One that became queued may have been granted in the same command.
+        for event in events {
+            let queued = if let Event::Ready(job) = event {
+                Some(*job)
+            } else if let Event::AttemptEnded(end) = event {
+                matches!(end.next, JobState::Queued { .. }).then_some(end.job)
+            } else if let Event::LeaseGone(token) | Event::LeaseUnreaped(token) = event {
+                self.leases.get(token).copied()
+            } else {
+                None
+            };
+            self.since.extend(queued.map(|job| (job, (now.wall, now.mono, Duration::ZERO))));
+        }
+        self.leases = live(rows);
         for (job, since) in queued(rows) {
-            if self.0.get(&job.id).is_none_or(|(known, _, _)| *known != since) {
-                self.0.insert(job.id, (since, now.mono, Duration::ZERO));
+            if self.since.get(&job.id).is_none_or(|(known, _, _)| *known != since) {
+                self.since.insert(job.id, (since, now.mono, Duration::ZERO));
             }
         }
     }
 
     fn waited(&self, now: Now, job: &Job) -> Duration {
-        self.0.get(&job.id).map_or(Duration::ZERO, |(_, at, before)| now.mono.since(*at) + *before)
+        self.since.get(&job.id).map_or(Duration::ZERO, |(_, at, before)| now.mono.since(*at) + *before)
     }
+}
+
+fn live(rows: &Durable) -> BTreeMap<FencingToken, JobId> {
+    let live = rows.leases.values().filter(|lease| lease.stage.is_live());
+    live.map(|lease| (lease.token, lease.job)).collect()
 }
 
 fn queued(rows: &Durable) -> impl Iterator<Item = (&Job, Wall)> {

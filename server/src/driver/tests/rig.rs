@@ -144,6 +144,7 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
         fingerprint: Fingerprint(fingerprint),
         payload_size,
         dedupe_key: None,
+        concurrency_key: None,
         priority: None,
         run_at: None,
         delay: None,

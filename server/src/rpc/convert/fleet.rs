@@ -28,6 +28,11 @@ pub(crate) fn kind(kind: &Kind, now: Wall) -> v1::Kind {
         queue_cap: policy.queue_cap,
         max_running: policy.max_running,
         budget: policy.budget.as_ref().map(|of| budget(kind, of, now)),
+        concurrency: policy
+            .concurrency
+            .as_ref()
+            .map(|by_key| v1::Concurrency { key: by_key.key.to_string(), limit: by_key.limit }),
+        fifo: policy.fifo,
         reserve_after: Some(duration(policy.reserve_after)),
         stale_after: policy.stale_after.map(duration),
         dedupe: match policy.dedupe {

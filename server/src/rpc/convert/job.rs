@@ -36,6 +36,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         priority: job.priority.into(),
         dedupe_key: job.dedupe_key.as_ref().map(ToString::to_string).unwrap_or_default(),
         dedupe_held: job.dedupe_held,
+        concurrency_key: job.concurrency_key.as_ref().map(ToString::to_string).unwrap_or_default(),
         labels: job.labels.clone(),
         selector,
         requirements,

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, OnParent, Prior, Producer, Tenant,
-    TraceContext,
+    Command, ConcurrencyKey, DedupeKey, Enqueue, Fingerprint, JobId, KindName, OnParent, Prior, Producer,
+    Tenant, TraceContext,
 };
 use tenure_store::Payload;
 
@@ -48,6 +48,8 @@ pub(crate) fn submission(
         checks.refuse("job.job_id", "is no UUID of version 7");
     }
     let dedupe_key = checks.text("job.dedupe_key", &spec.dedupe_key, 255).map(DedupeKey::new);
+    let concurrency_key =
+        checks.text("job.concurrency_key", &spec.concurrency_key, 256).map(ConcurrencyKey::new);
     let tenant = checks.optional_name("job.tenant", &spec.tenant, Tenant::parse);
     let priority = spec.priority.and_then(|priority| checks.priority("job.priority", priority));
     let run_at = checks.timestamp("job.run_at", spec.run_at.as_ref());
@@ -85,6 +87,7 @@ pub(crate) fn submission(
         kind,
         payload_size: size as u64,
         dedupe_key,
+        concurrency_key,
         priority,
         run_at,
         delay,

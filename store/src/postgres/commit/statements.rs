@@ -57,7 +57,7 @@ from unnest(
   $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[], $28::bigint[], $29::text[],
   $30::text[], $31::timestamptz[], $32::timestamptz[], $33::boolean[], $34::timestamptz[], $35::timestamptz[],
   $36::text[], $37::jsonb[], $38::timestamptz[], $39::text[], $40::timestamptz[], $41::timestamptz[],
-  $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::bigint[])
+  $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::text[], $47::bigint[])
   as new (",
             job_columns!(),
             ", previous)"
@@ -196,18 +196,22 @@ from unnest($1::uuid[], $2::bytea[], $3::text[]) as new (job_id, data, content_t
 // What a lease is granted with (job, tenant, node, length, attempt) is not written again.
 pub(in crate::postgres) const LEASE_UPSERT: &str = "
 insert into leases (
-  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant)
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
+  concurrency_key)
 select
-  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
+  concurrency_key
 from unnest(
   $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::bigint[], $8::bigint[],
-  $9::timestamptz[], $10::text[], $11::boolean[], $12::text[])
+  $9::timestamptz[], $10::text[], $11::boolean[], $12::text[], $13::text[])
   as new (
-    token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant)
+    token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
+    concurrency_key)
 on conflict (token) do update set
   reservation = excluded.reservation,
   phase = excluded.phase,
-  orphaned = excluded.orphaned";
+  orphaned = excluded.orphaned,
+  concurrency_key = excluded.concurrency_key";
 
 pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (

@@ -189,7 +189,7 @@ insert into nodes values
 
 async fn lease(hand: &mut PgConnection, token: i64, job: Uuid, node: &str, phase: &str, reservation: &str) {
     const INSERT: &str =
-        "insert into leases values ($1, $2, 'k', $3, 1, $5::jsonb, 1, 1, now(), $4, false, 't')";
+        "insert into leases values ($1, $2, 'k', $3, 1, $5::jsonb, 1, 1, now(), $4, false, 't', null)";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
 }

@@ -53,7 +53,7 @@ async fn checks_refuse_what_makes_no_sense() {
     insert_job(&mut hand, "j", "queued", 0).await;
     hand.execute("insert into slots (name, scope, capacity, capacity_since, paused, paused_until) values ('s', 'node', null, 0, 0, null)").await.unwrap();
     hand.execute(
-        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0, 't')",
+        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0, 't', null)",
     )
     .await
     .unwrap();
@@ -248,7 +248,7 @@ async fn lease(
     phase: &str,
     reservation: &str,
 ) {
-    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0, 't')";
+    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0, 't', null)";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
 }

@@ -9,11 +9,11 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Allowance, Budget, Changes, Command, CounterName, DedupeKey, DedupePolicy, Detach, Effect, Enqueue,
-    Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono,
-    NodeName, Now, OnExhausted, OnParent, PausePolicy, Preferences, Pressure, Prior, Producer, RateLimit,
-    Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State, Statement, Tenant,
-    TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
+    Allowance, Budget, Changes, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey, DedupePolicy,
+    Detach, Effect, Enqueue, Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job, JobId, KindName,
+    KindPolicy, Mono, NodeName, Now, OnExhausted, OnParent, PausePolicy, Preferences, Pressure, Prior,
+    Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State,
+    Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -158,6 +158,9 @@ impl World {
             fingerprint: Fingerprint([u8::try_from(n % 251).unwrap(); 32]),
             payload_size: random.below(3) * 10,
             dedupe_key: key,
+            concurrency_key: random
+                .chance(30)
+                .then(|| ConcurrencyKey::new(format!("ck {}", random.below(2)))),
             priority: random.chance(20).then_some(5),
             run_at: None,
             delay: random.chance(20).then(|| Duration::from_millis(random.below(10_000))),
@@ -351,6 +354,8 @@ fn fleet(random: &mut Random) -> Fleet {
             on_exhausted: OnExhausted::Refuse,
         }),
         max_running: random.chance(30).then_some(2),
+        concurrency: random.chance(60).then(|| Concurrency { key: "account".into(), limit: 1 }),
+        fifo: random.chance(20),
         stale_after: random.chance(20).then(|| Duration::from_secs(30)),
         dedupe: if random.chance(50) { DedupePolicy::Live } else { DedupePolicy::Retained },
         result_ttl: Duration::from_secs(20),
