@@ -5,7 +5,7 @@ use tenure_proto::{
     node::v1::{
         Accepted, ClosedGroup, Draining, Finished, FinishedOutcome, Heartbeat, HeldLease, Hello, HostInfo,
         LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes, Returned,
-        Started, UnstoredReport, node_message::Body, report::Event,
+        Started, Throttled, UnstoredReport, node_message::Body, report::Event,
     },
     v1::{self, Payload, SlotAmount},
 };
@@ -169,6 +169,7 @@ fn event_of(name: &str) -> Option<Event> {
             outcome: FinishedOutcome::Succeeded.into(),
             cause: "exit".to_owned(),
             result: Some(result),
+            throttled: Some(Throttled { slot: "f".to_owned(), retry_after: None }),
             ..Default::default()
         }),
         "reaped" => Event::Reaped(Reaped {}),

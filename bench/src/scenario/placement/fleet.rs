@@ -124,6 +124,7 @@ impl World {
             fingerprint: Fingerprint([7; 32]),
             payload_size: 100,
             dedupe_key: None,
+            concurrency_key: None,
             priority: Some(priority),
             run_at: None,
             delay: None,
@@ -214,6 +215,7 @@ impl World {
             error: "".into(),
             retry_after: None,
             throttled: None,
+            usage: Default::default(),
             has_result: false,
             detach: None,
         };
