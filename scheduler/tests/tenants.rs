@@ -369,7 +369,6 @@ impl Bare {
                 .iter()
                 .map(|&(name, weight)| (Tenant::new(name), TenantPolicy { weight }))
                 .collect(),
-            ..Fleet::default()
         };
         state.apply(Self::now(), Command::Apply { fleet: Box::new(fleet), validate_only: false }).unwrap();
         let mut agent = Agent::new("n1");
