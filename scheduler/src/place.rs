@@ -53,7 +53,8 @@ pub(crate) const WARM_UP: Duration = Duration::from_secs(30);
 /// Class timelines that changed are saved this often.
 pub(crate) const SAVE_EVERY: Duration = Duration::from_secs(1);
 
-/// Places what can be placed. True: the budget of the tick was spent, and there may be more.
+/// Places what can be placed. True: there may be more, since the budget of the tick was spent or what was granted brought
+/// back what had been looked at.
 pub(crate) fn place(step: &mut Step<'_>) -> bool {
     step.state.follow();
     let news = step.state.take_news();
@@ -78,7 +79,8 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
         }
         line.took(step.state, step.now, &turn);
     }
-    false
+    // A key that a grant took, or a head that it changed, may have brought a class back that was looked at already.
+    step.state.index.has_untried()
 }
 
 /// Where the head of a class fits; if nowhere, that is noted.

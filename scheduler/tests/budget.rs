@@ -52,6 +52,7 @@ fn a_kind_whose_budget_is_spent_waits_until_its_window_turns() {
             e: budget of tokens spent, 0 ahead
               It does not start: budget of tokens spent.
               node n1: fits
+              starts earliest in 3600s
               > the window of the budget of tokens turns, or the budget is raised
             a round=1 attempt=1 1.1 on n1: succeeded exit pages=9 tokens=60
             10s: ready b

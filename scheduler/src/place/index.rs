@@ -158,6 +158,11 @@ impl Index {
         self.slots.most_of(slot)
     }
 
+    /// Whether a class with jobs has not been tried since something of it changed.
+    pub(crate) fn has_untried(&self) -> bool {
+        !self.classes.untried.is_empty()
+    }
+
     /// Whether one of these nodes has so much free.
     pub(crate) fn is_room_on(&self, nodes: &Nodes, class: &Class, names: &BTreeSet<NodeName>) -> bool {
         let Some(aim) = self.classes.aim(class) else { return true };
