@@ -104,7 +104,7 @@ pub struct JobSpec {
     /// Optional, at most 256 bytes. What the job shares with others of its kind and tenant that may not all run at once: the
     /// kind's `concurrency` says how many may. Refused as INVALID_FIELD if the kind has none. Empty: nothing limits it by key.
     /// An old server ignores it.
-    #[prost(string, tag = "19")]
+    #[prost(string, tag = "13")]
     pub concurrency_key: ::prost::alloc::string::String,
     /// Optional, at most 16: what else the labels of the node must be. And-ed with `selector` and the kind's.
     /// A label named twice, there or here, is refused. An old server ignores them: it places by `selector` alone.
