@@ -214,9 +214,12 @@ impl Figure {
                 &["kind"],
                 "Time that a job was deferred before its grant.",
             ),
-            Self::Jobs => {
-                ("tenure_jobs", Gauge, &["kind", "state"], "Jobs that are not final, by kind and state.")
-            }
+            Self::Jobs => (
+                "tenure_jobs",
+                Gauge,
+                &["kind", "state"],
+                "Jobs that are not final, by kind and state; `waiting`: parents that wait for their children.",
+            ),
             Self::OldestAge => (
                 "tenure_oldest_age_seconds",
                 Gauge,

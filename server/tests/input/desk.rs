@@ -35,6 +35,7 @@ concurrency = { key = "any", limit = 1000000 }
 lease = "10m"
 [kinds.web]
 needs = { browser = 1 }
+concurrency = { key = "conversation", limit = 1000 }
 "#;
 
 /// Which database.

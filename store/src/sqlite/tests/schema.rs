@@ -125,7 +125,7 @@ async fn checks_refuse_what_makes_no_sense() {
             "attempts_number_from_one",
         ),
         (
-            "insert into attempts values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, 2)",
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, detached) values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, 2)",
             "attempts_flags_are_flags",
         ),
         ("insert into results values ('j', 1, x'', '', 1, 1, 2)", "results_flags_are_flags"),
