@@ -1,5 +1,5 @@
--- Why: the fleet file says which tenants are owed more of the fleet than others. Locks: nothing that exists. Contracted
--- by: nothing; to the version before every tenant weighs the same.
+-- Why: the fleet file says which tenants are owed more of the fleet than others. Locks: nothing that exists.
+-- Contracted by: nothing; to the version before every tenant weighs the same.
 
 -- Declared tenants. Any other has the weight 1.
 create table tenants (

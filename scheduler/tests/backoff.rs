@@ -147,6 +147,45 @@ fn waits_double_and_one_job_is_tried_at_a_time_until_one_succeeds() {
     );
 }
 
+/// A kind whose back-off is switched off is offered again at once.
+#[test]
+fn switched_off_it_ends_the_waits_that_there_are() {
+    check(
+        "
+        slot s node
+        kind k needs=s:1 max_failures=9
+        node n1 slots=s:9
+        enqueue a kind=k
+        enqueue b kind=k
+        enqueue c kind=k
+        tick
+        run a
+        finish a fail
+        run b
+        finish b fail
+        run c
+        finish c fail
+        reaped a
+        enqueue d kind=k
+        tick
+        kind k needs=s:1 max_failures=9 node_backoff=off
+        tick
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            granted b -> n1 token=1.2
+            granted c -> n1 token=1.3
+            ended a token=1.1 failed_retryable (exit) -> scheduled [exit]
+            ended b token=1.2 failed_retryable (exit) -> scheduled [exit]
+            ended c token=1.3 failed_retryable (exit) -> scheduled [exit]
+            n1 backs off k for 10s
+            lease 1.1 gone
+            deferred d node_backoff: n1 backs off after failures
+            granted d -> n1 token=1.4
+        "#]],
+    );
+}
+
 /// What fails for good, asks for a later attempt itself, is cancelled or given back says nothing of the node; nor does one
 /// job that fails again and again.
 #[test]

@@ -36,6 +36,8 @@ mod report;
 #[cfg(test)]
 mod requeue;
 #[cfg(test)]
+mod resume;
+#[cfg(test)]
 mod retry;
 #[cfg(test)]
 mod room;

@@ -146,8 +146,21 @@ impl Facts<'_> {
     fn kept_by(&self) -> Option<Duration> {
         let Asker { state, now, job, .. } = self.asker;
         let earmark = state.earmarks.iter().find(|earmark| earmark.job == job.id)?;
+        if self.may_wait_for_more() {
+            return None;
+        }
         let by = earmark.by.since(now.mono);
         (!self.others.rivals && matches!(earmark.holder, Holder::Class(_))).then_some(by)
+    }
+
+    /// Whether it may be kept waiting while its slots are free: by others of its kind, a budget, or tokens of a rate.
+    fn may_wait_for_more(&self) -> bool {
+        let Asker { state, job, class, .. } = self.asker;
+        let Some(entry) = state.kinds.get(&job.kind) else { return true };
+        let policy = &entry.kind.policy;
+        let by_key = policy.concurrency.is_some() && job.concurrency_key.is_some();
+        let is_rated = |slot| state.slots.get(slot).is_some_and(|slot| slot.rate.is_some());
+        policy.fifo || by_key || policy.budget.is_some() || class.fleet.iter().any(|(slot, _)| is_rated(slot))
     }
 
     fn room(&self) -> Room {
@@ -162,9 +175,8 @@ impl Facts<'_> {
     /// By hard limits; none: no bound follows.
     fn latest(&self) -> Option<Duration> {
         let state = self.asker.state;
-        let policy = &state.kinds.get(&self.asker.job.kind)?.kind.policy;
-        if policy.fifo || (policy.concurrency.is_some() && self.asker.job.concurrency_key.is_some()) {
-            return None; // Others of its kind may keep it waiting while its slots are free.
+        if self.may_wait_for_more() {
+            return None;
         }
         if self.held.no_limit || self.asker.takes(self.lacking) != 1 || !self.nothing_else_runs_short() {
             return None;

@@ -80,7 +80,9 @@ impl Others {
             self.ahead.by_share += by_share;
         }
         self.may_idle |= is_large && !asker.needs_cover(other);
-        let may_come_first = if is_large { other.queue.len() as u64 } else { sure + by_share };
+        // What waits for its key now may come first once that is free.
+        let by_turns = is_large || other.ready.is_some();
+        let may_come_first = if by_turns { other.queue.len() as u64 } else { sure + by_share };
         if may_come_first > 0 {
             let (count, most) = self.runs.entry(other.key.kind.clone()).or_default();
             *count += may_come_first;

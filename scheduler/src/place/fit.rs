@@ -21,12 +21,10 @@ use crate::{
     time::Now,
 };
 
-/// What the fleet says: pauses, whose turn it is, its slots with what is kept of them for others, and their rates.
+/// What the fleet says: pauses, budgets, whose turn it is, keys, its slots with what is kept of them for others, and their
+/// rates.
 pub(crate) fn of_fleet(state: &State, now: Now, class: &Class, asks: Asks) -> Result<(), Deferral> {
-    let may_not = || {
-        paused(state, now, class).or_else(|| state.not_its_turn(class)).or_else(|| state.key_blocks(class))
-    };
-    if let Some(reason) = may_not() {
+    if let Some(reason) = may_not_start(state, now, class) {
         return Err(reason);
     }
     state.fleet.check(&class.fleet, |_| None).map_err(|short| Deferral::SlotBusy {
@@ -54,6 +52,11 @@ fn rates(state: &State, now: Now, class: &Class) -> Result<(), Deferral> {
     Ok(())
 }
 
+/// Why nothing of a class may start, whatever is free: it is paused, it is not its turn, or its keys are at their limit.
+pub(crate) fn may_not_start(state: &State, now: Now, class: &Class) -> Option<Deferral> {
+    paused(state, now, class).or_else(|| state.not_its_turn(class)).or_else(|| state.key_blocks(class))
+}
+
 /// Whether an operator paused its kind or a slot that it needs, its kind's budget is spent, or a provider wants no more
 /// of a slot.
 pub(crate) fn paused(state: &State, now: Now, class: &Class) -> Option<Deferral> {
@@ -70,9 +73,12 @@ pub(crate) fn paused(state: &State, now: Now, class: &Class) -> Option<Deferral>
     })
 }
 
-/// Whether it needs more of a fleet slot than there is.
+/// Whether it needs more of a fleet slot than there is, or than its rate ever lets start at once.
 pub(crate) fn beyond_fleet(state: &State, class: &Class) -> bool {
-    class.fleet.iter().any(|(slot, amount)| state.fleet.count(slot).capacity < amount)
+    class
+        .fleet
+        .iter()
+        .any(|(slot, amount)| state.fleet.count(slot).capacity.min(burst_of(state, slot)) < amount)
 }
 
 /// Whether a node runs this kind, and its labels are what is asked for.

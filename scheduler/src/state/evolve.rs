@@ -160,6 +160,9 @@ impl State {
         };
         let before = std::mem::replace(&mut entry.kind, kind.clone());
         self.tune_intervals(&kind.name);
+        if !kind.policy.node_backoff {
+            self.nodes.values_mut().for_each(|node| drop(node.backoffs.remove(&kind.name)));
+        }
         if (before.policy.fifo, &before.policy.concurrency) != (kind.policy.fifo, &kind.policy.concurrency) {
             self.line_up_again(&kind.name);
         }

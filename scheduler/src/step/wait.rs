@@ -35,12 +35,14 @@ impl Step<'_> {
             error: bounded_text(&finish.error),
             exit_code: finish.exit_code,
             keep_result: finish.has_result,
+            usage: finish.usage.clone(),
             ..End::new(Outcome::Detached, How::Ended)
         };
         let failed = |problem: &str| End {
             cause: text(BAD_WAIT),
             error: bounded_text(problem),
             exit_code: finish.exit_code,
+            usage: finish.usage.clone(),
             ..End::new(Outcome::Failed, How::Ended)
         };
         let Some(detach) = &finish.detach else { return failed("it detached, and does not say for what") };

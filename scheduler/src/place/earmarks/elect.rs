@@ -187,7 +187,7 @@ fn is_full(state: &State, rank: Rank) -> bool {
 fn choose(state: &State, now: Now, id: ClassId, head: Candidate) -> Option<(Earmark, Vec<Event>)> {
     let Candidate { rank, since, job, small } = head;
     let class = state.classes.get(id)?;
-    if fit::paused(state, now, class).is_some() {
+    if fit::may_not_start(state, now, class).is_some() || fit::beyond_fleet(state, class) {
         return None;
     }
     let mut contended: BTreeSet<&SlotName> = BTreeSet::new();

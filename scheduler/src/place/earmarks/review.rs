@@ -43,7 +43,7 @@ fn why(state: &State, now: Now, earmark: &Earmark) -> Option<Dropped> {
     let waits = state.jobs.get(&earmark.job).filter(|entry| entry.stand == Stand::Class(id));
     let (Some(_), Some(class)) = (waits, state.classes.get(id)) else { return Some(Dropped::Left) };
     let same = class.node == earmark.units.node && class.fleet == earmark.units.fleet;
-    if !same || fit::paused(state, now, class).is_some() || fit::beyond_fleet(state, class) {
+    if !same || fit::may_not_start(state, now, class).is_some() || fit::beyond_fleet(state, class) {
         return Some(Dropped::Changed);
     }
     let node = state.nodes.get(&earmark.node);

@@ -100,6 +100,10 @@ impl Backoffs {
             self.known.retain(|(node, _), _| node != gone);
         } else if let Event::KindRemoved(gone) = event {
             self.known.retain(|(_, kind), _| kind != gone);
+        } else if let Event::KindPut(put) = event
+            && !put.policy.node_backoff
+        {
+            self.known.retain(|(_, kind), _| *kind != put.name);
         }
     }
 

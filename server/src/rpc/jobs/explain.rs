@@ -33,6 +33,7 @@ pub(super) async fn explain(
     if caller.sees_only().is_some() {
         // What stands before it may be others' work: how much of it is told, and not which.
         response.ahead_job_ids.clear();
+        response.earmarks.iter_mut().for_each(|earmark| earmark.job_id.clear());
         for holder in response.slots.iter_mut().flat_map(|slot| &mut slot.holders) {
             (holder.job_id, holder.kind) = Default::default();
         }
