@@ -50,7 +50,7 @@ impl State {
             Event::TenantPut { tenant, policy } => self.declare_tenant(tenant, Some(*policy)),
             Event::TenantRemoved(tenant) => self.declare_tenant(tenant, None),
             Event::Enqueued(job) => self.enqueued(job, now),
-            Event::Ready(id) => self.ready(*id, now),
+            Event::Ready(id) | Event::WaitOver(id) => self.ready(*id, now),
             Event::Granted { lease, waits } => self.granted(lease, waits, now),
             Event::AttemptEnded(end) => self.attempt_ended(end, now),
             Event::LossReplaced(end) => self.loss_replaced(end, now),
@@ -58,7 +58,6 @@ impl State {
                 job.cancel_requested = true;
                 job.reason = Some(reason.clone());
             }),
-            Event::WaitOver(id) => self.wait_over(*id, now),
             Event::Ended { job, state, reason } => {
                 self.leave(*job, now);
                 self.become_state(*job, state, Some(reason), now);

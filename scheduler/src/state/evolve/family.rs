@@ -45,13 +45,6 @@ impl State {
         }
     }
 
-    /// The wait of a parent that detached is over.
-    pub(super) fn wait_over(&mut self, id: JobId, now: Now) {
-        self.leave(id, now);
-        self.change(id, |job| job.state = JobState::Queued { since: now.wall });
-        self.join(id, now);
-    }
-
     /// A live job is found by its parent.
     pub(super) fn join_family(&mut self, job: &Job) {
         if let Some(parent) = job.parent {

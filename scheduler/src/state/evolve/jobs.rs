@@ -110,6 +110,7 @@ impl State {
         }
     }
 
+    /// What a job waited for, a time or its children, is over.
     pub(super) fn ready(&mut self, id: JobId, now: Now) {
         self.leave(id, now);
         self.change(id, |job| job.state = JobState::Queued { since: now.wall });
