@@ -9,7 +9,7 @@ use crate::{
     ids::{ConcurrencyKey, FencingToken, JobId, KindName, SlotName},
     job::{Job, JobState},
     lease::Stage,
-    place::keyed::{KeyScope, KeyUse, scope_of},
+    place::keyed::{KeyScope, KeyUse, held_scope, scope_of},
     slots::{Ledger, Scope},
     state::{Holders, Stand, State},
 };
@@ -304,11 +304,8 @@ impl State {
     /// Who stands in line, whose key is held, and what may start of a class.
     fn lines_and_keys_match(&self, found: &mut Vec<Violation>) {
         let mut uses: BTreeMap<KeyScope, KeyUse> = BTreeMap::new();
-        for lease in self.leases.values().map(|entry| &entry.lease) {
-            if let Some(key) = lease.concurrency_key.clone() {
-                let scope = (lease.tenant.clone(), lease.kind.clone(), key);
-                uses.entry(scope).or_default().held += 1;
-            }
+        for scope in self.leases.values().filter_map(|entry| held_scope(&entry.lease)) {
+            uses.entry(scope).or_default().held += 1;
         }
         let mut lines: BTreeMap<&KindName, BTreeSet<JobId>> = BTreeMap::new();
         for (id, class) in self.classes.iter() {

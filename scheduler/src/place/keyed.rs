@@ -11,6 +11,7 @@ use crate::{
     deferral::Deferral,
     ids::{ConcurrencyKey, KindName, Tenant},
     job::Job,
+    lease::Lease,
     place::{ClassId, classes::Class, queue::Queue},
     state::State,
 };
@@ -125,14 +126,18 @@ impl State {
 
     /// The reason of a job whose key is at its limit.
     pub(crate) fn key_reason(&self, job: &Job) -> Option<Deferral> {
-        let key = job.concurrency_key.clone()?;
+        let scope = scope_of(job)?;
         let limit = self.key_limit(&job.kind)?;
-        let scope = (job.tenant.clone(), job.kind.clone(), key.clone());
-        (!self.is_key_open(&scope)).then_some(Deferral::ConcurrencyKey { key, limit })
+        (!self.is_key_open(&scope)).then_some(Deferral::ConcurrencyKey { key: scope.2, limit })
     }
 }
 
 /// The scope of the key of a job, if it names one.
 pub(crate) fn scope_of(job: &Job) -> Option<KeyScope> {
     Some((job.tenant.clone(), job.kind.clone(), job.concurrency_key.clone()?))
+}
+
+/// The scope of the key that a lease holds, if it holds one.
+pub(crate) fn held_scope(lease: &Lease) -> Option<KeyScope> {
+    Some((lease.tenant.clone(), lease.kind.clone(), lease.concurrency_key.clone()?))
 }

@@ -8,7 +8,7 @@ use crate::{
     place::{
         ClassId,
         fifo::place_in_line,
-        keyed::{KeyScope, Ready, scope_of},
+        keyed::{KeyScope, Ready, held_scope, scope_of},
         queue::Queue,
     },
     state::{Stand, State},
@@ -35,11 +35,11 @@ impl State {
     /// A job is about to leave its class.
     pub(super) fn leaving_class(&mut self, id: JobId, class_id: ClassId) {
         self.head_may_differ(class_id, id);
-        let Some(entry) = self.jobs.get(&id) else { return };
-        let job = entry.job.clone();
+        let Some(job) = self.jobs.get(&id).map(|entry| &entry.job) else { return };
+        let place = place_in_line(job);
         if let Some(line) = self.kinds.get_mut(&job.kind).and_then(|kind| kind.line.as_mut()) {
             let was_first = line.heads().next().is_some_and(|(_, _, first)| first == id);
-            line.take(&place_in_line(&job));
+            line.take(&place);
             let next = line.heads().next().filter(|_| was_first);
             if was_first {
                 self.try_class(class_id);
@@ -47,15 +47,16 @@ impl State {
             }
         }
         let Some(class) = self.classes.get_mut(class_id) else { return };
-        let Some(ready) = &mut class.ready else { return };
-        if ready.remove(&job) {
+        let (Some(ready), Some(entry)) = (&mut class.ready, self.jobs.get(&id)) else { return };
+        let job = &entry.job;
+        if ready.remove(job) {
             return;
         }
         if !ready.has_keys() {
             class.ready = None;
             class.failed = class.failed.take().filter(|failed| !is_of_key(&failed.reason));
         }
-        if let Some(scope) = scope_of(&job) {
+        if let Some(scope) = scope_of(job) {
             self.change_key(&scope, |of| {
                 of.classes.remove(&class_id);
             });
@@ -63,16 +64,16 @@ impl State {
     }
 
     fn join_ready(&mut self, id: JobId, class_id: ClassId) {
-        let Some(job) = self.jobs.get(&id).map(|entry| entry.job.clone()) else { return };
+        let Some(job) = self.jobs.get(&id).map(|entry| &entry.job) else { return };
         if self.key_limit(&job.kind).is_none() {
             return;
         }
-        let scope = scope_of(&job);
+        let scope = scope_of(job);
         let is_open = scope.as_ref().is_none_or(|scope| self.is_key_open(scope));
         let built = scope.as_ref().and_then(|_| self.build_ready(class_id));
         let Some(class) = self.classes.get_mut(class_id) else { return };
         match &mut class.ready {
-            Some(ready) => ready.insert(&job, |_| is_open),
+            Some(ready) => ready.insert(job, |_| is_open),
             None if scope.is_none() => return,
             None => class.ready = built,
         }
@@ -99,16 +100,14 @@ impl State {
 
     /// A lease holds the key that it names.
     pub(crate) fn hold_key(&mut self, lease: &Lease) {
-        if let Some(key) = &lease.concurrency_key {
-            let scope = (lease.tenant.clone(), lease.kind.clone(), key.clone());
+        if let Some(scope) = held_scope(lease) {
             self.change_key(&scope, |of| of.held += 1);
         }
     }
 
     /// A lease holds its key no more.
     pub(super) fn release_key(&mut self, lease: &Lease) {
-        if let Some(key) = &lease.concurrency_key {
-            let scope = (lease.tenant.clone(), lease.kind.clone(), key.clone());
+        if let Some(scope) = held_scope(lease) {
             self.change_key(&scope, |of| of.held = of.held.saturating_sub(1));
         }
     }
@@ -117,13 +116,15 @@ impl State {
         let was_open = self.is_key_open(scope);
         let of = self.key_uses.entry(scope.clone()).or_default();
         change(of);
-        let classes = of.classes.clone();
-        if of.held == 0 && of.classes.is_empty() {
-            self.key_uses.remove(scope);
-        }
+        let is_unused = of.held == 0 && of.classes.is_empty();
         let is_open = self.is_key_open(scope);
-        if is_open != was_open {
+        if is_open != was_open
+            && let Some(classes) = self.key_uses.get(scope).map(|of| of.classes.clone())
+        {
             classes.into_iter().for_each(|class| self.open_key(class, scope, is_open));
+        }
+        if is_unused {
+            self.key_uses.remove(scope);
         }
     }
 
