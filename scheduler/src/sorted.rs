@@ -49,10 +49,23 @@ impl<T: Ord + Copy> Sorted<T> {
         self.chunks.get(at)?.values.get(within.ok()?)
     }
 
-    /// Puts a value in. If an equal one is there, that one stays.
-    pub(crate) fn insert(&mut self, value: T) {
-        let (at, Err(within)) = self.find(&value) else { return };
+    /// How many at its head there are of which all are so. What is so of one is so of those before it, or it is a guess.
+    pub(crate) fn leading(&self, is_so: impl Fn(&T) -> bool) -> usize {
+        let begin_so = self.chunks.partition_point(|chunk| chunk.values.first().is_some_and(&is_so));
+        let Some(last) = begin_so.checked_sub(1) else { return 0 };
+        let within = self.chunks.get(last).map_or(0, |chunk| chunk.values.partition_point(&is_so));
+        self.chunks.iter().take(last).map(|chunk| chunk.values.len()).sum::<usize>() + within
+    }
+
+    /// Puts a value in. False: an equal one is there, and stays.
+    pub(crate) fn insert(&mut self, value: T) -> bool {
+        let (at, Err(within)) = self.find(&value) else { return false };
         self.len += 1;
+        self.insert_at(at, within, value);
+        true
+    }
+
+    fn insert_at(&mut self, at: usize, within: usize, value: T) {
         let alone = || Chunk { least: value, values: vec![value] };
         let Some(chunk) = self.chunks.get_mut(at) else { return self.chunks.push_back(alone()) };
         if within == CHUNK {
@@ -81,19 +94,37 @@ impl<T: Ord + Copy> Sorted<T> {
         let left = values.len();
         if left == 0 {
             self.chunks.remove(at);
-        } else if left < CHUNK / 4
-            && self.chunks.get(at + 1).is_some_and(|next| left + next.values.len() <= CHUNK)
+        } else if left < CHUNK / 4 {
+            self.join_with_next(at);
+            if let Some(before) = at.checked_sub(1) {
+                self.join_with_next(before);
+            }
+        }
+        Some(removed)
+    }
+
+    /// Many removals in the middle must not leave many chunks of a few each.
+    fn join_with_next(&mut self, at: usize) {
+        let len = |at: usize| self.chunks.get(at).map_or(CHUNK, |chunk| chunk.values.len());
+        if len(at) + len(at + 1) <= CHUNK
             && let Some(next) = self.chunks.remove(at + 1)
             && let Some(chunk) = self.chunks.get_mut(at)
         {
             chunk.values.extend(next.values);
         }
-        Some(removed)
     }
 
     /// All of them, the least first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         self.chunks.iter().flat_map(|chunk| &chunk.values)
+    }
+}
+
+#[cfg(test)]
+impl<T> Sorted<T> {
+    /// How many chunks there are, and for how many values there is room in them.
+    pub(crate) fn room(&self) -> (usize, usize) {
+        (self.chunks.len(), self.chunks.iter().map(|chunk| chunk.values.capacity()).sum())
     }
 }
 
@@ -135,7 +166,7 @@ mod tests {
     #[test]
     fn what_grows_at_its_end_is_full() {
         let mut sorted = Sorted::default();
-        (0..10_000u32).for_each(|value| sorted.insert(value));
+        (0..10_000u32).for_each(|value| assert!(sorted.insert(value)));
         assert_eq!(sorted.chunks.len(), 10_000usize.div_ceil(CHUNK));
     }
 }

@@ -1,16 +1,13 @@
-//! The queue of a class: its waiting jobs in order, with positions. Per priority one line, and a line is a list of
-//! sorted chunks of about √n places.
-//!
-//! Jobs come at the end and go from the front, mostly, and both are cheap; what comes back takes its old place within
-//! its chunk. A chunk that fills up at the end of its line is followed by another and stays full, so that a million
-//! jobs cost 24 MB; a balanced tree that is filled in order stays half empty. "How many stand before this one" adds
-//! the lengths of chunks: O(√n).
+//! The queue of a class: its waiting jobs in order, with positions. Per priority one line, and a line is a sorted set in
+//! chunks (`sorted.rs`): jobs come at its end and go from its front, mostly, and a million of them cost 24 MB. "How many
+//! stand before this one" adds the lengths of chunks.
 
-use std::{cmp::Reverse, collections::VecDeque};
+use std::cmp::Reverse;
 
 use crate::{
     ids::{JobId, Sequence},
     job::Job,
+    sorted::Sorted,
 };
 
 /// Where a job stands in its queue: higher priority first, then the older enqueue.
@@ -20,9 +17,6 @@ pub(crate) type Place = (Reverse<i8>, Sequence, JobId);
 pub(crate) fn place_of(job: &Job) -> Place {
     (Reverse(job.priority), job.sequence, job.id)
 }
-
-/// A chunk is split when it is longer than this and longer than the root of the length of its line.
-const SHORTEST_SPLIT: usize = 64;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
@@ -38,14 +32,12 @@ type Spot = (Sequence, JobId);
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     priority: Reverse<i8>,
-    /// None is empty.
-    chunks: VecDeque<VecDeque<Spot>>,
-    len: usize,
+    spots: Sorted<Spot>,
 }
 
 impl Queue {
     pub(crate) fn len(&self) -> usize {
-        self.lines.iter().map(|line| line.len).sum()
+        self.lines.iter().map(|line| line.spots.len()).sum()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -66,7 +58,7 @@ impl Queue {
 
     /// The first of each priority in use, the highest priority first.
     pub(crate) fn heads(&self) -> impl Iterator<Item = Place> {
-        self.lines.iter().filter_map(|line| Some(place(line.priority, *line.chunks.front()?.front()?)))
+        self.lines.iter().filter_map(|line| Some(place(line.priority, *line.spots.first()?)))
     }
 
     /// All of them, in order.
@@ -86,14 +78,12 @@ impl Queue {
     }
 
     fn places(&self) -> impl Iterator<Item = Place> {
-        self.lines
-            .iter()
-            .flat_map(|line| line.chunks.iter().flatten().map(|spot| place(line.priority, *spot)))
+        self.lines.iter().flat_map(|line| line.spots.iter().map(|spot| place(line.priority, *spot)))
     }
 
     fn holds(&self, place: &Place) -> bool {
-        self.line(place.0)
-            .is_ok_and(|at| self.lines.get(at).is_some_and(|line| line.find(spot(place)).is_ok()))
+        let line = self.line(place.0).ok().and_then(|at| self.lines.get(at));
+        line.is_some_and(|line| line.spots.get(&spot(place)).is_some())
     }
 
     /// False: it stood there already.
@@ -101,19 +91,19 @@ impl Queue {
         let at = match self.line(place.0) {
             Ok(at) => at,
             Err(at) => {
-                self.lines.insert(at, Line { priority: place.0, chunks: VecDeque::new(), len: 0 });
+                self.lines.insert(at, Line { priority: place.0, spots: Sorted::default() });
                 at
             }
         };
-        self.lines.get_mut(at).is_some_and(|line| line.insert(spot(&place)))
+        self.lines.get_mut(at).is_some_and(|line| line.spots.insert(spot(&place)))
     }
 
     /// False: it did not stand there.
     pub(crate) fn take(&mut self, place: &Place) -> bool {
         let Ok(at) = self.line(place.0) else { return false };
         let Some(line) = self.lines.get_mut(at) else { return false };
-        let removed = line.remove(spot(place));
-        if line.len == 0 {
+        let removed = line.spots.remove(&spot(place)).is_some();
+        if line.spots.len() == 0 {
             self.lines.remove(at);
         }
         removed
@@ -140,82 +130,13 @@ impl Line {
 
     /// All of them, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Sequence, JobId)> {
-        self.chunks.iter().flatten().copied()
+        self.spots.iter().copied()
     }
 
     /// How many stand at the head of this line of which all are so. What is so of one is so of those before it, or it is
     /// a guess.
     pub(crate) fn leading(&self, is_so: impl Fn(Sequence, JobId) -> bool) -> usize {
-        let so = |spot: &Spot| is_so(spot.0, spot.1);
-        let begin_so = self.chunks.partition_point(|chunk| chunk.front().is_some_and(so));
-        let Some(last) = begin_so.checked_sub(1) else { return 0 };
-        let within = self.chunks.get(last).map_or(0, |chunk| chunk.partition_point(so));
-        self.chunks.iter().take(last).map(VecDeque::len).sum::<usize>() + within
-    }
-
-    /// The chunk in which a spot is or would be, and its place there.
-    fn find(&self, spot: Spot) -> Result<(usize, usize), (usize, usize)> {
-        // The last chunk that begins at or before it; what comes before all goes into the first.
-        let begins_before = |chunk: &VecDeque<Spot>| chunk.front().is_some_and(|first| *first <= spot);
-        let at = self.chunks.partition_point(begins_before).saturating_sub(1);
-        match self.chunks.get(at).map(|chunk| chunk.binary_search(&spot)) {
-            Some(Ok(within)) => Ok((at, within)),
-            Some(Err(within)) => Err((at, within)),
-            None => Err((at, 0)),
-        }
-    }
-
-    fn insert(&mut self, spot: Spot) -> bool {
-        let Err((at, within)) = self.find(spot) else { return false };
-        self.len += 1;
-        let most = self.len.isqrt().max(SHORTEST_SPLIT);
-        let is_last = at + 1 >= self.chunks.len();
-        match self.chunks.get_mut(at) {
-            None => self.chunks.push_back(VecDeque::from([spot])),
-            // The usual case: a younger one. A full chunk stays full.
-            Some(chunk) if is_last && within == chunk.len() && chunk.len() >= most => {
-                chunk.shrink_to_fit();
-                self.chunks.push_back(VecDeque::from([spot]));
-            }
-            Some(chunk) => {
-                chunk.insert(within, spot);
-                if chunk.len() > 2 * most {
-                    let half = chunk.split_off(chunk.len() / 2);
-                    self.chunks.insert(at + 1, half);
-                }
-            }
-        }
-        true
-    }
-
-    fn remove(&mut self, spot: Spot) -> bool {
-        let Ok((at, within)) = self.find(spot) else { return false };
-        let Some(chunk) = self.chunks.get_mut(at) else { return false };
-        chunk.remove(within);
-        self.len -= 1;
-        if chunk.is_empty() {
-            self.chunks.remove(at);
-        } else {
-            self.join_with_next(at);
-            if at > 0 {
-                self.join_with_next(at - 1);
-            }
-        }
-        true
-    }
-
-    /// Many removals in the middle must not leave many chunks of a few each.
-    fn join_with_next(&mut self, at: usize) {
-        let len = |at: usize| self.chunks.get(at).map(VecDeque::len);
-        let (Some(here), Some(next)) = (len(at), len(at + 1)) else { return };
-        if here + next > SHORTEST_SPLIT / 2 {
-            return;
-        }
-        if let Some(mut next) = self.chunks.remove(at + 1)
-            && let Some(chunk) = self.chunks.get_mut(at)
-        {
-            chunk.append(&mut next);
-        }
+        self.spots.leading(|spot| is_so(spot.0, spot.1))
     }
 }
 
@@ -286,8 +207,8 @@ mod tests {
         let mut queue = Queue::default();
         (0..250_000).for_each(|sequence| assert!(queue.put(at(0, sequence))));
         let line = &queue.lines[0];
-        assert!(line.chunks.len() <= 2 * 250_000_usize.isqrt(), "{} chunks", line.chunks.len());
-        let room: usize = line.chunks.iter().map(VecDeque::capacity).sum();
+        let (chunks, room) = line.spots.room();
+        assert!(chunks <= 2 * 250_000_usize.isqrt(), "{chunks} chunks");
         assert!(room < 250_000 * 5 / 4, "room for {room}");
         assert_eq!(queue.before(&at(0, 200_000)), 200_000);
     }
@@ -303,7 +224,7 @@ mod tests {
             both.insert(at(0, sequence));
         }
         both.compare((0..1001).map(|sequence| at(0, sequence)));
-        assert!(both.queue.lines[0].chunks.len() < 40);
+        assert!(both.queue.lines[0].spots.room().0 < 40);
     }
 
     #[test]
@@ -314,7 +235,8 @@ mod tests {
             both.remove(&at(0, sequence));
         }
         both.compare([at(0, 50_000)].into_iter());
-        assert!(both.queue.lines[0].chunks.len() <= 100, "{} chunks", both.queue.lines[0].chunks.len());
+        let (chunks, _) = both.queue.lines[0].spots.room();
+        assert!(chunks <= 100, "{chunks} chunks");
     }
 
     #[test]
