@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     deferral::Deferral,
-    family::Detached,
+    family::{Detached, Parked, WaitVerdict},
     ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName},
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
@@ -95,6 +95,24 @@ pub enum Event {
     },
 
     // Durable: leases and nodes.
+    /// A process waits for children and stays: its lease gives back what its kind does not keep.
+    Parked {
+        /// Whose.
+        job: JobId,
+        /// Which lease.
+        token: FencingToken,
+        /// What for, and what it gives back.
+        parked: Box<Parked>,
+    },
+    /// The wait of a parked process is over: its lease holds again what it gave back, or the process is to detach.
+    Unparked {
+        /// Whose.
+        job: JobId,
+        /// Which lease.
+        token: FencingToken,
+        /// Which of the two.
+        verdict: WaitVerdict,
+    },
     /// A lease is over; its fleet slots are free, its node slots are charged until its tree is gone.
     LeaseUnreaped(FencingToken),
     /// A lease is gone with everything that it held.
@@ -184,6 +202,9 @@ pub enum Event {
         /// Why.
         reason: RevokeReason,
     },
+
+    /// A parked process has nothing to wait for any more: its lease wants back what it gave.
+    Wants(FencingToken),
 
     // Volatile: placement.
     /// A class could not be placed.
@@ -287,6 +308,8 @@ impl Event {
             | Self::LossReplaced(_)
             | Self::CancelRequested { .. }
             | Self::WaitOver(_)
+            | Self::Parked { .. }
+            | Self::Unparked { .. }
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
@@ -309,6 +332,7 @@ impl Event {
             | Self::Phased { .. }
             | Self::Renewed { .. }
             | Self::Revoked { .. }
+            | Self::Wants(_)
             | Self::Deferred { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
@@ -342,6 +366,8 @@ impl Event {
             | Self::LossReplaced(_)
             | Self::CancelRequested { .. }
             | Self::WaitOver(_)
+            | Self::Parked { .. }
+            | Self::Unparked { .. }
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
@@ -360,6 +386,7 @@ impl Event {
             | Self::SessionBlocked { .. }
             | Self::Phased { .. }
             | Self::Revoked { .. }
+            | Self::Wants(_)
             | Self::Masked { .. }
             | Self::Unmasked { .. }
             | Self::Earmarked(_)
@@ -417,6 +444,14 @@ impl fmt::Display for Event {
             Self::Reprioritized { job, priority } => write!(f, "reprioritized {job} {priority}"),
             Self::Deleted(job) => write!(f, "deleted {job}"),
             Self::ResultDropped { job, token } => write!(f, "result dropped {job} token={token}"),
+            Self::Parked { job, token, parked } => {
+                let yielded = parked.yielded.node.with(&parked.yielded.fleet);
+                write!(f, "parked {job} token={token} wait={} gives back {yielded}", parked.epoch)
+            }
+            Self::Unparked { job, token, verdict } => {
+                write!(f, "unparked {job} token={token} {}", verdict.name())
+            }
+            Self::Wants(token) => write!(f, "lease {token} wants back what it gave"),
             Self::LeaseUnreaped(token) => write!(f, "lease {token} unreaped"),
             Self::LeaseGone(token) => write!(f, "lease {token} gone"),
             Self::SlotsFreed(token) => write!(f, "slots of {token} freed"),

@@ -6,7 +6,7 @@ use crate::{
     ids::{FencingToken, JobId, SlotName},
     job::JobState,
     lease::Stage,
-    slots::{Ledger, Scope},
+    slots::{Ledger, Needs, Scope},
     state::{Stand, State},
 };
 
@@ -22,7 +22,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -34,6 +34,7 @@ pub const NAMES: [&str; 11] = [
     "held_keys_are_found",
     "timers_have_live_jobs",
     "earmarks_are_indexed",
+    "parked_leases_hold_what_they_keep",
 ];
 
 impl State {
@@ -50,6 +51,7 @@ impl State {
         self.kind_counts_match(&mut found);
         self.held_keys_are_found(&mut found);
         self.timers_have_live_jobs(&mut found);
+        self.parked_leases_hold_what_they_keep(&mut found);
         if !self.earmarks.is_consistent() {
             found.push(violation(NAMES[10], "earmarks".into(), "an index differs from them".into()));
         }
@@ -123,7 +125,8 @@ impl State {
         for (id, entry) in &self.jobs {
             let lease = self.leases.get(&entry.job.token).filter(|lease| lease.lease.job == *id);
             let open = lease.is_some_and(|lease| lease.lease.stage == Stage::Granted);
-            let running = matches!(entry.job.state, JobState::Running);
+            // A parked parent waits under its lease.
+            let running = self.has_process(&entry.job);
             if running != open {
                 let detail = format!("state {}, open lease {open}", entry.job.state.name());
                 found.push(violation(NAMES[2], id.to_string(), detail));
@@ -273,6 +276,33 @@ impl State {
                     format!("held by {id}, which does not hold it"),
                 ));
             }
+        }
+    }
+
+    /// I18, S9: a parked lease holds nothing that it gave back, and is found.
+    fn parked_leases_hold_what_they_keep(&self, found: &mut Vec<Violation>) {
+        for (token, entry) in &self.leases {
+            let lease = &entry.lease;
+            if lease.waits().is_some() != self.parked.contains(token) {
+                found.push(violation(
+                    NAMES[11],
+                    token.to_string(),
+                    "the index differs from the lease".into(),
+                ));
+            }
+            if entry.watch.wants.is_some() && lease.waits().is_none() {
+                found.push(violation(NAMES[11], token.to_string(), "wants back, and is not parked".into()));
+            }
+            let Some(parked) = &lease.parked else { continue };
+            let both = |needs: &Needs, given: &Needs| needs.without(given) == *needs;
+            let apart = both(&lease.reservation.node, &parked.yielded.node)
+                && both(&lease.reservation.fleet, &parked.yielded.fleet);
+            if !apart {
+                found.push(violation(NAMES[11], token.to_string(), "holds what it gave back".into()));
+            }
+        }
+        for token in self.parked.iter().filter(|token| !self.leases.contains_key(*token)) {
+            found.push(violation(NAMES[11], token.to_string(), "parked, and gone".into()));
         }
     }
 

@@ -1,6 +1,9 @@
 //! Kinds: what type of work there is, and the policy attached to it. Owned by the fleet file.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     ids::{KindName, SlotName},
@@ -59,6 +62,10 @@ pub struct KindPolicy {
     pub result_ttl: Duration,
     /// How long final jobs are kept.
     pub retention: Duration,
+    /// The slots that its jobs keep while they wait for children and their process stays. The others are given back.
+    pub keep_on_wait: BTreeSet<SlotName>,
+    /// A parked job that does not get back what it gave within this is to detach.
+    pub reacquire_timeout: Duration,
 }
 
 impl Default for KindPolicy {
@@ -81,6 +88,8 @@ impl Default for KindPolicy {
             priority: 0,
             result_ttl: 7 * DAY,
             retention: 7 * DAY,
+            keep_on_wait: BTreeSet::new(),
+            reacquire_timeout: Duration::from_secs(300),
         }
     }
 }

@@ -36,13 +36,15 @@ mod time;
 mod view;
 
 pub use command::{
-    Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return,
-    Statement,
+    BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report,
+    Return, Statement,
 };
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
-pub use family::{Child, ChildEnd, ChildWait, Detach, Detached, OnParent, WaitPolicy};
+pub use family::{
+    Child, ChildEnd, ChildWait, Detach, Detached, OnParent, Parked, WaitAnswer, WaitPolicy, WaitVerdict,
+};
 pub use ids::{
     DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName, NodeName, Ordinal, Producer,
     Sequence, SessionId, SlotName, Tenant, is_name,

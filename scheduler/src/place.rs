@@ -13,9 +13,11 @@
 pub(crate) mod classes;
 pub(crate) mod earmarks;
 pub(crate) mod fit;
+pub(crate) mod hold;
 pub(crate) mod index;
 pub(crate) mod order;
 pub(crate) mod queue;
+pub(crate) mod reacquire;
 pub(crate) mod timeline;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -176,6 +178,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
         round: job.round,
         granted_at: step.now.wall,
         stage: Stage::Granted,
+        parked: None,
         orphaned: false,
     };
     let waits = step.state.waits(id, step.now).unwrap_or_default();
@@ -255,7 +258,9 @@ impl State {
             Stand::Class(class) => self.classes.get(class)?.timeline.waits(&entry.joined, now),
             Stand::NotReaped | Stand::Broken => vec![self.hold_wait(entry, now)?],
             Stand::Nowhere if matches!(entry.job.state, JobState::Waiting { .. }) => {
-                vec![self.hold_wait(entry, now)?]
+                let open = self.child_wait(id)?.unfinished();
+                let children = u32::try_from(open).unwrap_or(u32::MAX);
+                vec![one_wait(&Deferral::WaitingChildren { children }, entry, now)]
             }
             Stand::Nowhere if entry.job.state.is_waiting() => {
                 vec![one_wait(&entry.waiting_for_time()?, entry, now)]

@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Stale(JobId),
     /// A parent has waited for its children for long enough.
     Wait(JobId),
+    /// A parked lease has wanted back for long enough what it gave.
+    Reacquire(FencingToken),
     /// A pause of a slot ends.
     SlotPause(SlotName),
     /// A lease may be over.
@@ -43,7 +45,8 @@ impl Due {
     fn job(&self) -> Option<JobId> {
         match self {
             Self::Scheduled(job) | Self::Stale(job) | Self::Wait(job) => Some(*job),
-            Self::SlotPause(_)
+            Self::Reacquire(_)
+            | Self::SlotPause(_)
             | Self::Lease(_)
             | Self::Answer(_)
             | Self::Silence(_)

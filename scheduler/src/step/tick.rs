@@ -36,6 +36,7 @@ impl Step<'_> {
                     self.due_stale(job);
                 }
                 Due::Wait(job) => self.due_wait(job),
+                Due::Reacquire(token) => self.due_reacquire(token),
                 Due::SlotPause(slot) => self.due_resume(&slot),
                 Due::Lease(token) => self.due_lease(token),
                 Due::Answer(token) => self.due_answer(token),
@@ -50,6 +51,7 @@ impl Step<'_> {
             }
         }
         self.wake_parents();
+        self.reacquire();
         heads.extend(earmarks::review(self));
         self.state.earmarks.take_news(); // Placement looks now.
         let mut more = place::place(self);

@@ -5,6 +5,7 @@
 
 mod earmarks;
 mod order;
+mod parked;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,10 @@ pub(crate) struct Oracle {
     masks: BTreeSet<(NodeName, Key)>,
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
+    /// Leases that the server wants back.
+    revoked: BTreeSet<FencingToken>,
+    /// Parked leases that want back what they gave.
+    wants: BTreeSet<FencingToken>,
     earmarks: Earmarks,
     queued: order::Queued,
 }
@@ -46,7 +51,11 @@ pub(crate) struct Oracle {
 impl Oracle {
     /// What another leader finds when it begins.
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
-        Self { queued: order::Queued::found(now, rows), ..Self::default() }
+        let cancelled = rows.leases.values().filter(|lease| {
+            rows.jobs.get(&lease.job).is_some_and(|job| job.cancel_requested && job.token == lease.token)
+        });
+        let revoked = cancelled.map(|lease| lease.token).collect();
+        Self { queued: order::Queued::found(now, rows), revoked, ..Self::default() }
     }
 
     /// Takes over what one command did; `rows` are those after it.
@@ -110,8 +119,11 @@ impl Oracle {
             }
         } else if let Event::AttemptEnded(end) = event {
             self.answered(end.token);
-        } else if let Event::Revoked { token, reason: RevokeReason::Unanswered } = event {
-            if let Some(lease) = rows.leases.get(token) {
+        } else if let Event::Revoked { token, reason } = event {
+            self.revoked.insert(*token);
+            if *reason == RevokeReason::Unanswered
+                && let Some(lease) = rows.leases.get(token)
+            {
                 self.with(&lease.node, |session| session.hold_until = Some(session.sent + 1));
             }
         } else if let Event::Masked { node, class, job, .. } = event {
@@ -123,6 +135,8 @@ impl Oracle {
             if let Some(key) = self.keys.get(class) {
                 self.masks.remove(&(node.clone(), key.clone()));
             }
+        } else if let Event::Wants(token) = event {
+            self.wants.insert(*token);
         } else if let Event::WaitOver(job) = event {
             let early = waits::ended_early(rows, *job);
             assert!(!early, "the wait of {job} is over, and has something to wait for");
@@ -168,6 +182,7 @@ impl Oracle {
     pub(crate) fn at_rest_with_children(&self, rows: &Durable) {
         let idle = waits::waits_for_nothing(rows, &self.broken);
         assert_eq!(idle, None, "a parent waits for nothing");
+        self.at_rest_with_parked(rows);
     }
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.

@@ -10,6 +10,7 @@
 //! | `press N close=*:rule:5:3 caps=s:1 gen=2 weight=2` | its pressure reading, sent at once |
 //! | `enqueue J kind=K …`, `cancel J`, `requeue J [force]`, `priority J 5`, `delete J`, `sweep J…`, `aside J` | producers |
 //! | `detach J children=a,b policy=any max_wait=1m same state` | a report: it ended in order to wait for children |
+//! | `park J children=a,b policy=any max_wait=1m [epoch=2]` | its process stays and waits |
 //! | `accepted J`, `started J [elapsed=3s]`, `run J`, `finish J ok…`, `reaped J`, `return J rule=r`, `done J` | reports |
 //! | `pause …`, `resume …`, `capacity S N`, `cordon N`, `uncordon N`, `drain N 5m`, `forget N [lost]` | operators |
 //! | `spool J ok` | its agent has the report on disk and could not send it |
@@ -127,6 +128,7 @@ impl Script {
             | "progress" => {
                 self.report_line(line);
             }
+            "park" => self.park_line(line),
             "cancel" | "requeue" | "priority" | "delete" | "sweep" | "aside" => self.job_line(line),
             "pause" | "resume" | "capacity" | "cordon" | "uncordon" | "drain" | "forget" => {
                 self.operator_line(line);
@@ -329,7 +331,8 @@ impl Script {
                 let token = token_of(token);
                 let job = self.id("stranger");
                 let phase = tenure_scheduler::Phase::Started;
-                beat.held.push(tenure_scheduler::Held { job, token, phase, elapsed: Duration::ZERO });
+                let (elapsed, wait_epoch) = (Duration::ZERO, None);
+                beat.held.push(tenure_scheduler::Held { job, token, phase, elapsed, wait_epoch });
             }
         }
         self.run_named(line.name(0), command);
@@ -394,6 +397,20 @@ impl Script {
             }
             self.run_named(line.name(0), command);
         }
+    }
+
+    /// A process waits for children; its agent parks it if the answer says so.
+    fn park_line(&mut self, line: &Line) {
+        let job = self.id(line.name(0));
+        let (token, node) = self.grants.get(&job).cloned().expect("a granted job");
+        let token = line.get("token").map(token_of).unwrap_or(token);
+        let node = line.get("node").map_or(node, NodeName::new);
+        let children = line.list("children").iter().map(|name| self.id(name)).collect();
+        let wait_epoch = line.number("epoch").unwrap_or(1);
+        let command = super::commands::begin_wait(line, (node.clone(), job, token), wait_epoch, children);
+        let result = self.world.apply(command);
+        self.world.agents.get_mut(&node).expect("a node of the script").answered(token, wait_epoch, &result);
+        self.finish_line(line.name(0), result);
     }
 
     /// The agent has a report of an end on its disk, and could not send it.
@@ -504,6 +521,8 @@ fn policy(line: &Line) -> KindPolicy {
             Some(_) | None => defaults.dedupe,
         },
         priority: line.number("priority").unwrap_or(defaults.priority),
+        keep_on_wait: line.list("keep").into_iter().map(SlotName::new).collect(),
+        reacquire_timeout: line.duration("reacquire").unwrap_or(defaults.reacquire_timeout),
         ..defaults
     }
 }

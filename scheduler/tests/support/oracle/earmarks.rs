@@ -63,6 +63,15 @@ impl Earmarks {
     /// A large job that has waited for long enough; at most one for every twentieth node, and for each slot one on nodes
     /// of one type.
     fn lawful(&self, now: Now, earmark: &Earmark, rows: &Durable) {
+        if let EarmarkHolder::Lease(token) = earmark.holder {
+            let gave = rows.leases.get(&token).and_then(|lease| lease.parked.as_ref());
+            assert_eq!(
+                gave.map(|parked| &parked.yielded),
+                Some(&earmark.units),
+                "what it gave is kept for it"
+            );
+            return;
+        }
         let job = rows.jobs.get(&earmark.job).expect("an earmark for a job that is not live");
         let (_, needs, _, tenant) = key_of(job, rows);
         assert!(

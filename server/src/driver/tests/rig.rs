@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, OnParent, Prior, Producer, Reply,
-    Selector, Tenant,
+    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, OnParent, Prior, Producer,
+    Reply, Selector, Tenant,
 };
 use tenure_store::{Payload, memory::Memory};
 use tokio::{
