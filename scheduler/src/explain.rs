@@ -1,11 +1,18 @@
 //! Why not yet, as data: what a job waits for, slot by slot and node by node, by the same fit function that places.
+//!
+//! An explanation is asked for in slices ([`Explaining`]), so that one of a fleet of ten thousand nodes holds up nobody
+//! for longer than a slice. Each slice looks at committed state. The nodes are seen once each, in the order of their
+//! names, each as it was in its slice; what one sentence is made of (the reason, the place in line, the slots) is of
+//! the last slice. A job that leaves its place meanwhile, or a takeover, makes it begin anew.
 
-use std::collections::BTreeMap;
+mod nodes;
+mod remedies;
+mod summary;
 
 use crate::{
     deferral::Deferral,
     family::ChildWait,
-    ids::{JobId, NodeName, SlotName},
+    ids::{Epoch, FencingToken, JobId, NodeName, SlotName},
     job::Job,
     place::{
         ClassId,
@@ -13,15 +20,47 @@ use crate::{
         fit,
     },
     slots::Count,
-    state::{JobEntry, LeaseEntry, Stand, State},
+    state::{JobEntry, Stand, State},
     time::Now,
-    view::{DeferralView, Explanation, Holder, LiveView, NodeExplanation, SlotExplanation},
+    view::{DeferralView, Explanation, Holder, LiveView, SlotExplanation},
 };
+
+use self::nodes::Tally;
 
 /// Holders listed of one slot.
 const MOST_HOLDERS: usize = 20;
 /// Jobs ahead that are named.
 const MOST_AHEAD: usize = 10;
+/// A job that leaves its place so often while it is explained is explained as it stands then, without its nodes.
+const MOST_BEGINNINGS: u8 = 3;
+
+/// An explanation on its way: what the slices so far have found.
+#[derive(Debug, Clone)]
+pub struct Explaining {
+    job: JobId,
+    /// Where the job stood when it was begun; none: it was not.
+    place: Option<Standing>,
+    beginnings: u8,
+    /// The last node that was looked at.
+    after: Option<NodeName>,
+    nodes: Tally,
+}
+
+/// What must not change from slice to slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Standing {
+    epoch: Epoch,
+    stand: Stand,
+    waiting: bool,
+}
+
+impl Explaining {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(job: JobId) -> Self {
+        Self { job, place: None, beginnings: 0, after: None, nodes: Tally::default() }
+    }
+}
 
 impl State {
     /// The live part of a job that its row does not tell; none if memory does not hold it.
@@ -61,7 +100,7 @@ impl State {
                 Some((self.told_now(now, id, class, &failed.reason), since.max(entry.since.wall)))
             }
             None => {
-                let jobs = class.queue.before(&entry.job).count() as u64;
+                let jobs = class.queue.position(&entry.job) as u64;
                 let reason = if jobs == 0 { Deferral::Ready } else { Deferral::Behind { jobs } };
                 Some((reason, entry.since.wall))
             }
@@ -75,18 +114,43 @@ impl State {
         if told.is_same_reason(known) { told } else { known.clone() }
     }
 
-    /// Why a job does not run yet; none if memory does not hold it.
+    /// Why a job does not run yet; none if memory does not hold it. It takes as long as there are nodes: a driver asks
+    /// for slices.
     #[must_use]
     pub fn explain(&self, now: Now, id: JobId) -> Option<Explanation> {
-        let entry = self.jobs.get(&id)?;
-        let kind = self.kinds.get(&entry.job.kind)?;
-        let deferral = self.deferral(now, entry);
+        let mut explaining = Explaining::new(id);
+        loop {
+            if let Some(answer) = self.explain_slice(now, &mut explaining, usize::MAX) {
+                return answer;
+            }
+        }
+    }
+
+    /// Goes on with an explanation: looks at no more than this many nodes. The answer once it is whole; none in it: memory
+    /// does not hold the job.
+    #[must_use]
+    pub fn explain_slice(
+        &self,
+        now: Now,
+        explaining: &mut Explaining,
+        most: usize,
+    ) -> Option<Option<Explanation>> {
+        let Some(entry) = self.jobs.get(&explaining.job) else { return Some(None) };
+        let Some(kind) = self.kinds.get(&entry.job.kind) else { return Some(None) };
+        let place = Standing { epoch: self.epoch, stand: entry.stand, waiting: entry.job.state.is_waiting() };
+        if explaining.place != Some(place) {
+            *explaining = Explaining {
+                place: Some(place),
+                beginnings: explaining.beginnings + 1,
+                ..Explaining::new(explaining.job)
+            };
+        }
         let alike;
         let own = match entry.stand {
             Stand::Class(id) => self.classes.get(id).map(|class| (id, class)),
             Stand::NotReaped | Stand::Broken | Stand::Nowhere => None,
         };
-        let (class_id, class) = match own {
+        let (id, class) = match own {
             Some(own) => own,
             None => {
                 // It is in no queue: one like it that is empty, and that no node masks.
@@ -94,36 +158,69 @@ impl State {
                 (ClassId(u64::MAX), &alike)
             }
         };
-        let waiting = entry.job.state.is_waiting();
-        let nodes = if waiting { self.nodes_for(now, class_id, class, &entry.job) } else { Vec::new() };
-        let slots = if waiting { self.slots_for(now, class) } else { Vec::new() };
-        let ahead_jobs: Vec<JobId> = class.queue.before(&entry.job).take(MOST_AHEAD).collect();
-        let ahead = class.queue.before(&entry.job).count() as u64;
-        let remedies = deferral.as_ref().map(|view| remedies(&view.reason, &slots)).unwrap_or_default();
-        Some(Explanation { deferral, slots, nodes, ahead, ahead_jobs, remedies })
+        let whole = !place.waiting
+            || explaining.beginnings > MOST_BEGINNINGS
+            || self.look_at_nodes(now, explaining, (id, class), &entry.job, most.max(1));
+        whole.then(|| Some(self.explanation(now, entry, class, &explaining.nodes)))
     }
 
-    fn nodes_for(&self, now: Now, id: ClassId, class: &Class, job: &Job) -> Vec<NodeExplanation> {
+    /// True: all nodes were looked at.
+    fn look_at_nodes(
+        &self,
+        now: Now,
+        explaining: &mut Explaining,
+        (id, class): (ClassId, &Class),
+        job: &Job,
+        most: usize,
+    ) -> bool {
         let asks = self.asks(now, id, Some(job));
-        let explain = |(name, node): (&NodeName, &crate::state::NodeEntry)| NodeExplanation {
-            node: name.clone(),
-            why_not: fit::of_node(self, now, id, class, asks, node).err(),
-        };
-        self.nodes.iter().map(explain).collect()
+        let mut last = None;
+        let mut seen = 0;
+        for (name, node) in self.nodes.after(explaining.after.as_ref()).take(most) {
+            explaining.nodes.add(self, now, (id, class, asks), node);
+            (last, seen) = (Some(name), seen + 1);
+        }
+        if let Some(last) = last.cloned() {
+            explaining.after = Some(last);
+        }
+        seen < most
     }
 
-    /// Fleet slots once; node slots on every node that would match.
-    fn slots_for(&self, now: Now, class: &Class) -> Vec<SlotExplanation> {
-        let mut all = Vec::new();
-        for (slot, needed) in class.fleet.iter() {
-            all.push(self.slot_for(now, slot, None, needed, self.fleet.count(slot)));
-        }
+    /// What the nodes said, and everything else as it is now.
+    fn explanation(&self, now: Now, entry: &JobEntry, class: &Class, nodes: &Tally) -> Explanation {
+        let deferral = self.deferral(now, entry);
+        let slots = if entry.job.state.is_waiting() { self.slots_for(now, class, nodes) } else { Vec::new() };
+        let before = class.queue.position(&entry.job);
+        let ahead_jobs: Vec<JobId> = class.queue.iter().take(before.min(MOST_AHEAD)).collect();
+        let (groups, nodes_omitted) = nodes.groups();
+        let reason = deferral.as_ref().map(|view| &view.reason);
+        let remedies =
+            reason.map(|reason| remedies::remedies(reason, class, &slots, &groups)).unwrap_or_default();
+        let mut explanation = Explanation {
+            summary: String::new(),
+            deferral,
+            slots,
+            node_slots: nodes.totals().to_vec(),
+            nodes: nodes.each(),
+            groups,
+            nodes_omitted,
+            ahead: before as u64,
+            ahead_jobs,
+            remedies,
+        };
+        explanation.summary = summary::summary(&explanation, class);
+        explanation
+    }
+
+    /// Fleet slots once; node slots on the nodes that are nearest to a fit.
+    fn slots_for(&self, now: Now, class: &Class, nodes: &Tally) -> Vec<SlotExplanation> {
+        let fleet = class.fleet.iter();
+        let mut all: Vec<SlotExplanation> = fleet
+            .map(|(slot, needed)| self.slot_for(now, slot, None, needed, self.fleet.count(slot)))
+            .collect();
+        let nearest = nodes.nearest();
         for (slot, needed) in class.node.iter() {
-            let matching = self
-                .nodes
-                .iter()
-                .filter(|(_, node)| fit::matches(class, node) && fit::could_hold(class, node));
-            for (name, node) in matching {
+            for (name, node) in nearest.iter().filter_map(|name| Some((*name, self.nodes.get(name)?))) {
                 all.push(self.slot_for(now, slot, Some(name), needed, node.ledger.count(slot)));
             }
         }
@@ -139,11 +236,10 @@ impl State {
         count: Count,
     ) -> SlotExplanation {
         let paused = self.slots.get(slot).is_some_and(|slot| slot.paused.is_some());
-        let holder = |entry: &LeaseEntry| {
-            let lease = &entry.lease;
+        let holder = |token: FencingToken| {
+            let lease = &self.leases.get(&token)?.lease;
             let amount = match node {
-                Some(node) if *node == lease.node => lease.reservation.node.amount(slot),
-                Some(_) => 0,
+                Some(_) => lease.reservation.node.amount(slot),
                 None => lease.reservation.fleet.amount(slot),
             };
             (amount > 0).then(|| Holder {
@@ -157,66 +253,15 @@ impl State {
             })
         };
         // Tokens only grow, so the oldest come first.
-        let holders = self.leases.values().filter_map(holder).take(MOST_HOLDERS).collect();
+        let holders = match node {
+            Some(node) => {
+                let listed = self.nodes.get(node).into_iter().flat_map(|node| &node.leases);
+                listed.copied().filter_map(holder).take(MOST_HOLDERS).collect()
+            }
+            None => {
+                self.holders.after(slot, FencingToken::NONE).filter_map(holder).take(MOST_HOLDERS).collect()
+            }
+        };
         SlotExplanation { slot: slot.clone(), node: node.cloned(), needed, count, paused, holders }
     }
-}
-
-/// What would have to change.
-fn remedies(reason: &Deferral, slots: &[SlotExplanation]) -> Vec<String> {
-    let mut all = vec![match reason {
-        Deferral::SlotBusy { slot, node: None, .. } => {
-            format!("a holder of fleet slot {slot} ends, or its capacity is raised")
-        }
-        Deferral::SlotBusy { slot, node: Some(_), .. } => {
-            format!("a holder of slot {slot} ends, or a node with more of it joins")
-        }
-        Deferral::Earmarked { job, slot, .. } => {
-            format!(
-                "job {job}, for which slot {slot} is kept, starts or is cancelled, or a hard time limit of this one \
-                 gives the slot back in time"
-            )
-        }
-        Deferral::NodePressure { node, rule, threshold, .. } => {
-            format!(
-                "rule {rule} on node {node} opens again (it closes at {threshold}), or another node can take it"
-            )
-        }
-        Deferral::Masked { node, .. } => format!("the mask of node {node} ends, or another node can take it"),
-        Deferral::NoMatchingNode { .. } => "a node that runs this kind and carries the labels joins".into(),
-        Deferral::NodesCordoned { node } => format!("node {node} is uncordoned, or another node joins"),
-        Deferral::Draining { node } => {
-            format!("node {node} comes back or is uncordoned, or another node joins")
-        }
-        Deferral::Suspect { node } => format!("node {node} is heard again, or another node joins"),
-        Deferral::Unanswered { node, .. } => format!("node {node} answers the grants that it has"),
-        Deferral::Behind { .. } => "those ahead of it start".into(),
-        Deferral::KindPaused => "its kind is resumed".into(),
-        Deferral::SlotPaused { slot, .. } => format!("slot {slot} is resumed"),
-        Deferral::NotReaped { node } => {
-            format!("node {node} reports its earlier processes gone; or requeue it with force")
-        }
-        Deferral::Impossible { slot, most, .. } => {
-            format!(
-                "a node with enough of slot {slot} joins (the most now is {most}), or the job asks for less"
-            )
-        }
-        Deferral::Broken => "an operator requeues or deletes it; the server's log says what failed".into(),
-        Deferral::WarmingUp => "the nodes come back; the server has just taken over".into(),
-        Deferral::Backoff { .. } | Deferral::RunAt { .. } => "its time comes".into(),
-        Deferral::WaitingChildren { .. } => {
-            "its children end; they are listed by their parent, and a child that is stuck says why itself"
-                .into()
-        }
-        Deferral::Ready => "nothing: the next turn looks at it".into(),
-    }];
-    let holders: BTreeMap<&SlotName, usize> = slots
-        .iter()
-        .filter(|slot| slot.count.free() < slot.needed && !slot.holders.is_empty())
-        .map(|slot| (&slot.slot, slot.holders.len()))
-        .collect();
-    for (slot, count) in holders {
-        all.push(format!("{count} leases hold slot {slot}; they are listed"));
-    }
-    all
 }

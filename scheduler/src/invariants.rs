@@ -7,7 +7,7 @@ use crate::{
     job::JobState,
     lease::Stage,
     slots::{Ledger, Needs, Scope},
-    state::{Stand, State},
+    state::{Holders, Stand, State},
 };
 
 /// A broken invariant.
@@ -60,10 +60,11 @@ impl State {
 
     /// I7, I8: per fleet and per node.
     fn used_is_the_sum(&self, found: &mut Vec<Violation>) {
-        let mut fleet = Ledger::default();
+        let (mut fleet, mut holders) = (Ledger::default(), Holders::default());
         let mut nodes: BTreeMap<_, Ledger> = BTreeMap::new();
         for entry in self.leases.values() {
             fleet.take(&entry.lease.reservation.fleet);
+            holders.take(entry.lease.token, &entry.lease.reservation.fleet);
             nodes.entry(&entry.lease.node).or_default().take(&entry.lease.reservation.node);
         }
         let mut compare = |place: &str, kept: &Ledger, sum: Option<&Ledger>| {
@@ -80,6 +81,9 @@ impl State {
         compare("fleet", &self.fleet, Some(&fleet));
         for (name, node) in self.nodes.iter() {
             compare(name.as_str(), &node.ledger, nodes.get(name));
+        }
+        if holders != self.holders {
+            found.push(violation(NAMES[0], "holders".into(), "the index differs from the leases".into()));
         }
     }
 

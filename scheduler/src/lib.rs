@@ -42,6 +42,7 @@ pub use command::{
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
+pub use explain::Explaining;
 pub use family::{
     Child, ChildEnd, ChildWait, Detach, Detached, OnParent, Parked, WaitAnswer, WaitPolicy, WaitVerdict,
 };
@@ -68,6 +69,6 @@ pub use state::{Limits, State};
 pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotView, Snapshot, WaitView,
+    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup, NodeState, NodeView,
+    QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot, WaitView,
 };

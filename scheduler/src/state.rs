@@ -3,6 +3,7 @@
 
 mod dirty;
 mod evolve;
+mod holders;
 pub(crate) mod nodes;
 mod rates;
 mod roster;
@@ -35,6 +36,7 @@ use crate::{
 
 pub(crate) use self::{
     dirty::Dirty,
+    holders::Holders,
     nodes::{Live, Mask, NodeEntry, silence},
     rates::Rate,
     roster::Nodes,
@@ -173,6 +175,8 @@ pub struct State {
     pub(crate) slots: BTreeMap<SlotName, Slot>,
     /// Capacity and use of the fleet slots.
     pub(crate) fleet: Ledger,
+    /// Who holds them.
+    pub(crate) holders: Holders,
     /// Per fleet slot, raised whenever a unit of it becomes available.
     pub(crate) gains: BTreeMap<SlotName, u64>,
     pub(crate) nodes: Nodes,
@@ -221,6 +225,7 @@ impl State {
             kinds: rows.kinds.into_iter().map(|(name, kind)| (name, KindEntry::new(kind))).collect(),
             slots: BTreeMap::new(),
             fleet: Ledger::default(),
+            holders: Holders::default(),
             gains: BTreeMap::new(),
             nodes: Nodes::default(),
             gained: BTreeSet::new(),
@@ -302,7 +307,7 @@ impl State {
         if lease.stage.is_live() {
             self.timers.at(watch.expires, Due::Lease(lease.token));
             self.lease_of.insert(lease.job, lease.token);
-            self.fleet.take(&lease.reservation.fleet);
+            self.charge_fleet(lease.token, &lease.reservation.fleet);
         }
         if let Some(node) = self.nodes.get_mut(&lease.node) {
             node.ledger.take(&lease.reservation.node);

@@ -1,17 +1,21 @@
 //! Views: what queries see of the state between turns, on committed state only.
 
+mod explanation;
+
 use std::{sync::Arc, time::Duration};
 
 use crate::{
     deferral::Deferral,
     family::WaitPolicy,
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
+    ids::{JobId, KindName, NodeName, SlotName},
     job::Wait,
     kind::{Kind, PausePolicy},
     node::{ClosedGroup, Node},
     slots::{Count, Slot},
     time::Wall,
 };
+
+pub use self::explanation::{Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal};
 
 /// Why a stored job does not run yet, and what it waited for so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,68 +147,6 @@ pub struct KindHealth {
     pub completions_per_minute: f64,
     /// How long ago one of its jobs was granted; none since the leader began.
     pub last_grant_ago: Option<Duration>,
-}
-
-/// Why a job does not run yet, as data.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Explanation {
-    /// Its deferral, if it waits.
-    pub deferral: Option<DeferralView>,
-    /// For each slot that it needs, on each node that is relevant.
-    pub slots: Vec<SlotExplanation>,
-    /// For each node.
-    pub nodes: Vec<NodeExplanation>,
-    /// Jobs of its class that stand before it.
-    pub ahead: u64,
-    /// The first of those, at most 10.
-    pub ahead_jobs: Vec<JobId>,
-    /// What would have to change, one sentence each.
-    pub remedies: Vec<String>,
-}
-
-/// One needed slot.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SlotExplanation {
-    /// Its name.
-    pub slot: SlotName,
-    /// For a node slot.
-    pub node: Option<NodeName>,
-    /// What the job needs.
-    pub needed: u32,
-    /// Use and capacity.
-    pub count: Count,
-    /// Whether it is paused.
-    pub paused: bool,
-    /// Who holds it, at most 20, the oldest first.
-    pub holders: Vec<Holder>,
-}
-
-/// One lease that holds a slot.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Holder {
-    /// The job.
-    pub job: JobId,
-    /// Its kind.
-    pub kind: KindName,
-    /// Where.
-    pub node: NodeName,
-    /// The token.
-    pub token: FencingToken,
-    /// How much.
-    pub amount: u32,
-    /// For how long already.
-    pub held_for: Duration,
-    /// The lease is over, its processes are not known to be gone.
-    pub unreaped: bool,
-}
-
-/// One node, seen from one job.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NodeExplanation {
-    /// Which.
-    pub node: NodeName,
-    /// Why not; none: it fits.
-    pub why_not: Option<Deferral>,
 }
 
 /// Everything that health and lists need, published after each commit that changed it.

@@ -1,6 +1,7 @@
 //! What a waiting job is told: reasons with counts and durations, its place, every node; and the health of queues.
 
 use expect_test::expect;
+use tenure_scheduler::Explaining;
 
 use crate::support::{Script, check};
 
@@ -84,14 +85,15 @@ fn each_job_is_told_its_own_part_of_what_its_class_waited_for() {
             30s:   waited mem_low on n1 (1, closes at 2): 2 times, 19s
             30s:   waited slot f 1/1: 1 times, 10s
             35s: b: slot f 1/1, 0 ahead
+            35s:   It waits for 1 unit of fleet slot f (1/1 taken).
             35s:   slot f: needs 1 of 1/1
             35s:     a holds 1 for 5s
             35s:   slot n on n1: needs 1 of 1/1
             35s:     a holds 1 for 5s
             35s:   node n1: slot n on n1 1/1
-            35s:   > a holder of fleet slot f ends, or its capacity is raised
-            35s:   > 1 leases hold slot f; they are listed
-            35s:   > 1 leases hold slot n; they are listed
+            35s:   > 1 more unit of fleet slot f: holders end, or its capacity is raised from 1 to 2
+            35s:   > 1 lease holds slot f; it is listed
+            35s:   > 1 lease holds slot n; it is listed
             35s: ended a token=1.2 succeeded (exit) -> succeeded
             35s: lease 1.2 gone
             35s: granted b -> n1 token=1.3
@@ -199,6 +201,7 @@ fn explain_names_every_node_with_its_own_reason_and_who_stands_ahead() {
             granted h -> busy token=1.1
             30s: deferred a slot_busy: slot n on busy 1/1
             30s: c: slot n on busy 1/1, 2 ahead a b
+            30s:   It waits for 1 unit of slot n on one node (1/5 taken on 5 nodes); 2 jobs of its class are before it.
             30s:   slot f: needs 1 of 1/2
             30s:     h holds 1 for 30s
             30s:   slot n on away: needs 1 of 0/1
@@ -214,8 +217,11 @@ fn explain_names_every_node_with_its_own_reason_and_who_stands_ahead() {
             30s:   node draining: draining draining
             30s:   node other: no node runs this kind
             30s:   node small: needs 1 of slot n, the most is 0
-            30s:   > a holder of slot n ends, or a node with more of it joins
-            30s:   > 1 leases hold slot n; they are listed
+            30s:   > 1 more unit of slot n on node busy or another: holders end, or a node that runs kind k and offers n:1 joins
+            30s:   > 1 node that could hold it is cordoned: uncordon cordoned
+            30s:   > 1 node that could hold it is being emptied: uncordon draining
+            30s:   > 1 node that could hold it is silent: look at away
+            30s:   > 1 lease holds slot n; it is listed
             30s: h: runs, 0 ahead
             30s: nobody is not live
         "#]],
@@ -244,4 +250,132 @@ fn a_stuck_head_is_told_from_a_burst_and_from_a_busy_slot() {
         60s: kind stuck is stuck: 3 queued, needs 1 of slot n, the most is 0
     "#]]
     .assert_eq(&run.trace);
+}
+
+#[test]
+fn equal_nodes_that_say_the_same_are_one_group() {
+    check(
+        "
+        slot n node
+        kind k needs=n:2
+        kind other
+        node a1 slots=n:2 labels=zone:a
+        node a2 slots=n:2 labels=zone:a
+        node a3 slots=n:2 labels=zone:a
+        node a4 slots=n:2 labels=zone:a
+        node b1 slots=n:2 labels=zone:b
+        node c1 slots=n:1
+        node c2 slots=n:1
+        node d1 slots=n:2 kinds=other
+        cordon a4
+        close b1
+        enqueue h1 kind=k
+        enqueue h2 kind=k
+        enqueue h3 kind=k
+        enqueue j kind=k
+        tick
+        groups j
+        ",
+        expect![[r#"
+            granted h1 -> a1 token=1.1
+            granted h2 -> a3 token=1.2
+            granted h3 -> a2 token=1.3
+            deferred j slot_busy: slot n on a3 2/2
+            j: It waits for 2 units of slot n on one node (6/10 taken on 5 nodes).
+              slot n: needs 2, 2/5 nodes have room, 6/10 taken
+              3 of n:2 zone=a: slot n on a1 2/2 (a1 a2 a3)
+              1 of n:2 zone=b: b1 silent (b1)
+              1 of n:2 zone=a: a4 cordoned (a4)
+              2 of n:1: needs 2 of slot n, the most is 1 (c1 c2)
+              1 of n:2: no node runs this kind (d1)
+              > 2 more units of slot n on node a3 or another: holders end, or a node that runs kind k and offers n:2 joins
+              > 1 node that could hold it is cordoned: uncordon a4
+              > 1 node that could hold it is silent: look at b1
+              > 3 leases hold slot n; they are listed
+        "#]],
+    );
+}
+
+#[test]
+fn many_nodes_are_told_in_groups_only_and_few_of_them_with_their_slots() {
+    let mut run = Script::new();
+    run.lines("slot n node \n kind k needs=n:1");
+    for n in 0..150 {
+        run.lines(&format!("node n{n:03} slots=n:1"));
+    }
+    for n in 0..150 {
+        run.lines(&format!("enqueue h{n} kind=k"));
+    }
+    run.lines("enqueue j kind=k \n tick \n tick");
+    run.trace.clear();
+    run.lines("groups j");
+    expect![[r#"
+        j: It waits for 1 unit of slot n on one node (150/150 taken on 150 nodes).
+          slot n: needs 1, 0/150 nodes have room, 150/150 taken
+          150 of n:1: slot n on n000 1/1 (n000 n001 n002)
+          > 1 more unit of slot n on node n149 or another: holders end, or a node that runs kind k and offers n:1 joins
+          > 20 leases hold slot n; they are listed
+    "#]]
+    .assert_eq(&run.trace);
+    let id = run.id("j");
+    let explanation = run.world.state.explain(run.world.now(), id).unwrap();
+    assert!(explanation.nodes.is_empty(), "150 lines help nobody");
+    assert_eq!(explanation.slots.len(), 20);
+}
+
+#[test]
+fn what_changes_between_two_slices_is_told_as_it_was_in_its_slice() {
+    let mut run = Script::new();
+    run.lines("slot n node \n kind k needs=n:1 \n node n1 slots=n:1 \n node n2 slots=n:1");
+    run.lines("enqueue h1 kind=k \n enqueue h2 kind=k \n enqueue j kind=k \n tick");
+    let id = run.id("j");
+    let mut explaining = Explaining::new(id);
+    assert!(run.world.state.explain_slice(run.world.now(), &mut explaining, 1).is_none());
+    // The node that was seen is cordoned, the one that was not is too, and one joins behind those that were seen.
+    run.lines("cordon n1 \n cordon n2 \n node n0 slots=n:1");
+    let answer = loop {
+        if let Some(answer) = run.world.state.explain_slice(run.world.now(), &mut explaining, 1) {
+            break answer.unwrap();
+        }
+    };
+    let told: Vec<(&str, &str)> =
+        answer.nodes.iter().map(|node| (node.node.as_str(), node.why_not.as_ref().unwrap().name())).collect();
+    assert_eq!(told, [("n1", "slot_busy"), ("n2", "nodes_cordoned")]);
+    assert_eq!(answer.deferral, run.world.state.live_view(run.world.now(), id).unwrap().deferral);
+}
+
+#[test]
+fn an_explanation_begins_anew_when_its_job_moves_and_ends_when_it_runs_or_is_gone() {
+    let mut run = Script::new();
+    run.lines("slot n node \n kind k needs=n:1 \n node n1 slots=n:1 \n node n2 slots=n:1");
+    run.lines("enqueue h1 kind=k \n enqueue h2 kind=k \n enqueue j kind=k \n tick");
+    let id = run.id("j");
+    let begin = |run: &Script| {
+        let mut explaining = Explaining::new(id);
+        assert!(run.world.state.explain_slice(run.world.now(), &mut explaining, 1).is_none());
+        explaining
+    };
+    let finish = |run: &Script, mut explaining: Explaining| loop {
+        if let Some(answer) = run.world.state.explain_slice(run.world.now(), &mut explaining, 1) {
+            break answer;
+        }
+    };
+    // Another leader: its classes have other numbers.
+    let explaining = begin(&run);
+    run.lines("reload \n hello n1 \n hello n2 \n tick");
+    let answer = finish(&run, explaining);
+    assert_eq!(answer, run.world.state.explain(run.world.now(), id));
+    assert_eq!(answer.unwrap().nodes.len(), 2);
+    // It runs meanwhile.
+    let explaining = begin(&run);
+    run.lines("run h1 \n done h1 \n tick");
+    let answer = finish(&run, explaining).unwrap();
+    assert_eq!((answer.deferral, answer.nodes.len()), (None, 0));
+    // It is gone meanwhile.
+    run.lines("enqueue i kind=k \n tick");
+    let id = run.id("i");
+    let mut explaining = Explaining::new(id);
+    assert!(run.world.state.explain_slice(run.world.now(), &mut explaining, 1).is_none());
+    run.lines("cancel i");
+    assert_eq!(run.world.state.explain_slice(run.world.now(), &mut explaining, 1), Some(None));
 }

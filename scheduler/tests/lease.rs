@@ -60,12 +60,13 @@ fn an_unproven_lease_ends_as_a_return_and_charges_its_node_until_that_is_heard()
             23s: a queued round=1 attempt=1 returns=1 [its first lease ended without a word from its node]
             23s: a round=1 attempt=1 1.1 on n1: returned undelivered its first lease ended without a word from its node
             23s: a: n1 silent, 0 ahead
+            23s:   It does not start: n1 silent.
             23s:   slot s: needs 1 of 0/1
             23s:   slot n on n1: needs 1 of 1/1
             23s:     a holds 1 for 23s, unreaped
             23s:   node n1: n1 silent
-            23s:   > node n1 is heard again, or another node joins
-            23s:   > 1 leases hold slot n; they are listed
+            23s:   > node n1 is heard again, or a node that runs kind k and offers n:1 joins
+            23s:   > 1 lease holds slot n; it is listed
             23s: deferred a slot_busy: slot n on n1 1/1
         "#]],
     );
@@ -278,14 +279,15 @@ fn a_job_goes_from_finished_to_reaped_with_its_slots() {
             ended a token=1.1 succeeded (exit) -> succeeded
             deferred b slot_busy: slot s 1/1
             b: slot s 1/1, 0 ahead
+              It waits for 1 unit of fleet slot s (1/1 taken).
               slot s: needs 1 of 1/1
                 a holds 1 for 0ns
               slot n on n1: needs 1 of 1/1
                 a holds 1 for 0ns
               node n1: slot n on n1 1/1
-              > a holder of fleet slot s ends, or its capacity is raised
-              > 1 leases hold slot n; they are listed
-              > 1 leases hold slot s; they are listed
+              > 1 more unit of fleet slot s: holders end, or its capacity is raised from 1 to 2
+              > 1 lease holds slot n; it is listed
+              > 1 lease holds slot s; it is listed
             lease 1.1 gone
             granted b -> n1 token=1.2
         "#]],

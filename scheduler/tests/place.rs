@@ -100,9 +100,10 @@ fn selectors_of_kind_and_job_must_both_hold() {
             30s: b waits: no_matching_node no node runs this kind with os=linux,zone=west for 30s, tried 2
             30s:   no_matching_node no node runs this kind with os=linux,zone=west: 2 times, 30s
             30s: c: no node runs this kind with os=mac, 0 ahead
+            30s:   It does not start: no node runs this kind with os=mac.
             30s:   node n1: no node runs this kind with os=mac
             30s:   node n2: no node runs this kind with os=mac
-            30s:   > a node that runs this kind and carries the labels joins
+            30s:   > a node that runs kind k and carries os=linux,os=mac joins
             30s: granted b -> n3 token=1.2
             30s: deferred c no_matching_node: no node runs this kind with os=mac
         "#]],
@@ -309,6 +310,7 @@ fn the_other_node_takes_what_one_returned() {
             masked k on n1 (mem_low)
             deferred a masked: returned by n2 (mem_low)
             a: returned by n2 (mem_low), 0 ahead
+              It does not start: returned by n2 (mem_low).
               node n1: returned by n1 (mem_low)
               node n2: returned by n2 (mem_low)
               > the mask of node n2 ends, or another node can take it
@@ -351,6 +353,7 @@ fn a_closed_group_stops_exactly_its_grants() {
             deferred d node_pressure: uid_procs on n1 (600, closes at 550)
             deferred e node_pressure: uid_procs on n1 (600, closes at 550)
             e: uid_procs on n1 (600, closes at 550), 0 ahead
+              It does not start: uid_procs on n1 (600, closes at 550).
               node n1: uid_procs on n1 (600, closes at 550)
               > rule uid_procs on node n1 opens again (it closes at 550), or another node can take it
             granted d -> n1 token=1.4

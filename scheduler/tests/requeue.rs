@@ -151,11 +151,12 @@ fn force_frees_a_job_from_a_process_that_will_not_die() {
             granted b -> n1 token=1.3
             deferred c slot_busy: slot n on n1 2/2
             c: slot n on n1 2/2, 0 ahead
+              It waits for 1 unit of slot n on one node (2/2 taken on 1 node).
               slot n on n1: needs 1 of 2/2
                 a holds 1 for 0ns, unreaped
                 b holds 1 for 0ns
               node n1: slot n on n1 2/2
-              > a holder of slot n ends, or a node with more of it joins
+              > 1 more unit of slot n on node n1 or another: holders end, or a node that runs kind k and offers n:1 joins
               > 2 leases hold slot n; they are listed
         "#]],
     );

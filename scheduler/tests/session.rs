@@ -90,12 +90,13 @@ fn what_a_hello_lists_and_the_server_does_not_know_is_stopped_and_stays_charged(
             107s: n1 < revoke 1.1 not_live, 1.2 not_live
             107s: deferred a slot_busy: slot n on n1 2/2
             107s: a: slot n on n1 2/2, 0 ahead
+            107s:   It waits for 1 unit of slot n on one node (2/2 taken on 1 node).
             107s:   slot f: needs 1 of 0/2
             107s:   slot n on n1: needs 1 of 2/2
             107s:     a holds 1 for 107s, unreaped
             107s:     b holds 1 for 107s, unreaped
             107s:   node n1: slot n on n1 2/2
-            107s:   > a holder of slot n ends, or a node with more of it joins
+            107s:   > 1 more unit of slot n on node n1 or another: holders end, or a node that runs kind k and offers n:1 joins
             107s:   > 2 leases hold slot n; they are listed
             107s: lease 1.1 gone
             107s: n1 < Reaped 1.1 Stored (queued)

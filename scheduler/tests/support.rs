@@ -3,6 +3,7 @@
 
 mod agent;
 mod commands;
+mod explained;
 mod oracle;
 mod rng;
 mod script;

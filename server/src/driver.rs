@@ -276,6 +276,7 @@ impl<J: Journal> Driver<J> {
             let begun = self.ends.clock.steady();
             query(&leader.state, now);
             let took = self.ends.clock.steady().saturating_sub(begun);
+            self.ends.metrics.observe_query(took);
             if took > LONG_QUERY {
                 tracing::debug!(query_us = took.as_micros(), "a query held up the loop");
             }

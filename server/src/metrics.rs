@@ -87,6 +87,7 @@ pub struct Metrics {
     commands: IntCounterVec,
     turn_seconds: Distribution,
     commit_seconds: Distribution,
+    query_seconds: Distribution,
     wait_seconds: Distribution,
     rules: Mutex<BTreeSet<Arc<str>>>,
 }
@@ -120,6 +121,7 @@ impl Metrics {
             commands: counter(Figure::Commands)?,
             turn_seconds: histogram(Figure::TurnSeconds)?,
             commit_seconds: histogram(Figure::CommitSeconds)?,
+            query_seconds: histogram(Figure::QuerySeconds)?,
             wait_seconds: histogram(Figure::WaitSeconds)?,
             rules: Mutex::default(),
             registry,
@@ -151,6 +153,11 @@ impl Metrics {
         }
     }
 
+    /// Counts a question that the driver answered, by how long that held it up.
+    pub fn observe_query(&self, took: Duration) {
+        self.query_seconds.observe(&[], took.as_secs_f64());
+    }
+
     /// Counts a call that was refused, by its reason.
     pub fn observe_refusal(&self, reason: &'static str) {
         self.refusals.with_label_values(&[reason]).inc();
@@ -178,7 +185,9 @@ impl Metrics {
 
     /// From here on values of histograms are told to the meter as well.
     fn export_histograms(&self, meter: &Meter) {
-        for distribution in [&self.turn_seconds, &self.commit_seconds, &self.wait_seconds] {
+        for distribution in
+            [&self.turn_seconds, &self.commit_seconds, &self.query_seconds, &self.wait_seconds]
+        {
             distribution.twin.get_or_init(|| otlp::histogram(meter, distribution.figure));
         }
     }

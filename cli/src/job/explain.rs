@@ -1,6 +1,8 @@
 //! Why a job does not run yet, or what it waited for: the answer to "why is the digest late?" in one screen.
 
-use tenure_client::proto::{ExplainJobResponse, Job, JobState, NodeExplanation, SlotExplanation};
+use tenure_client::proto::{
+    ExplainJobResponse, Job, JobState, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+};
 
 use super::{show, state_word};
 use crate::exit::Failure;
@@ -10,9 +12,15 @@ use crate::output::{Field, Output, Table, Tone};
 /// Holders named per slot; `-o json` has all that the server sent.
 const HOLDERS_SHOWN: usize = 6;
 
+/// Nodes up to this many are told one by one, more of them in groups; `-o json` has both, as far as the server sent them.
+const NODES_SHOWN: usize = 8;
+
 /// Prints an explanation, the answer first, what it rests on below.
 pub(super) fn print(explanation: &ExplainJobResponse, output: &Output) -> Result<(), Failure> {
     let job = explanation.job.clone().unwrap_or_default();
+    if !explanation.summary.is_empty() {
+        output.line(&human::clean(&explanation.summary))?;
+    }
     for line in headline(&job, output) {
         output.line(&line)?;
     }
@@ -23,7 +31,16 @@ pub(super) fn print(explanation: &ExplainJobResponse, output: &Output) -> Result
         output.line(&line_sentence(explanation))?;
     }
     section("slots it needs", slots(&explanation.slots), output)?;
-    section("nodes", nodes(&explanation.nodes), output)?;
+    section("node slots in all", totals(&explanation.node_slots), output)?;
+    if explanation.node_groups.is_empty() || (1..=NODES_SHOWN).contains(&explanation.nodes.len()) {
+        section("nodes", nodes(&explanation.nodes), output)?;
+    } else {
+        section("nodes, those that are alike as one", groups(&explanation.node_groups), output)?;
+        if explanation.nodes_omitted > 0 {
+            let others = human::count(explanation.nodes_omitted, "node");
+            output.line(&format!("and {others} in smaller groups, further from a fit"))?;
+        }
+    }
     section("time spent waiting", history(&job), output)?;
     if !explanation.attempts.is_empty() {
         section("executions so far", show::attempts(&explanation.attempts, output), output)?;
@@ -135,6 +152,49 @@ fn nodes(nodes: &[NodeExplanation]) -> Table {
     table
 }
 
+/// With one node that could hold the job, its line above says the same.
+fn totals(totals: &[SlotTotal]) -> Table {
+    let mut table = Table::new(["SLOT", "NEEDS", "NODES THAT COULD HOLD IT", "WITH ROOM", "USED"]);
+    for total in totals.iter().filter(|total| total.nodes > 1) {
+        let room = Field::figure(total.nodes_with_room);
+        table.row([
+            total.slot.as_str().into(),
+            Field::figure(total.needed),
+            Field::figure(total.nodes),
+            room,
+            format!("{}/{}", total.used, total.capacity).into(),
+        ]);
+    }
+    table
+}
+
+fn groups(groups: &[NodeGroup]) -> Table {
+    let mut table = Table::new(["NODES", "SUCH AS", "THEY OFFER", "FITS", "WHY NOT"]);
+    for group in groups {
+        table.row([
+            Field::figure(group.nodes),
+            such_as(group).into(),
+            offer(group).into(),
+            if group.fits { Field::toned("yes", Tone::Good) } else { Field::toned("no", Tone::Notice) },
+            if group.message.is_empty() { "-".into() } else { group.message.as_str().into() },
+        ]);
+    }
+    table
+}
+
+fn such_as(group: &NodeGroup) -> String {
+    let more = if group.nodes > group.examples.len() as u64 { " …" } else { "" };
+    format!("{}{more}", group.examples.join(" "))
+}
+
+/// Slots with units, and labels.
+fn offer(group: &NodeGroup) -> String {
+    let slots = group.slots.iter().map(|(slot, units)| format!("{slot}:{units}"));
+    let labels = group.labels.iter().map(|(label, value)| format!("{label}={value}"));
+    let words: Vec<String> = slots.chain(labels).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(" ") }
+}
+
 fn history(job: &Job) -> Table {
     let mut table = Table::new(["TIME", "TIMES", "REASON"]);
     for share in show::waits(job) {
@@ -167,6 +227,20 @@ mod tests {
         assert_eq!(holders(&slot), "2 × 0198 (site.qa, 1m15s, not reaped)");
         slot.holders = vec![holder; HOLDERS_SHOWN + 3];
         assert!(holders(&slot).ends_with("and 3 more"));
+    }
+
+    #[test]
+    fn a_group_shows_what_its_nodes_offer_and_that_there_are_more() {
+        let group = NodeGroup {
+            labels: [("zone".to_owned(), "a".to_owned())].into(),
+            slots: [("gpu".to_owned(), 4), ("browser".to_owned(), 2)].into(),
+            nodes: 12,
+            examples: vec!["n1".to_owned(), "n2".to_owned(), "n3".to_owned()],
+            ..NodeGroup::default()
+        };
+        assert_eq!((such_as(&group), offer(&group)), ("n1 n2 n3 …".into(), "browser:2 gpu:4 zone=a".into()));
+        let one = NodeGroup { nodes: 1, examples: vec!["n9".to_owned()], ..NodeGroup::default() };
+        assert_eq!((such_as(&one), offer(&one)), ("n9".into(), "-".into()));
     }
 
     #[test]

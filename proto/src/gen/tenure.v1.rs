@@ -651,16 +651,20 @@ pub struct ExplainJobRequest {
     #[prost(string, tag = "1")]
     pub job_id: ::prost::alloc::string::String,
 }
-/// Answer of ExplainJob.
+/// Answer of ExplainJob. Set by the server. It is made of committed state in slices, so that it holds up nobody: what is
+/// said of nodes is of the slice that looked at them, everything else of the last slice. Fields from 20 on are empty when
+/// the server is older than they are.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExplainJobResponse {
     /// The job, with its deferral.
     #[prost(message, optional, tag = "1")]
     pub job: ::core::option::Option<Job>,
-    /// For each slot that it needs: use, capacity, holders.
+    /// For each fleet slot that it needs: use, capacity, holders. Node slots on the nodes that are nearest to a fit, at most
+    /// 20 nodes.
     #[prost(message, repeated, tag = "2")]
     pub slots: ::prost::alloc::vec::Vec<SlotExplanation>,
-    /// For each node: whether the job would fit there now, else the first reason why not.
+    /// For each node: whether the job would fit there now, else the first reason why not. Empty if the fleet has more than
+    /// 100 nodes; node_groups tell of all.
     #[prost(message, repeated, tag = "3")]
     pub nodes: ::prost::alloc::vec::Vec<NodeExplanation>,
     /// How many jobs of its class stand before it. Only for queued jobs.
@@ -672,9 +676,80 @@ pub struct ExplainJobResponse {
     /// Its ended executions, oldest first.
     #[prost(message, repeated, tag = "6")]
     pub attempts: ::prost::alloc::vec::Vec<Attempt>,
-    /// What would have to change, one sentence each.
+    /// What would have to change, one sentence each, with amounts.
     #[prost(string, repeated, tag = "7")]
     pub remedies: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The answer in one sentence, for people. Empty if the job does not wait.
+    #[prost(string, tag = "20")]
+    pub summary: ::prost::alloc::string::String,
+    /// Equal nodes that say the same, the nearest to a fit first, at most 50 groups.
+    #[prost(message, repeated, tag = "21")]
+    pub node_groups: ::prost::alloc::vec::Vec<NodeGroup>,
+    /// Nodes that are in none of the groups, since there were more.
+    #[prost(uint64, tag = "22")]
+    pub nodes_omitted: u64,
+    /// Each node slot that it needs, summed over all nodes that could hold the job if they were empty.
+    #[prost(message, repeated, tag = "23")]
+    pub node_slots: ::prost::alloc::vec::Vec<SlotTotal>,
+}
+/// Nodes of equal labels, kinds and capacity of which a job is told the same. Set by the server.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NodeGroup {
+    /// Their labels.
+    #[prost(btree_map = "string, string", tag = "1")]
+    pub labels: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Their slots with units.
+    #[prost(btree_map = "string, uint32", tag = "2")]
+    pub slots: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u32,
+    >,
+    /// How many they are.
+    #[prost(uint64, tag = "3")]
+    pub nodes: u64,
+    /// The first of them by name, at most 3.
+    #[prost(string, repeated, tag = "4")]
+    pub examples: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether the job fits there now.
+    #[prost(bool, tag = "5")]
+    pub fits: bool,
+    /// If it does not: a reason as in Deferral.reason.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+    /// The parameters of the reason, as the first example says it.
+    #[prost(btree_map = "string, string", tag = "7")]
+    pub parameters: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The reason as a sentence, as the first example says it.
+    #[prost(string, tag = "8")]
+    pub message: ::prost::alloc::string::String,
+}
+/// One needed node slot, over all nodes that could hold the job if they were empty. Set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SlotTotal {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub slot: ::prost::alloc::string::String,
+    /// What the job needs of it, on one node.
+    #[prost(uint32, tag = "2")]
+    pub needed: u32,
+    /// How many nodes could hold the job.
+    #[prost(uint64, tag = "3")]
+    pub nodes: u64,
+    /// How many of those have as much of this slot free.
+    #[prost(uint64, tag = "4")]
+    pub nodes_with_room: u64,
+    /// What is taken on them.
+    #[prost(uint64, tag = "5")]
+    pub used: u64,
+    /// What they have.
+    #[prost(uint64, tag = "6")]
+    pub capacity: u64,
 }
 /// One needed slot.
 #[derive(Clone, PartialEq, ::prost::Message)]

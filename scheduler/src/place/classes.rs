@@ -68,7 +68,7 @@ pub(crate) struct Class {
     pub(crate) node: Needs,
     /// The part that the fleet must have.
     pub(crate) fleet: Needs,
-    /// Its queued jobs.
+    /// Its queued jobs in order.
     pub(crate) queue: Queue,
     /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
     pub(crate) failed: Option<Failed>,

@@ -71,6 +71,14 @@ impl Nodes {
         self.handles.iter().filter_map(|(name, handle)| Some((name, self.at(*handle)?)))
     }
 
+    /// By name, those after this one; none: all.
+    pub(crate) fn after(&self, name: Option<&NodeName>) -> impl Iterator<Item = (&NodeName, &NodeEntry)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = name.map_or(Unbounded, Excluded);
+        let handles = self.handles.range::<NodeName, _>((from, Unbounded));
+        handles.filter_map(|(name, handle)| Some((name, self.at(*handle)?)))
+    }
+
     pub(crate) fn keys(&self) -> impl Iterator<Item = &NodeName> {
         self.handles.keys()
     }

@@ -380,7 +380,8 @@ impl Fuzz {
     /// A process that stays waits for its children, if it has any and is heard.
     fn park(&mut self, name: &NodeName, held: Holding, token: FencingToken) -> bool {
         let agent = &self.world.agents[name];
-        let Some(detach) = self.detach(held.job).filter(|_| agent.session.is_some() && !agent.deaf) else {
+        let is_heard = agent.session.is_some() && !agent.deaf;
+        let Some(detach) = self.detach(held.job).filter(|_| is_heard) else {
             return false;
         };
         let again = held.waits > 0 && self.rng.percent(20);

@@ -15,7 +15,7 @@
 //! | `pause …`, `resume …`, `capacity S N`, `cordon N`, `uncordon N`, `drain N 5m`, `forget N [lost]` | operators |
 //! | `spool J ok` | its agent has the report on disk and could not send it |
 //! | `tick`, `advance 5s`, `wall +1h`, `reload`, `limits key=value…`, `begin`, `commit`, `lose` | the clock and the driver |
-//! | `job J`, `why J`, `explain J`, `health K`, `show X`, `hide X` | says something |
+//! | `job J`, `why J`, `explain J`, `groups J`, `health K`, `show X`, `hide X` | says something |
 //!
 //! Reports take `token=1.2`, `node=N` and `via=7` (a session) to be absurd. A grant is read by its agent at once.
 
@@ -154,7 +154,7 @@ impl Script {
                 self.world.reload();
             }
             "spool" => self.spool_line(line),
-            "job" | "why" | "explain" | "health" | "attempts" => self.say_line(line),
+            "job" | "why" | "explain" | "groups" | "health" | "attempts" => self.say_line(line),
             "show" => self.shown.push(line.name(0).to_owned()),
             "hide" => self.shown.retain(|word| word != line.name(0)),
             other => panic!("no such line: {other}"),

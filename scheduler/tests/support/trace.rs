@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use tenure_scheduler::{
-    ChildEnd, ClosedGroup, Deferral, Effect, Event, Grant, Group, JobId, KindHealth, KindName, Message, Now,
-    Pressure, Refusal, Reply, SlotName, Stored, Verdict,
+    ChildEnd, ClosedGroup, Effect, Event, Grant, Group, JobId, KindHealth, KindName, Message, Now, Pressure,
+    Refusal, Reply, SlotName, Stored, Verdict,
 };
 
 use super::{words::Line, world::World};
@@ -206,7 +206,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     text
 }
 
-/// `job`, `attempts`, `why` and `explain`.
+/// `job`, `attempts`, `why`, `explain` and `groups`.
 pub(crate) fn query(world: &World, verb: &str, name: &str, id: JobId) -> String {
     let now = world.now();
     match verb {
@@ -233,7 +233,8 @@ pub(crate) fn query(world: &World, verb: &str, name: &str, id: JobId) -> String 
             }
             text
         }
-        _ => explain(world, name, id),
+        "groups" => super::explained::groups(world, name, id),
+        _ => super::explained::explain(world, name, id),
     }
 }
 
@@ -272,33 +273,6 @@ fn attempts(world: &World, name: &str, id: JobId) -> String {
         )
     });
     lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
-}
-
-fn explain(world: &World, name: &str, id: JobId) -> String {
-    let Some(explanation) = world.state.explain(world.now(), id) else {
-        return format!("{name} is not live");
-    };
-    let reason = explanation.deferral.as_ref().map(|view| view.reason.to_string());
-    let mut text = format!("{name}: {}, {} ahead", reason.unwrap_or("runs".into()), explanation.ahead);
-    for job in &explanation.ahead_jobs {
-        write!(text, " {job}").unwrap();
-    }
-    for slot in &explanation.slots {
-        let place = slot.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
-        let (used, capacity) = (slot.count.used, slot.count.capacity);
-        write!(text, "\n  slot {}{place}: needs {} of {used}/{capacity}", slot.slot, slot.needed).unwrap();
-        for holder in &slot.holders {
-            let unreaped = if holder.unreaped { ", unreaped" } else { "" };
-            write!(text, "\n    {} holds {} for {:?}{unreaped}", holder.job, holder.amount, holder.held_for)
-                .unwrap();
-        }
-    }
-    for node in &explanation.nodes {
-        let why = node.why_not.as_ref().map(Deferral::to_string).unwrap_or("fits".into());
-        write!(text, "\n  node {}: {why}", node.node).unwrap();
-    }
-    explanation.remedies.iter().for_each(|remedy| write!(text, "\n  > {remedy}").unwrap());
-    text
 }
 
 pub(crate) fn health(health: &KindHealth) -> String {

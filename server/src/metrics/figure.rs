@@ -29,6 +29,8 @@ pub enum Figure {
     TurnSeconds,
     /// Length of a commit.
     CommitSeconds,
+    /// How long a query held up the driver.
+    QuerySeconds,
     /// What a job waited for its slots.
     WaitSeconds,
     /// Jobs that are not final.
@@ -99,6 +101,9 @@ pub struct Spec {
     pub labels: &'static [&'static str],
 }
 
+/// Of questions to the driver: from microseconds to what no question should take.
+const QUERY_BOUNDS: &[f64] = &[0.000_01, 0.000_03, 0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0];
+
 /// From a fast fsync to a store that is in trouble.
 const STORE_BOUNDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -107,7 +112,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -121,6 +126,7 @@ impl Figure {
         Self::Commands,
         Self::TurnSeconds,
         Self::CommitSeconds,
+        Self::QuerySeconds,
         Self::WaitSeconds,
         Self::Jobs,
         Self::OldestAge,
@@ -196,6 +202,12 @@ impl Figure {
             Self::CommitSeconds => {
                 ("tenure_commit_seconds", Histogram(STORE_BOUNDS), &[], "Length of a commit that succeeded.")
             }
+            Self::QuerySeconds => (
+                "tenure_query_seconds",
+                Histogram(QUERY_BOUNDS),
+                &[],
+                "How long one question to the driver held it up; between two turns at most 10 are answered.",
+            ),
             Self::WaitSeconds => (
                 "tenure_wait_seconds",
                 Histogram(WAIT_BOUNDS),

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::handle::Submission;
 
+mod explain;
 mod read;
 mod watch;
 
@@ -78,7 +79,7 @@ impl JobService for Jobs {
         request: Request<v1::ExplainJobRequest>,
     ) -> Result<Response<v1::ExplainJobResponse>, Status> {
         let caller = Caller::of(&request)?;
-        self.0.answer(read::explain(&self.0, &caller, &request.into_inner()).await)
+        self.0.answer(explain::explain(&self.0, &caller, &request.into_inner()).await)
     }
 
     async fn wait_job(

@@ -51,7 +51,7 @@ impl State {
                 ordinal = Some(Ordinal(live.sent + 1)); // The grant is the next message.
             }
         }
-        self.fleet.take(&lease.reservation.fleet);
+        self.charge_fleet(lease.token, &lease.reservation.fleet);
         let watch = Watch {
             phase: Phase::Granted,
             expires: expiry(now.mono, first_lease(lease.length)),
@@ -98,6 +98,7 @@ impl State {
                 } else {
                     lease.reservation.fleet = Needs::new(both);
                     self.fleet.take(&one);
+                    self.holders.take(*token, &one);
                 }
                 self.dirty.lease(*token);
             }
@@ -211,8 +212,7 @@ impl State {
             }
         }
         if lease.stage.is_live() {
-            self.fleet.give_back(&lease.reservation.fleet);
-            self.gain(&lease.reservation);
+            self.free_fleet(token, &lease.reservation);
         }
         self.answered(&lease.node, token);
         self.gained.insert(lease.node.clone());
@@ -246,8 +246,20 @@ impl State {
             fleet: std::mem::take(&mut entry.lease.reservation.fleet),
             ..Reservation::default()
         };
+        self.free_fleet(token, &freed);
+    }
+
+    /// A lease takes units of the fleet.
+    pub(crate) fn charge_fleet(&mut self, token: FencingToken, taken: &Needs) {
+        self.fleet.take(taken);
+        self.holders.take(token, taken);
+    }
+
+    /// A lease gives back all that it held of these fleet slots.
+    pub(super) fn free_fleet(&mut self, token: FencingToken, freed: &Reservation) {
         self.fleet.give_back(&freed.fleet);
-        self.gain(&freed);
+        self.holders.give_back(token, &freed.fleet);
+        self.gain(freed);
     }
 
     pub(super) fn lease_orphaned(&mut self, token: FencingToken, now: Now) {

@@ -32,8 +32,7 @@ impl State {
         if let Some(node) = self.nodes.get_mut(&node) {
             node.ledger.give_back(&parked.yielded.node);
         }
-        self.fleet.give_back(&parked.yielded.fleet);
-        self.gain(&parked.yielded);
+        self.free_fleet(token, &parked.yielded);
         self.gained.insert(node);
         if let Some(kind) = self.kinds.get_mut(&kind) {
             kind.running = kind.running.saturating_sub(1);
@@ -61,6 +60,9 @@ impl State {
         let Some(entry) = self.leases.get_mut(&token) else { return };
         let Some(parked) = &mut entry.lease.parked else { return };
         parked.verdict = Some(verdict);
+        entry.watch.wants = None;
+        // How much of its limit it has used only its node knows.
+        entry.watch.returns_by = returns_by(now.mono, entry.watch.hard_limit);
         if verdict == WaitVerdict::Go {
             let yielded = std::mem::take(&mut parked.yielded);
             let held = &mut entry.lease.reservation;
@@ -69,11 +71,8 @@ impl State {
             if let Some(node) = self.nodes.get_mut(&lease.node) {
                 node.ledger.take(&yielded.node);
             }
-            self.fleet.take(&yielded.fleet);
+            self.charge_fleet(token, &yielded.fleet);
         }
-        entry.watch.wants = None;
-        // How much of its limit it has used only its node knows.
-        entry.watch.returns_by = returns_by(now.mono, entry.watch.hard_limit);
         self.gained.insert(lease.node); // For the index: free units are others than before.
         self.dirty.lease(token);
         self.change(lease.job, |job| job.state = JobState::Running);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Attempt, Deferral, DeferralView, Explanation, FencingToken, Holder, Job, JobState, Kind, LiveView,
-    NodeExplanation, Outcome, ScheduledCause, Selector, SlotExplanation, Wait, WaitPolicy, WaitView,
+    Attempt, Deferral, DeferralView, FencingToken, Job, JobState, Kind, LiveView, Outcome, ScheduledCause,
+    Selector, Wait, WaitPolicy, WaitView,
 };
 use tenure_store::StoredResult;
 
-use super::{age, duration, needs, timestamp};
+use super::{duration, needs, timestamp};
 
 /// A job with what is known beside its row: its kind as it is in force, and, if it lives, how it stands now.
 pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1::Job {
@@ -172,7 +172,7 @@ fn deferral(view: &DeferralView) -> v1::Deferral {
     }
 }
 
-fn parameters(reason: &Deferral) -> BTreeMap<String, String> {
+pub(super) fn parameters(reason: &Deferral) -> BTreeMap<String, String> {
     reason.parameters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -250,52 +250,5 @@ pub(crate) fn result(result: StoredResult) -> v1::Result {
         content_type: result.content_type,
         create_time: Some(timestamp(result.created_at)),
         expire_time: Some(timestamp(result.expires_at)),
-    }
-}
-
-/// Why a job does not run, beside the job itself and its attempts.
-pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
-    v1::ExplainJobResponse {
-        job: None,
-        slots: explanation.slots.iter().map(slot_explanation).collect(),
-        nodes: explanation.nodes.iter().map(node_explanation).collect(),
-        ahead: explanation.ahead,
-        ahead_job_ids: explanation.ahead_jobs.iter().map(ToString::to_string).collect(),
-        attempts: Vec::new(),
-        remedies: explanation.remedies,
-    }
-}
-
-fn slot_explanation(slot: &SlotExplanation) -> v1::SlotExplanation {
-    v1::SlotExplanation {
-        slot: slot.slot.to_string(),
-        node: slot.node.as_ref().map(ToString::to_string).unwrap_or_default(),
-        needed: slot.needed,
-        used: slot.count.used,
-        capacity: slot.count.capacity,
-        paused: slot.paused,
-        holders: slot.holders.iter().map(holder).collect(),
-    }
-}
-
-fn holder(holder: &Holder) -> v1::SlotHolder {
-    v1::SlotHolder {
-        job_id: holder.job.to_string(),
-        kind: holder.kind.to_string(),
-        node: holder.node.to_string(),
-        amount: holder.amount,
-        held_for: Some(age(holder.held_for)),
-        unreaped: holder.unreaped,
-    }
-}
-
-fn node_explanation(node: &NodeExplanation) -> v1::NodeExplanation {
-    let why_not = node.why_not.as_ref();
-    v1::NodeExplanation {
-        node: node.node.to_string(),
-        fits: why_not.is_none(),
-        reason: why_not.map(|why| why.name().to_owned()).unwrap_or_default(),
-        parameters: why_not.map(parameters).unwrap_or_default(),
-        message: why_not.map(ToString::to_string).unwrap_or_default(),
     }
 }

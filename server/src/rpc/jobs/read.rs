@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, time::Duration};
 use prost::Message as _;
 use tenure_proto::v1;
 use tenure_scheduler::{
-    DedupeKey, FencingToken, Job, JobId, Kind, KindName, LiveView, NodeName, Refusal, Tenant,
+    self as scheduler, DedupeKey, FencingToken, Job, JobId, Kind, KindName, LiveView, NodeName, Refusal,
+    State, Tenant,
 };
 use tenure_store::{JobCursor, JobFilter};
 
@@ -27,9 +28,6 @@ use crate::{
 /// How many jobs one question to the driver is about, so that it stays under a millisecond.
 const JOBS_A_QUESTION: usize = 64;
 
-/// The most attempts that an explanation shows.
-const EXPLAINED_ATTEMPTS: u32 = 100;
-
 /// The most states of a filter.
 const MOST_STATES: usize = 64;
 
@@ -45,6 +43,13 @@ pub(super) struct Now {
 }
 
 impl Now {
+    /// As memory has it; none: it does not live.
+    pub(super) fn seen(state: &State, now: scheduler::Now, id: JobId) -> Option<Self> {
+        let job = state.job(id)?.clone();
+        let kind = state.kind(&job.kind).cloned();
+        Some(Self { kind, live: state.live_view(now, id), job })
+    }
+
     pub(super) fn shown(&self) -> v1::Job {
         convert::job::job(&self.job, self.kind.as_ref(), self.live.as_ref())
     }
@@ -57,31 +62,6 @@ pub(super) async fn get(
 ) -> Result<v1::GetJobResponse, No> {
     let id = required_id(&request.job_id)?;
     Ok(v1::GetJobResponse { job: Some(look(api, caller, id).await?.shown()) })
-}
-
-pub(super) async fn explain(
-    api: &Api,
-    caller: &Caller,
-    request: &v1::ExplainJobRequest,
-) -> Result<v1::ExplainJobResponse, No> {
-    let id = required_id(&request.job_id)?;
-    let now = look(api, caller, id).await?;
-    let explanation = if now.job.state.is_final() {
-        None
-    } else {
-        api.query(move |state, now| state.explain(now, id)).await?
-    };
-    let mut response = explanation.map(convert::job::explanation).unwrap_or_default();
-    if caller.sees_only().is_some() {
-        // What stands before it may be others' work: how much of it is told, and not which.
-        response.ahead_job_ids.clear();
-        for holder in response.slots.iter_mut().flat_map(|slot| &mut slot.holders) {
-            (holder.job_id, holder.kind) = Default::default();
-        }
-    }
-    response.attempts = attempts_page(api, &now.job, None, EXPLAINED_ATTEMPTS).await?.0;
-    response.job = Some(now.shown());
-    Ok(response)
 }
 
 pub(super) async fn wait(
@@ -194,7 +174,7 @@ pub(super) async fn attempts(
 }
 
 /// Ended executions of a job, the oldest first, and whether there are more.
-async fn attempts_page(
+pub(super) async fn attempts_page(
     api: &Api,
     job: &Job,
     after: Option<FencingToken>,
@@ -266,18 +246,10 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
 /// A job as it stands now: final ones from the store, live ones as memory has them.
 pub(super) async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
     let stored = row(api, caller, id).await?;
-    if !stored.state.is_final() {
-        let seen = api.query(move |state, now| {
-            let job = state.job(id)?;
-            Some(Now {
-                job: job.clone(),
-                kind: state.kind(&job.kind).cloned(),
-                live: state.live_view(now, id),
-            })
-        });
-        if let Some(now) = seen.await? {
-            return Ok(now);
-        }
+    if !stored.state.is_final()
+        && let Some(now) = api.query(move |state, now| Now::seen(state, now, id)).await?
+    {
+        return Ok(now);
     }
     // Final, or it became final between the two looks: then the store has it by now.
     let job = if stored.state.is_final() { stored } else { row(api, caller, id).await? };

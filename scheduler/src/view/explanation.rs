@@ -1,0 +1,112 @@
+//! Why a job does not run yet, as data.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{
+    deferral::Deferral,
+    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
+    slots::Count,
+    view::DeferralView,
+};
+
+/// Why a job does not run yet.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Explanation {
+    /// The answer in one sentence, for people.
+    pub summary: String,
+    /// Its deferral, if it waits.
+    pub deferral: Option<DeferralView>,
+    /// Each fleet slot that it needs; and each node slot on those nodes that are nearest to a fit, at most 20, by name.
+    pub slots: Vec<SlotExplanation>,
+    /// Each node slot that it needs, summed over all nodes that could hold the job if they were empty.
+    pub node_slots: Vec<SlotTotal>,
+    /// Each node, if the fleet has at most 100; else none.
+    pub nodes: Vec<NodeExplanation>,
+    /// Equal nodes that say the same, the nearest to a fit first. At most 50 groups.
+    pub groups: Vec<NodeGroup>,
+    /// Nodes that are in none of the groups, since there were more.
+    pub nodes_omitted: u64,
+    /// Jobs of its class that stand before it.
+    pub ahead: u64,
+    /// The first of those, at most 10.
+    pub ahead_jobs: Vec<JobId>,
+    /// What would have to change, one sentence each.
+    pub remedies: Vec<String>,
+}
+
+/// One needed slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotExplanation {
+    /// Its name.
+    pub slot: SlotName,
+    /// For a node slot.
+    pub node: Option<NodeName>,
+    /// What the job needs.
+    pub needed: u32,
+    /// Use and capacity.
+    pub count: Count,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Who holds it, at most 20, the oldest first.
+    pub holders: Vec<Holder>,
+}
+
+/// One lease that holds a slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holder {
+    /// The job.
+    pub job: JobId,
+    /// Its kind.
+    pub kind: KindName,
+    /// Where.
+    pub node: NodeName,
+    /// The token.
+    pub token: FencingToken,
+    /// How much.
+    pub amount: u32,
+    /// For how long already.
+    pub held_for: Duration,
+    /// The lease is over, its processes are not known to be gone.
+    pub unreaped: bool,
+}
+
+/// One needed node slot, over all nodes that could hold the job if they were empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotTotal {
+    /// Its name.
+    pub slot: SlotName,
+    /// What the job needs, on one node.
+    pub needed: u32,
+    /// How many nodes could hold the job.
+    pub nodes: u64,
+    /// How many of those have as much of this slot free.
+    pub with_room: u64,
+    /// Units taken on them.
+    pub used: u64,
+    /// Units that they have.
+    pub capacity: u64,
+}
+
+/// One node, seen from one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeExplanation {
+    /// Which.
+    pub node: NodeName,
+    /// Why not; none: it fits.
+    pub why_not: Option<Deferral>,
+}
+
+/// Nodes of equal labels, kinds and capacity that say the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeGroup {
+    /// Their labels.
+    pub labels: BTreeMap<String, String>,
+    /// Their slots with units.
+    pub slots: BTreeMap<SlotName, u32>,
+    /// How many they are.
+    pub nodes: u64,
+    /// The first of them by name, at most 3.
+    pub examples: Vec<NodeName>,
+    /// Why not, as the first of them says it; none: it fits there.
+    pub why_not: Option<Deferral>,
+}
