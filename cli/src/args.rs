@@ -12,6 +12,7 @@ use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use tenure_client::proto::Requirement;
 use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
@@ -245,6 +246,11 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE".to_owned()),
     }
+}
+
+/// What a node label must be.
+pub(crate) fn requirement(text: &str) -> Result<Requirement, String> {
+    text.parse().map_err(|problem: tenure_proto::requirement::Malformed| problem.to_string())
 }
 
 /// `slot=units`.

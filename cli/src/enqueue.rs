@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use tenure_client::proto::{EnqueueResponse, Job};
+use tenure_client::proto::{EnqueueResponse, Job, Requirement};
 use tenure_client::{Client, Enqueued, NewJob};
 use tenure_proto::trace_context::{self, Traceparent};
 
@@ -95,9 +95,10 @@ pub(crate) struct EnqueueArgs {
     /// A label, for people and filters. May be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = args::pair)]
     pub(crate) label: Vec<(String, String)>,
-    /// A node label that the node must carry. May be given several times.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = args::pair)]
-    selector: Vec<(String, String)>,
+    /// What a node label must be: os=linux, os!=linux, 'gpu in (a100, h100)', 'gpu not in (a100, h100)', gpu (has it) or
+    /// '!gpu'. May be given several times, once for a label.
+    #[arg(long, value_name = "REQUIREMENT", value_parser = args::requirement)]
+    selector: Vec<Requirement>,
     /// Units of a slot, instead of what the kind needs. May be given several times.
     #[arg(long, value_name = "SLOT=UNITS", value_parser = args::need)]
     pub(crate) need: Vec<(String, u32)>,
@@ -227,7 +228,7 @@ fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
         job = job.traceparent(parent).tracestate(state.unwrap_or_default());
     }
     job = args.label.into_iter().fold(job, |job, (name, value)| job.label(name, value));
-    job = args.selector.into_iter().fold(job, |job, (name, value)| job.selector(name, value));
+    job = args.selector.into_iter().fold(job, NewJob::require);
     Ok(args.need.into_iter().fold(job, |job, (slot, amount)| job.need(slot, amount)))
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use tenure_client::proto::Needs;
+use tenure_client::proto::{Needs, Requirement, RequirementOperator};
 use tenure_client::wire;
 
 /// Clocks of two hosts are never quite equal; an age this far below zero is shown as zero.
@@ -117,6 +117,18 @@ pub(crate) fn pairs(map: &BTreeMap<String, String>) -> String {
         write!(text, "{gap}{}={}", clean(name), clean(value)).unwrap_or_default();
     }
     if text.is_empty() { "-".to_owned() } else { text }
+}
+
+/// What node labels must be: `os=linux, gpu in (a100, h100)`; `-` if nothing is asked for.
+pub(crate) fn selector(equalities: &BTreeMap<String, String>, requirements: &[Requirement]) -> String {
+    let equality = |(label, value): (&String, &String)| Requirement {
+        label: label.clone(),
+        operator: RequirementOperator::In.into(),
+        values: vec![value.clone()],
+    };
+    let all = equalities.iter().map(equality).chain(requirements.iter().cloned());
+    let texts: Vec<String> = all.map(|requirement| clean(&requirement.to_string())).collect();
+    if texts.is_empty() { "-".to_owned() } else { texts.join(", ") }
 }
 
 /// Bytes with a binary unit: `12 B`, `1.5 KiB`, `3.0 GiB`.

@@ -101,7 +101,7 @@ fn list(kinds: &[Kind], output: &Output) -> Table {
                 human::wire_length(kind.stale_after.as_ref()).into(),
                 human::word(kind.dedupe().as_str_name(), "DEDUPE_POLICY_").into(),
                 human::wire_length(kind.retention.as_ref()).into(),
-                human::pairs(&kind.selector).into(),
+                human::selector(&kind.selector, &kind.requirements).into(),
                 retry(kind.retry.as_ref()).into(),
             ]
         });
@@ -123,7 +123,7 @@ fn details(kind: &Kind) -> Table {
     let mut row = |name: &str, value: Field| table.row([name.into(), value]);
     row("kind", kind.name.as_str().into());
     row("needs", human::needs(kind.needs.as_ref()).into());
-    row("selector", human::pairs(&kind.selector).into());
+    row("selector", human::selector(&kind.selector, &kind.requirements).into());
     row("lease", human::wire_length(kind.lease.as_ref()).into());
     row("hard time limit", human::wire_length(kind.hard_time_limit.as_ref()).into());
     row("dead after", format!("{} failures or {} losses", kind.max_failures, kind.max_losses).into());

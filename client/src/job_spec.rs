@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use prost::Message;
-use tenure_proto::v1::{JobSpec, Needs, OnParent, Payload, SlotAmount};
+use tenure_proto::v1::{JobSpec, Needs, OnParent, Payload, Requirement, RequirementOperator, SlotAmount};
 use uuid::Uuid;
 
 use crate::wire;
@@ -132,6 +132,32 @@ impl NewJob {
         self
     }
 
+    /// What a node label must be. Its text is `os=linux`, `os!=linux`, `gpu in (a100, h100)`, `gpu not in (a100, h100)`,
+    /// `gpu` (the node has the label) or `!gpu`, and parses:
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tenure_client::NewJob;
+    ///
+    /// let job = NewJob::new("train").require("gpu in (a100, h100)".parse()?).require("!spot".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A label can be asked for once: the server refuses a second requirement of it. A server of an earlier version knows
+    /// plain equality only, and does not look at the rest.
+    #[must_use]
+    pub fn require(mut self, requirement: Requirement) -> Self {
+        let selector = &mut self.spec.selector;
+        match (requirement.operator(), &requirement.values[..]) {
+            (RequirementOperator::In, [value]) if !selector.contains_key(&requirement.label) => {
+                selector.insert(requirement.label.clone(), value.clone());
+            }
+            _ => self.spec.requirements.push(requirement),
+        }
+        self
+    }
+
     /// Units of a slot. The first call replaces the needs of the kind; a second one of the same slot sets it anew.
     #[must_use]
     pub fn need(mut self, slot: impl Into<String>, amount: u32) -> Self {
@@ -238,6 +264,17 @@ mod tests {
     fn a_delay_and_an_instant_exclude_each_other() {
         let job = NewJob::new("k").run_at(SystemTime::UNIX_EPOCH).delay(Duration::from_secs(1));
         assert!(job.spec().run_at.is_none() && job.spec().delay.is_some());
+    }
+
+    #[test]
+    fn plain_equality_is_said_in_the_words_of_every_server() {
+        let require = |job: NewJob, text: &str| job.require(text.parse().unwrap());
+        let job = require(require(NewJob::new("k"), "os=linux"), "gpu in (a100, h100)");
+        assert_eq!(job.spec().selector["os"], "linux");
+        assert_eq!(job.spec().requirements[0].to_string(), "gpu in (a100, h100)");
+        // Named twice: the server says so, and nothing is lost on the way.
+        let job = require(require(NewJob::new("k"), "os=linux"), "os=macos");
+        assert_eq!((job.spec().selector.len(), job.spec().requirements.len()), (1, 1));
     }
 
     #[test]

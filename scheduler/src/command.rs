@@ -9,9 +9,10 @@ use crate::{
         SlotName, Tenant,
     },
     job::{Job, TraceContext},
-    kind::{Fleet, PausePolicy, Selector},
+    kind::{Fleet, PausePolicy},
     lease::Phase,
     node::{Host, Pressure},
+    selector::Selector,
     slots::Needs,
     time::Wall,
 };

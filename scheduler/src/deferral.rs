@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     ids::{JobId, NodeName, SlotName},
-    kind::Selector,
+    selector::Selector,
     time::Wall,
 };
 
@@ -49,9 +49,9 @@ pub enum Deferral {
         /// What it said.
         rule: Arc<str>,
     },
-    /// No node ever heard of runs this kind with these labels.
+    /// No node ever heard of runs this kind and has such labels.
     NoMatchingNode {
-        /// What was asked for, with the kind.
+        /// What its kind and the job ask for.
         selector: Selector,
     },
     /// Every node that would do is cordoned.
@@ -240,10 +240,7 @@ impl Deferral {
                 ("threshold", threshold.to_string()),
             ],
             Self::Masked { node, rule } => vec![("node", node.to_string()), ("rule", rule.to_string())],
-            Self::NoMatchingNode { selector } => {
-                let text: Vec<String> = selector.iter().map(|(k, v)| format!("{k}={v}")).collect();
-                vec![("selector", text.join(","))]
-            }
+            Self::NoMatchingNode { selector } => vec![("selector", selector.to_string())],
             Self::NodesCordoned { node }
             | Self::Draining { node }
             | Self::Suspect { node }
@@ -312,12 +309,7 @@ impl fmt::Display for Deferral {
                 write!(f, "{} ({observed}, closes at {threshold})", self.subject())
             }
             Self::NoMatchingNode { selector } if selector.is_empty() => f.write_str("no node runs this kind"),
-            Self::NoMatchingNode { .. } => {
-                let [(_, selector), ..] = &self.parameters()[..] else {
-                    return f.write_str("no matching node");
-                };
-                write!(f, "no node runs this kind with {selector}")
-            }
+            Self::NoMatchingNode { selector } => write!(f, "no node runs this kind with {selector}"),
             Self::Unanswered { grants, .. } => write!(f, "{} ({grants} grants unanswered)", self.subject()),
             Self::Behind { jobs } => write!(f, "behind {jobs} others"),
             Self::WaitingChildren { children: 1 } => f.write_str("waits for 1 child"),

@@ -82,7 +82,7 @@ impl State {
         let key = ClassKey {
             kind: entry.kind.name.clone(),
             needs: policy.needs.clone(),
-            selector: policy.selector.clone().into_iter().collect(),
+            selector: policy.selector.clone(),
             tenant: crate::ids::Tenant::new("default"),
         };
         let class = Class::new(key, &self.slots);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use crate::{
     family::{Detached, OnParent},
     ids::{DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Producer, Sequence, Tenant},
-    kind::Selector,
+    selector::Selector,
     slots::Needs,
     time::Wall,
 };
@@ -41,7 +41,7 @@ pub struct Job {
     pub priority: i8,
     /// The slots that it takes, if it named its own; else its kind's, as they are when it is granted.
     pub needs: Option<Needs>,
-    /// Node labels that it asked for itself; and-ed with its kind's.
+    /// What it asked of node labels itself; and-ed with its kind's.
     pub selector: Selector,
     /// For people and filters.
     pub labels: BTreeMap<String, String>,

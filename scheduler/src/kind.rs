@@ -7,11 +7,9 @@ use std::{
 
 use crate::{
     ids::{KindName, SlotName},
+    selector::Selector,
     slots::{Needs, Scope},
 };
-
-/// Node labels and the values that they must have. Empty: any node.
-pub type Selector = BTreeMap<String, String>;
 
 /// A declared kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +29,7 @@ pub struct Kind {
 pub struct KindPolicy {
     /// The slots that its jobs take, unless a job names its own.
     pub needs: Needs,
-    /// Node labels that its nodes must carry.
+    /// What the labels of its nodes must be.
     pub selector: Selector,
     /// How long a node may go on without hearing from the server. At least 10 s.
     pub lease: Duration,
@@ -73,7 +71,7 @@ impl Default for KindPolicy {
         const DAY: Duration = Duration::from_secs(86_400);
         Self {
             needs: Needs::default(),
-            selector: Selector::new(),
+            selector: Selector::default(),
             lease: Duration::from_secs(120),
             max_failures: 3,
             max_losses: 3,

@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `slots, kind, job, family, node, lease` → `command, event, effect, refusal, deferral, rows,
+//! Reading order: `ids, time` → `slots, node, selector, kind, job, family, lease` → `command, event, effect, refusal, deferral, rows,
 //! view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`, `invariants`.
 
 mod command;
@@ -29,6 +29,7 @@ mod place;
 mod refusal;
 mod retry;
 mod rows;
+mod selector;
 mod slots;
 mod state;
 mod step;
@@ -52,7 +53,7 @@ pub use ids::{
 };
 pub use invariants::{NAMES as INVARIANTS, Violation};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
-pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy, Selector};
+pub use kind::{DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, RetryPolicy};
 pub use lease::{
     ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease,
     start_window,
@@ -64,6 +65,7 @@ pub use place::{
 };
 pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
 pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
+pub use selector::{Condition, Requirement, Selector};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
 pub use state::{Limits, State};
 pub use step::Applied;

@@ -38,6 +38,27 @@ pub struct Node {
     pub last_seen: Wall,
 }
 
+impl Node {
+    /// The value of a label: what its host is for `os`, `arch` and `containment`, as far as its agent says, else what its
+    /// node file says.
+    #[must_use]
+    pub fn label(&self, label: &str) -> Option<&str> {
+        self.host.label(label).or_else(|| self.labels.get(label).map(String::as_str))
+    }
+
+    /// Labels of its node file that count for nothing, since its host is something else.
+    pub(crate) fn overruled(&self) -> impl Iterator<Item = (&str, &str)> {
+        let overruled =
+            |label: &&str| self.labels.get(*label).is_some_and(|own| self.label(label) != Some(own));
+        Host::LABELS.into_iter().filter(overruled).filter_map(|label| Some((label, self.host.label(label)?)))
+    }
+
+    /// Whether a selector may tell it from the other.
+    pub(crate) fn is_labelled_as(&self, other: &Self) -> bool {
+        self.labels == other.labels && self.host.facts() == other.host.facts()
+    }
+}
+
 /// What a node offers of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capacity {
@@ -62,6 +83,22 @@ pub struct Host {
     pub arch: Arc<str>,
     /// full, partial or weak.
     pub containment: Arc<str>,
+}
+
+impl Host {
+    /// Labels that a node has by what its host is. A node file cannot name them anew.
+    pub const LABELS: [&str; 3] = ["os", "arch", "containment"];
+
+    /// Those labels with what is known of them; empty: nothing.
+    pub(crate) fn facts(&self) -> [(&'static str, &Arc<str>); 3] {
+        let [os, arch, containment] = Self::LABELS;
+        [(os, &self.os), (arch, &self.arch), (containment, &self.containment)]
+    }
+
+    fn label(&self, label: &str) -> Option<&str> {
+        let fact = self.facts().into_iter().find(|(name, fact)| *name == label && !fact.is_empty());
+        fact.map(|(_, fact)| &**fact)
+    }
 }
 
 /// What the pressure rules of a node say. Never stored.

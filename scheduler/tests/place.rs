@@ -94,18 +94,18 @@ fn selectors_of_kind_and_job_must_both_hold() {
         expect![[r#"
             granted a -> n1 token=1.1
             deferred b no_matching_node: no node runs this kind with os=linux,zone=west
-            deferred c no_matching_node: no node runs this kind with os=mac
+            deferred c no_matching_node: no node runs this kind with os=linux,os=mac
             30s: deferred b no_matching_node: no node runs this kind with os=linux,zone=west
-            30s: deferred c no_matching_node: no node runs this kind with os=mac
+            30s: deferred c no_matching_node: no node runs this kind with os=linux,os=mac
             30s: b waits: no_matching_node no node runs this kind with os=linux,zone=west for 30s, tried 2
             30s:   no_matching_node no node runs this kind with os=linux,zone=west: 2 times, 30s
-            30s: c: no node runs this kind with os=mac, 0 ahead
-            30s:   It does not start: no node runs this kind with os=mac.
-            30s:   node n1: no node runs this kind with os=mac
-            30s:   node n2: no node runs this kind with os=mac
+            30s: c: no node runs this kind with os=linux,os=mac, 0 ahead
+            30s:   It does not start: no node runs this kind with os=linux,os=mac.
+            30s:   node n1: no node runs this kind with os=linux,os=mac
+            30s:   node n2: no node runs this kind with os=linux,os=mac
             30s:   > a node that runs kind k and carries os=linux,os=mac joins
             30s: granted b -> n3 token=1.2
-            30s: deferred c no_matching_node: no node runs this kind with os=mac
+            30s: deferred c no_matching_node: no node runs this kind with os=linux,os=mac
         "#]],
     );
 }

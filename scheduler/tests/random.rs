@@ -5,6 +5,7 @@
 mod faults;
 mod fuzz;
 mod heal;
+mod routing;
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

@@ -30,6 +30,8 @@ mod requeue;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]
+mod routing;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod slots;

@@ -19,6 +19,7 @@ mod access;
 mod database;
 mod document;
 mod fleet;
+mod selector;
 mod server_file;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ pub use database::{Database, Unreadable};
 pub(crate) use document::nearest;
 pub use document::{LONGEST, Problem};
 pub use fleet::parse as parse_fleet;
-pub(crate) use fleet::{label_problem, label_value_problem};
+pub(crate) use selector::{MOST_REQUIREMENTS, MOST_VALUES, label_problem, label_value_problem};
 
 /// All settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod jobs;
 mod json;
 mod leases;
 mod positional;
+mod selector;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 

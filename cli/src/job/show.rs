@@ -82,8 +82,8 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
     }
     row("priority", job.priority.to_string().into());
     row("needs", human::needs(job.needs.as_ref()).into());
-    if !job.selector.is_empty() {
-        row("selector", human::pairs(&job.selector).into());
+    if !job.selector.is_empty() || !job.requirements.is_empty() {
+        row("selector", human::selector(&job.selector, &job.requirements).into());
     }
     if !job.labels.is_empty() {
         row("labels", human::pairs(&job.labels).into());

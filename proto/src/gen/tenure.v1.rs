@@ -26,6 +26,19 @@ pub struct Needs {
     #[prost(message, repeated, tag = "1")]
     pub slots: ::prost::alloc::vec::Vec<SlotAmount>,
 }
+/// What one node label must be.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Requirement {
+    /// Required. The label: letters, digits, dot, underscore, hyphen and slash, at most 63.
+    #[prost(string, tag = "1")]
+    pub label: ::prost::alloc::string::String,
+    /// Required. What must hold of it.
+    #[prost(enumeration = "RequirementOperator", tag = "2")]
+    pub operator: i32,
+    /// With IN and NOT_IN at least 1, each at most 255 bytes; with the others none. At most 32 in all requirements of a job.
+    #[prost(string, repeated, tag = "3")]
+    pub values: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
 /// What a producer asks for.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct JobSpec {
@@ -87,6 +100,10 @@ pub struct JobSpec {
     /// Handed on like it.
     #[prost(string, tag = "18")]
     pub tracestate: ::prost::alloc::string::String,
+    /// Optional, at most 16: what else the labels of the node must be. And-ed with `selector` and the kind's.
+    /// A label named twice, there or here, is refused. An old server ignores them: it places by `selector` alone.
+    #[prost(message, repeated, tag = "20")]
+    pub requirements: ::prost::alloc::vec::Vec<Requirement>,
     /// Optional; of a child. What becomes of the job when its parent is cancelled. Default: cancel. An old server
     /// cancels no children.
     #[prost(enumeration = "OnParent", tag = "22")]
@@ -132,7 +149,8 @@ pub struct Job {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// Node labels that a node must carry: the job's own and-ed with its kind's.
+    /// Node labels that a node must carry with these values: the job's own and-ed with its kind's. Where the two differ, the
+    /// kind's; the job's is one of `requirements`.
     #[prost(btree_map = "string, string", tag = "11")]
     pub selector: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -213,6 +231,9 @@ pub struct Job {
     /// W3C `tracestate` of its enqueue; empty: none.
     #[prost(string, tag = "36")]
     pub tracestate: ::prost::alloc::string::String,
+    /// What else the labels of a node must be: the job's own and-ed with its kind's. An old server never sets it.
+    #[prost(message, repeated, tag = "38")]
+    pub requirements: ::prost::alloc::vec::Vec<Requirement>,
     /// Present while it waits for its children. An old server never sets it.
     #[prost(message, optional, tag = "40")]
     pub waiting_for: ::core::option::Option<ChildWait>,
@@ -458,6 +479,48 @@ impl Outcome {
             "OUTCOME_RETURNED" => Some(Self::Returned),
             "OUTCOME_CANCELLED" => Some(Self::Cancelled),
             "OUTCOME_DETACHED" => Some(Self::Detached),
+            _ => None,
+        }
+    }
+}
+/// What must hold of a node label. The labels of a node are those of its node file, and os, arch and containment as its
+/// agent found them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RequirementOperator {
+    /// Refused by a server.
+    Unspecified = 0,
+    /// The node has the label with one of the values.
+    In = 1,
+    /// The node has the label with none of the values, or does not have it.
+    NotIn = 2,
+    /// The node has the label, whatever its value.
+    Exists = 3,
+    /// The node does not have the label.
+    NotExists = 4,
+}
+impl RequirementOperator {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REQUIREMENT_OPERATOR_UNSPECIFIED",
+            Self::In => "REQUIREMENT_OPERATOR_IN",
+            Self::NotIn => "REQUIREMENT_OPERATOR_NOT_IN",
+            Self::Exists => "REQUIREMENT_OPERATOR_EXISTS",
+            Self::NotExists => "REQUIREMENT_OPERATOR_NOT_EXISTS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REQUIREMENT_OPERATOR_UNSPECIFIED" => Some(Self::Unspecified),
+            "REQUIREMENT_OPERATOR_IN" => Some(Self::In),
+            "REQUIREMENT_OPERATOR_NOT_IN" => Some(Self::NotIn),
+            "REQUIREMENT_OPERATOR_EXISTS" => Some(Self::Exists),
+            "REQUIREMENT_OPERATOR_NOT_EXISTS" => Some(Self::NotExists),
             _ => None,
         }
     }
@@ -2219,7 +2282,7 @@ pub struct Kind {
     /// The slots that its jobs take.
     #[prost(message, optional, tag = "2")]
     pub needs: ::core::option::Option<Needs>,
-    /// Node labels that its nodes must carry.
+    /// Node labels that its nodes must carry with these values.
     #[prost(btree_map = "string, string", tag = "3")]
     pub selector: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -2276,6 +2339,9 @@ pub struct Kind {
     /// it, and keeps nothing.
     #[prost(message, optional, tag = "22")]
     pub reserve_after: ::core::option::Option<::prost_types::Duration>,
+    /// What else the labels of its nodes must be. An old server never sets it.
+    #[prost(message, repeated, tag = "24")]
+    pub requirements: ::prost::alloc::vec::Vec<Requirement>,
 }
 /// A slot with its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

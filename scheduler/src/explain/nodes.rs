@@ -4,11 +4,13 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
 use crate::{
     deferral::Deferral,
     ids::{KindName, NodeName, SlotName},
+    node::Host,
     place::{ClassId, classes::Class, earmarks::Asks, fit},
     slots::Count,
     state::{NodeEntry, State},
@@ -50,6 +52,8 @@ fn near(why_not: Option<&Deferral>) -> Near {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Type {
     labels: BTreeMap<String, String>,
+    /// What of their hosts are labels, too.
+    host: [Arc<str>; 3],
     kinds: Vec<KindName>,
     slots: BTreeMap<SlotName, u32>,
 }
@@ -141,7 +145,7 @@ impl Tally {
         let told = all.into_iter().take(MOST_GROUPS).filter_map(|(at, group)| {
             let of_type = self.types.get(at)?;
             Some(NodeGroup {
-                labels: of_type.labels.clone(),
+                labels: of_type.all_labels(),
                 slots: of_type.slots.clone(),
                 nodes: group.nodes,
                 examples: group.examples.clone(),
@@ -172,12 +176,26 @@ impl Tally {
 impl Type {
     fn of(node: &NodeEntry) -> Self {
         let slots = node.node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units));
-        Self { labels: node.node.labels.clone(), kinds: node.node.kinds.clone(), slots: slots.collect() }
+        Self {
+            labels: node.node.labels.clone(),
+            host: node.node.host.facts().map(|(_, fact)| fact.clone()),
+            kinds: node.node.kinds.clone(),
+            slots: slots.collect(),
+        }
     }
 
     fn is_of(&self, node: &NodeEntry) -> bool {
         let offered = node.node.slots.iter().map(|(slot, capacity)| (slot, &capacity.units));
-        self.labels == node.node.labels && self.kinds == node.node.kinds && self.slots.iter().eq(offered)
+        self.labels == node.node.labels
+            && self.host.iter().eq(node.node.host.facts().map(|(_, fact)| fact))
+            && self.kinds == node.node.kinds
+            && self.slots.iter().eq(offered)
+    }
+
+    fn all_labels(&self) -> BTreeMap<String, String> {
+        let host = Host::LABELS.into_iter().zip(&self.host).filter(|(_, fact)| !fact.is_empty());
+        let host = host.map(|(label, fact)| (label.to_owned(), fact.to_string()));
+        self.labels.clone().into_iter().chain(host).collect()
     }
 }
 
@@ -193,6 +211,7 @@ fn fingerprint(node: &NodeEntry) -> u64 {
         take(label.as_bytes());
         take(value.as_bytes());
     }
+    node.node.host.facts().iter().for_each(|(_, fact)| take(fact.as_bytes()));
     node.node.kinds.iter().for_each(|kind| take(kind.as_str().as_bytes()));
     for (slot, capacity) in &node.node.slots {
         take(slot.as_str().as_bytes());

@@ -95,9 +95,8 @@ fn more(needed: u32, free: u32) -> String {
 /// A node on which the class would fit if it were empty.
 fn node_wanted(class: &Class) -> String {
     let mut parts = vec![format!("runs kind {}", class.key.kind)];
-    let labels: Vec<String> = class.key.selector.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    if !labels.is_empty() {
-        parts.push(format!("carries {}", labels.join(",")));
+    if !class.key.selector.is_empty() {
+        parts.push(format!("carries {}", class.key.selector));
     }
     if !class.node.is_empty() {
         parts.push(format!("offers {}", class.node));

@@ -1,16 +1,14 @@
 //! Classes: jobs of equal kind, needs, selector and tenant. Placement looks at classes and their heads, never at jobs.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
 use crate::{
     deferral::Deferral,
     ids::{KindName, SlotName, Tenant},
     job::Job,
-    kind::{Kind, Selector},
+    kind::Kind,
     place::{index::Touched, queue::Queue, timeline::Timeline},
+    selector::Selector,
     slots::{Needs, Scope, Slot},
     time::Mono,
 };
@@ -25,38 +23,29 @@ impl fmt::Display for ClassId {
     }
 }
 
-/// What a kind and a job ask of the labels of a node.
-pub(crate) type ClassSelector = BTreeSet<(String, String)>;
-
 /// What the jobs of a class have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassKey {
     pub(crate) kind: KindName,
     pub(crate) needs: Needs,
-    /// The kind's and the job's, both of which must hold; two values for one label match no node.
-    pub(crate) selector: ClassSelector,
+    /// The kind's and the job's, both of which must hold.
+    pub(crate) selector: Selector,
     pub(crate) tenant: Tenant,
 }
 
 impl ClassKey {
     pub(crate) fn of(job: &Job, kind: &Kind) -> Self {
-        let both = kind.policy.selector.iter().chain(&job.selector);
         Self {
             kind: job.kind.clone(),
             needs: kind.policy.with_limit(&job.kind, job.needs.as_ref().unwrap_or(&kind.policy.needs)),
-            selector: both.map(|(label, value)| (label.clone(), value.clone())).collect(),
+            selector: kind.policy.selector.and(&job.selector),
             tenant: job.tenant.clone(),
         }
     }
 
     /// The key of its row.
     pub(crate) fn text(&self) -> String {
-        let selector: Vec<String> = self.selector.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        format!("{}|{}|{}|{}", self.kind, self.needs, selector.join(","), self.tenant)
-    }
-
-    pub(crate) fn selector_map(&self) -> Selector {
-        self.selector.iter().cloned().collect()
+        format!("{}|{}|{}|{}", self.kind, self.needs, self.selector, self.tenant)
     }
 }
 
@@ -250,7 +239,7 @@ mod tests {
         let key = |tenant: &str| ClassKey {
             kind: KindName::new("k"),
             needs: Needs::default(),
-            selector: BTreeSet::new(),
+            selector: Selector::default(),
             tenant: Tenant::new(tenant),
         };
         let mut classes = Classes::default();

@@ -51,15 +51,14 @@ pub(crate) fn beyond_fleet(state: &State, class: &Class) -> bool {
     class.fleet.iter().any(|(slot, amount)| state.fleet.count(slot).capacity < amount)
 }
 
-/// Whether a node runs this kind, with these labels.
+/// Whether a node runs this kind, and its labels are what is asked for.
 pub(crate) fn matches(class: &Class, node: &NodeEntry) -> bool {
     suits(&class.key, &node.node)
 }
 
 /// As [`matches`]. Of the node it reads what makes its type (`place/index/types.rs`), and nothing else.
 pub(crate) fn suits(key: &ClassKey, node: &Node) -> bool {
-    node.kinds.contains(&key.kind)
-        && key.selector.iter().all(|(label, value)| node.labels.get(label) == Some(value))
+    node.kinds.contains(&key.kind) && key.selector.matches(node)
 }
 
 /// Whether an empty node could ever hold it.
@@ -104,7 +103,7 @@ pub(crate) fn open<'a>(
 ) -> Result<&'a Live, Deferral> {
     let name = || node.node.name.clone();
     if !matches(class, node) {
-        return Err(Deferral::NoMatchingNode { selector: class.key.selector_map() });
+        return Err(Deferral::NoMatchingNode { selector: class.key.selector.clone() });
     }
     if let Some((slot, asked)) =
         class.node.iter().find(|(slot, amount)| node.ledger.count(slot).capacity < *amount)
@@ -258,7 +257,7 @@ pub(crate) fn why_not(state: &State, now: Now, id: ClassId, class: &Class, asks:
     let found = match nearest.map(|(_, reason)| reason) {
         Some(Deferral::NoMatchingNode { .. }) | None if !state.warm => Deferral::WarmingUp,
         Some(reason) => reason,
-        None => Deferral::NoMatchingNode { selector: class.key.selector_map() },
+        None => Deferral::NoMatchingNode { selector: class.key.selector.clone() },
     };
     Looked { found, looked }
 }

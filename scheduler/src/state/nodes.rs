@@ -131,7 +131,7 @@ pub(crate) fn silence(interval: Duration) -> Duration {
     2 * interval + Duration::from_secs(2)
 }
 
-/// What a node offers and the fleet does not declare, one sentence each.
+/// What a node offers and the fleet does not declare, and what it says of its host in vain; one sentence each.
 pub(crate) fn undeclared(state: &State, node: &Node) -> Vec<String> {
     let slot = |slot: &SlotName| match state.slots.get(slot).map(|slot| slot.scope) {
         Some(Scope::Node) => None,
@@ -142,5 +142,7 @@ pub(crate) fn undeclared(state: &State, node: &Node) -> Vec<String> {
     };
     let kinds = node.kinds.iter().filter(|kind| !state.kinds.contains_key(*kind));
     let kinds = kinds.map(|kind| format!("kind {kind} is not declared by the fleet file"));
-    node.slots.keys().filter_map(slot).chain(kinds).collect()
+    let overruled =
+        |(label, fact)| format!("label {label} is what the host is, {fact}; the node file's is ignored");
+    node.slots.keys().filter_map(slot).chain(kinds).chain(node.overruled().map(overruled)).collect()
 }

@@ -9,8 +9,8 @@ use std::{
 use tenure_scheduler::{
     Applied, BeginWait, Command, DedupeKey, DedupePolicy, Detach, DueResult, Enqueue, FencingToken,
     Fingerprint, Finish, FinishedHow, Fleet, JobId, KindName, KindPolicy, Limits, Needs, NodeName, OnParent,
-    PausePolicy, Phase, Prior, Producer, Refusal, RetryPolicy, Return, Scope, SlotName, Statement, Tenant,
-    WaitPolicy,
+    PausePolicy, Phase, Prior, Producer, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement,
+    Tenant, WaitPolicy,
 };
 use uuid::Uuid;
 
@@ -85,8 +85,7 @@ impl Fuzz {
         let kinds = KINDS.into_iter().filter(|_| self.rng.percent(80)).map(KindName::new);
         agent.kinds = kinds.collect();
         agent.credits = if self.rng.percent(50) { 1 } else { 4 };
-        let zone = if self.rng.percent(50) { "east" } else { "west" };
-        agent.labels = BTreeMap::from([("zone".into(), zone.into())]);
+        super::routing::offer(&mut self.rng, agent);
     }
 
     /// Applies a command; a refusal is as good an answer as any other.
@@ -237,8 +236,7 @@ impl Fuzz {
                 (0..2).map(|_| (SlotName::new(rng.pick(&slots).unwrap()), amount(rng))).collect();
             Needs::new(needs)
         });
-        let selector =
-            if rng.percent(15) { BTreeMap::from([("zone".into(), "east".into())]) } else { BTreeMap::new() };
+        let selector = if rng.percent(25) { super::routing::selector(rng) } else { Selector::default() };
         let micros = |rng: &mut Rng| Duration::from_micros(rng.below(20_000_000));
         let enqueue = Enqueue {
             job,
@@ -484,7 +482,8 @@ fn priority(rng: &mut Rng) -> i8 {
     i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
 }
 
-/// A fleet file; the capacity of `f1`, the units that `k2` needs and the limit of `k3` differ from apply to apply.
+/// A fleet file; the capacity of `f1`, the selector of `k1`, the units that `k2` needs and the limit of `k3` differ
+/// from apply to apply.
 pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
     let policy = |needs: &[(&str, u32)], lease: u64| KindPolicy {
         needs: Needs::new(needs.iter().map(|(slot, amount)| (SlotName::new(*slot), *amount))),
@@ -502,7 +501,11 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
             reacquire_timeout: soon,
             ..policy(&[("s1", 1), ("f1", 1)], 10)
         },
-        KindPolicy { reacquire_timeout: soon, ..policy(&[("f1", 1)], 10) },
+        KindPolicy {
+            selector: super::routing::kinds(f1),
+            reacquire_timeout: soon,
+            ..policy(&[("f1", 1)], 10)
+        },
         KindPolicy { dedupe: DedupePolicy::Live, queue_cap: Some(8), ..policy(&[("s2", 1 + f1 % 2)], 30) },
         KindPolicy { max_running: (f1 != 2).then_some(f1.max(1)), ..policy(&[], 12) },
         KindPolicy {

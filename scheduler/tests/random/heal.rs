@@ -30,7 +30,7 @@ impl Fuzz {
             let agent = self.world.agents.get_mut(&node).unwrap();
             agent.session = None;
             (agent.steady, agent.deaf) = (true, false);
-            agent.labels.insert("zone".into(), "east".into());
+            super::routing::heal(n, agent);
             agent.slots = NODE_SLOTS.map(|slot| (SlotName::new(slot), 4)).into();
             agent.kinds = KINDS.map(KindName::new).into();
             agent.pressure = Pressure { generation: agent.pressure.generation + 1, ..Pressure::default() };

@@ -29,7 +29,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         delay: line.duration("delay"),
         stale_after: line.duration("stale_after"),
         labels: Default::default(),
-        selector: line.texts("selector"),
+        selector: line.selector("selector"),
         needs: line.needs("needs"),
         hard_time_limit: line.duration("hard"),
         parent,

@@ -6,19 +6,20 @@
 mod earmarks;
 mod order;
 mod parked;
+mod routing;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_scheduler::{
     ClassId, Durable, Event, FencingToken, Group, Job, JobId, JobState, Kind, KindName, Lease, Mono, Needs,
-    Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, SlotName, Tenant,
+    Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Selector, SlotName, Tenant,
 };
 
 use self::earmarks::Earmarks;
 
 /// What the jobs of a class have in common.
-type Key = (KindName, Needs, BTreeSet<(String, String)>, Tenant);
+type Key = (KindName, Needs, Selector, Tenant);
 
 #[derive(Debug, Clone)]
 struct Session {
@@ -280,8 +281,7 @@ impl Oracle {
         node: &Node,
     ) -> bool {
         let Some(session) = session else { return false };
-        let selector = &rows.kinds[&job.kind].policy.selector;
-        let labels = selector.iter().chain(&job.selector).all(|(k, v)| node.labels.get(k) == Some(v));
+        let labels = routing::allows(job, &rows.kinds[&job.kind], node);
         let kinds = node.kinds.contains(&job.kind) && !node.cordoned && node.draining.is_none();
         let heard = !session.suspect && !session.leaving && !session.blocked;
         let fresh = now.mono.0 - session.pressure_at.0 <= 15_000_000;
@@ -313,9 +313,7 @@ fn needs_of(job: &Job, kind: &Kind) -> Needs {
 
 fn key_of(job: &Job, rows: &Durable) -> Key {
     let kind = &rows.kinds[&job.kind];
-    let selector = kind.policy.selector.iter().chain(&job.selector);
-    let selector = selector.map(|(k, v)| (k.clone(), v.clone())).collect();
-    (job.kind.clone(), needs_of(job, kind), selector, job.tenant.clone())
+    (job.kind.clone(), needs_of(job, kind), routing::both(job, kind), job.tenant.clone())
 }
 
 /// What is taken, summed over the lease rows.

@@ -4,7 +4,7 @@
 //! | line | does |
 //! |---|---|
 //! | `slot S N`, `slot S node`, `kind K key=value…`, `drop kind K`, `drop slot S` | changes the fleet file and applies it |
-//! | `node N slots=s:1 labels=k:v kinds=a,b credits=1` | a new agent says Hello; without `kinds` it runs all declared |
+//! | `node N slots=s:1 labels=k:v host=os:linux kinds=a,b credits=1` | a new agent says Hello; without `kinds` it runs all declared |
 //! | `hello N [inc=2] [boot=b] [instance=i] [stream=1]`, `beat N [seen=1]`, `close N`, `leaving N` | its stream |
 //! | `mute N`, `steady N`, `deaf N`, `hearing N`, `forget-held N` | what the agent does by itself; muted: no heartbeats |
 //! | `press N close=*:rule:5:3 caps=s:1 gen=2 weight=2` | its pressure reading, sent at once |
@@ -17,14 +17,15 @@
 //! | `tick`, `advance 5s`, `wall +1h`, `reload`, `limits key=value…`, `begin`, `commit`, `lose` | the clock and the driver |
 //! | `job J`, `why J`, `explain J`, `groups J`, `health K`, `show X`, `hide X` | says something |
 //!
+//! A selector is `a:x`, `a:x|y`, `a:!x|y`, `a` (has it) and `!a`, with commas between.
 //! Reports take `token=1.2`, `node=N` and `via=7` (a session) to be absurd. A grant is read by its agent at once.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use expect_test::Expect;
 use tenure_scheduler::{
-    Applied, Command, DueResult, Event, FencingToken, Fleet, JobId, KindName, KindPolicy, Limits, NodeName,
-    PausePolicy, Refusal, RetryPolicy, Scope, SessionId, SlotName,
+    Applied, Command, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits,
+    NodeName, PausePolicy, Refusal, RetryPolicy, Scope, SessionId, SlotName,
 };
 use uuid::Uuid;
 
@@ -285,6 +286,10 @@ impl Script {
         let mut agent = Agent::new(line.name(0));
         agent.slots = line.amounts("slots").unwrap_or_default().into_iter().collect();
         agent.labels = line.texts("labels");
+        let host = line.texts("host");
+        let fact = |name: &str| host.get(name).map(String::as_str).unwrap_or_default().into();
+        agent.host =
+            Host { os: fact("os"), arch: fact("arch"), containment: fact("containment"), ..Host::default() };
         agent.kinds = match line.get("kinds") {
             Some(_) => line.list("kinds").into_iter().map(KindName::new).collect(),
             None => self.fleet.kinds.keys().cloned().collect(),
@@ -506,7 +511,7 @@ fn policy(line: &Line) -> KindPolicy {
     };
     KindPolicy {
         needs: line.needs("needs").unwrap_or_default(),
-        selector: line.texts("selector"),
+        selector: line.selector("selector"),
         lease: line.duration("lease").unwrap_or(defaults.lease),
         max_failures: line.number("max_failures").unwrap_or(defaults.max_failures),
         max_losses: line.number("max_losses").unwrap_or(defaults.max_losses),

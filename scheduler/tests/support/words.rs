@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tenure_scheduler::{Needs, SlotName};
+use tenure_scheduler::{Needs, Requirement, Selector, SlotName};
 
 /// One line: a verb, what it is about, options.
 #[derive(Debug, Clone)]
@@ -66,6 +66,23 @@ impl Line {
 
     pub(crate) fn needs(&self, key: &str) -> Option<Needs> {
         self.amounts(key).map(Needs::new)
+    }
+
+    /// `a:x`, `a:x|y`, `a:!x|y`, `a` (has it), `!a`; with commas between.
+    pub(crate) fn requirements(&self, key: &str) -> Vec<Requirement> {
+        let requirement = |text: String| match (text.split_once(':'), text.strip_prefix('!')) {
+            (Some((label, values)), _) => match values.strip_prefix('!') {
+                Some(values) => Requirement::none_of(label, values.split('|')),
+                None => Requirement::one_of(label, values.split('|')),
+            },
+            (None, Some(label)) => Requirement::has(label, false),
+            (None, None) => Requirement::has(text, true),
+        };
+        self.list(key).into_iter().map(requirement).collect()
+    }
+
+    pub(crate) fn selector(&self, key: &str) -> Selector {
+        Selector::new(self.requirements(key))
     }
 
     /// `a:x,b:y`.

@@ -206,6 +206,21 @@ impl<'t> Value<'t> {
         self.value.as_str()
     }
 
+    /// True or false, if it is one of them.
+    pub(super) fn as_bool(&self) -> Option<bool> {
+        self.value.as_bool()
+    }
+
+    /// Whether it is a list.
+    pub(super) fn is_array(&self) -> bool {
+        matches!(self.value, DeValue::Array(_))
+    }
+
+    /// Whether it is a table.
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self.value, DeValue::Table(_))
+    }
+
     /// A text that names one of a few things.
     pub(super) fn choice<T: Copy>(&self, problems: &mut Problems, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(problems)?;

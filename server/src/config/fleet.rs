@@ -6,13 +6,13 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
 use tenure_scheduler::{
-    DedupePolicy, Fleet, KindName, KindPolicy, Needs, RetryPolicy, SHORTEST_LEASE, Scope, Selector, SlotName,
-    is_name,
+    DedupePolicy, Fleet, KindName, KindPolicy, Needs, RetryPolicy, SHORTEST_LEASE, Scope, SlotName, is_name,
 };
 
 use super::{
     LONGEST, Problem, Retention,
     document::{Problems, Table, Value, nearest},
+    selector::selector,
 };
 
 /// Keys of later versions, so that the answer is not "unknown".
@@ -22,7 +22,7 @@ const LATER_KIND: &[&str] =
 
 /// The most units of one slot.
 const MOST_UNITS: u32 = 1_000_000;
-/// The most entries of needs, and of a selector.
+/// The most entries of needs.
 const MOST_ENTRIES: usize = 16;
 /// The most kinds, and the most slots.
 const MOST_NAMES: usize = 10_000;
@@ -172,26 +172,6 @@ fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {
     Needs::new(amounts)
 }
 
-fn selector(table: Table<'_>, problems: &mut Problems) -> Selector {
-    let mut selector = Selector::new();
-    for (label, value) in table.into_entries() {
-        if selector.len() >= MOST_ENTRIES {
-            value.refuse(problems, format!("is one too many: at most {MOST_ENTRIES} labels"));
-            break;
-        }
-        if let Some(problem) = label_problem(&label) {
-            value.refuse(problems, problem);
-        }
-        if let Some(text) = value.text(problems).map(ToOwned::to_owned) {
-            if let Some(problem) = label_value_problem(&text) {
-                value.refuse(problems, problem);
-            }
-            selector.insert(label, text);
-        }
-    }
-    selector
-}
-
 fn retry(mut table: Table<'_>, problems: &mut Problems) -> RetryPolicy {
     let intervals = table.take("intervals");
     let [initial, factor, max, jitter] = ["initial", "factor", "max", "jitter"].map(|key| table.take(key));
@@ -265,24 +245,6 @@ fn exit_codes(value: Value<'_>, problems: &mut Problems) -> Option<Vec<i32>> {
 fn check_name(name: &str, value: &Value<'_>, problems: &mut Problems) {
     if !is_name(name) {
         value.refuse(problems, "is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen");
-    }
-}
-
-/// What is wrong with the key of a label.
-pub(crate) fn label_problem(key: &str) -> Option<&'static str> {
-    let fits = (1..=63).contains(&key.len())
-        && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/'));
-    (!fits).then_some("is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash")
-}
-
-/// What is wrong with the value of a label.
-pub(crate) fn label_value_problem(value: &str) -> Option<&'static str> {
-    if value.len() > 255 {
-        Some("is longer than 255 bytes")
-    } else if value.chars().any(char::is_control) {
-        Some("holds a control character")
-    } else {
-        None
     }
 }
 

@@ -28,7 +28,7 @@ fn a_fleet_file_becomes_slots_and_kinds() {
 
         [kinds."site.qa"]
         needs = { browser = 1, anthropic = 2 }
-        selector = { os = "linux" }
+        selector = { os = "linux", gpu = ["h100", "a100"], zone = { not = "attic" }, rack = { not = ["a", "b"] }, spot = false, ssd = true }
         lease = "10m"
         retry = { intervals = ["10s", "1m"] }
         permanent_exit_codes = [64, 3, 64]
@@ -50,6 +50,10 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(fleet.slots[&SlotName::new("browser")], Scope::Node);
     let qa = &fleet.kinds[&KindName::new("site.qa")];
     assert_eq!(qa.needs.to_string(), "anthropic:2,browser:1");
+    assert_eq!(
+        qa.selector.to_string(),
+        "gpu in (a100, h100),os=linux,rack not in (a, b),!spot,ssd,zone!=attic"
+    );
     assert_eq!(qa.lease, Duration::from_secs(600));
     assert_eq!(qa.retry, RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_secs(60)]));
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
@@ -155,7 +159,7 @@ kind = "b"
             line 22: kinds.b.retry.max: is shorter than the first wait, 2h
             line 22: kinds.b.retry.jitter: must be 0 to 1
             line 23: kinds.b.selector."o s": is no label: use 1 to 63 of letters, digits, dot, underscore, hyphen and slash
-            line 23: kinds.b.selector.os: must be a text, not an integer
+            line 23: kinds.b.selector.os: must be a text, a list of texts, true, false or { not = … }
             line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
             line 25: kinds.b.reserve_after: must be at most 1day
             line 26: kinds.b.retention: must be at most 3660 days

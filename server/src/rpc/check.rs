@@ -13,7 +13,7 @@ use crate::config::{LONGEST, label_problem, label_value_problem};
 
 /// The most units of one slot in needs or capacities.
 pub(crate) const MOST_UNITS: u32 = 1_000_000;
-/// The most entries of needs, and of a selector.
+/// The most entries of needs.
 const MOST_ENTRIES: usize = 16;
 
 /// Mistakes found so far in one request.
@@ -166,7 +166,7 @@ impl Checks {
         Some(Wall(at.seconds * 1_000_000 + i64::from(at.nanos / 1000)))
     }
 
-    /// Labels, or a selector of them.
+    /// Labels, or values that labels must have.
     pub(crate) fn labels(
         &mut self,
         field: &str,
@@ -188,15 +188,6 @@ impl Checks {
             }
         }
         labels.clone()
-    }
-
-    /// A selector.
-    pub(crate) fn selector(
-        &mut self,
-        field: &str,
-        labels: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
-        self.labels(field, labels, MOST_ENTRIES)
     }
 
     /// Needs, if they are named.

@@ -13,6 +13,7 @@ pub(crate) mod explain;
 pub(crate) mod fleet;
 pub(crate) mod health;
 pub(crate) mod job;
+pub(crate) mod requirement;
 pub(crate) mod spec;
 pub(crate) mod trace;
 

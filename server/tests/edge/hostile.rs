@@ -137,6 +137,10 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
         tracestate: "\r\nx: y".to_owned(),
         on_parent_cancel: i32::MIN,
         on_parent_lost: 99,
+        requirements: vec![
+            v1::Requirement { label: "a b".to_owned(), operator: i32::MIN, values: Vec::new() },
+            v1::Requirement { label: String::new(), operator: 1, values: vec!["\0".to_owned()] },
+        ],
     };
     let named = fields(served.enqueue(absurd).await);
     assert_eq!(
@@ -155,6 +159,11 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
             "job.labels",
             "job.selector[\"a b\"]",
             "job.selector[\"a b\"]",
+            "job.requirements[0].label",
+            "job.requirements[0].label",
+            "job.requirements[0].operator",
+            "job.requirements[1].label",
+            "job.requirements[1].values[0]",
             "job.needs.slots[0].slot",
             "job.needs.slots[0].amount",
             "job.hard_time_limit",

@@ -90,6 +90,11 @@ impl Bases {
             kind: "web".to_owned(),
             payload: Some(Payload { data: "{}".into(), content_type: "application/json".to_owned() }),
             needs: Some(v1::Needs { slots: vec![SlotAmount { slot: "browser".to_owned(), amount: 1 }] }),
+            requirements: vec![v1::Requirement {
+                label: "gpu".to_owned(),
+                operator: v1::RequirementOperator::In.into(),
+                values: vec!["a100".to_owned()],
+            }],
             traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
             ..Default::default()
         }

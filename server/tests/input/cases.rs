@@ -377,6 +377,25 @@ impl Cases<'_> {
         }
     }
 
+    pub(crate) fn values(&mut self, most: usize) {
+        let list = |values: &[&str]| {
+            Some(Value::List(values.iter().map(|value| Value::String((*value).to_owned())).collect()))
+        };
+        self.absent(here());
+        self.add("one twice", list(&["a100", "a100"]), Want::Fine);
+        self.add("an empty one", list(&[""]), Want::Fine);
+        self.add("the longest", list(&[&"v".repeat(255)]), Want::Fine);
+        self.add("most", list(&vec!["x"; most]), Want::Fine);
+        self.add("one too many", list(&vec!["x"; most + 1]), here());
+        self.add("far too many", list(&vec!["x"; 100_000]), here());
+        for value in ["\0", "\u{1b}[31m", "a\nb", &"v".repeat(256), &"v".repeat(FAR_OVER)] {
+            self.add(format!("value {value:.20?}"), list(&["fine", value]), Want::Field("[1]".to_owned()));
+        }
+        for value in ODD.iter().filter(|odd| !odd.chars().any(char::is_control)) {
+            self.add(format!("value {value:?}"), list(&[value]), Want::Fine);
+        }
+    }
+
     pub(crate) fn amounts(&mut self, most: usize) {
         let many = |count: usize| (0..count).map(|n| (format!("slot{n}"), Value::U32(1)));
         let amount = |key: &str, units| [(key.to_owned(), Value::U32(units))];

@@ -52,6 +52,8 @@ pub(crate) enum Rule {
     Amounts { most: usize },
     /// Names, of which so many; the same twice is once.
     Names { most: usize },
+    /// Values of a label, from one to so many.
+    Values { most: usize },
     /// Texts with what becomes of them.
     Texts(Vec<(String, Want)>),
 }
@@ -124,6 +126,7 @@ impl Rule {
             Self::Labels { most } => cases.labels(*most),
             Self::Amounts { most } => cases.amounts(*most),
             Self::Names { most } => cases.names(*most),
+            Self::Values { most } => cases.values(*most),
             Self::Texts(texts) => {
                 for (text, want) in texts {
                     cases.text(text, want.clone());

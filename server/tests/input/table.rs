@@ -67,6 +67,7 @@ fn job(row: &str) -> Option<Rule> {
         "JobSpec.stale_after" => Rule::limit(),
         "JobSpec.labels" => Rule::Labels { most: 32 },
         "JobSpec.selector" => Rule::Labels { most: 16 },
+        "JobSpec.requirements" => Rule::Most { most: 16, required: false },
         // The kind's is an hour, and it may only be shortened.
         "JobSpec.hard_time_limit" => Rule::Length(std::time::Duration::from_millis(1)..=seconds(3600)),
         "JobSpec.parent_id" => {
@@ -80,6 +81,19 @@ fn job(row: &str) -> Option<Rule> {
         }
         "Payload.content_type" => Rule::Ascii { most: 255 },
         "Needs.slots" => Rule::Most { most: 16, required: false },
+        "Requirement.label" => Rule::Texts(label_names()),
+        // With a value beside it.
+        "Requirement.operator" => Rule::Numbers(vec![
+            (0, here()),
+            (1, Want::Fine),
+            (2, Want::Fine),
+            (3, here()),
+            (4, here()),
+            (5, here()),
+            (-1, here()),
+            (i32::MAX.into(), here()),
+        ]),
+        "Requirement.values" => Rule::Values { most: 32 },
         "SlotAmount.slot" => Rule::Name { required: true, unknown: NO_SLOT },
         "SlotAmount.amount" => {
             // The only node that ever was has two.
@@ -96,6 +110,12 @@ fn job(row: &str) -> Option<Rule> {
         }
         _ => return None,
     })
+}
+
+fn label_names() -> Vec<(String, Want)> {
+    let fine = ["os", "example.org/Rack-1_b", &"k".repeat(63)].map(|text| (text.to_owned(), Want::Fine));
+    let wrong = ["", "a b", "k\0", "ä", "!os", "a=b", &"k".repeat(64), &"k".repeat(2 << 20)];
+    fine.into_iter().chain(wrong.map(|text| (text.to_owned(), here()))).collect()
 }
 
 /// Beginnings and ends of ids.

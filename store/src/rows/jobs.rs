@@ -14,6 +14,7 @@ use super::{
     int,
     json::{NeedsJson, WaitJson},
     json_text, length_us, positional,
+    selector::SelectorJson,
 };
 use crate::{HeldKey, KindCutoff};
 
@@ -101,7 +102,7 @@ impl<'a> JobRow<'a> {
             version: int(job.version),
             priority: job.priority,
             needs: job.needs.as_ref().map(|needs| json_text(&NeedsJson::from(needs))),
-            selector: json_text(&job.selector),
+            selector: json_text(&SelectorJson::from(&job.selector)),
             labels: json_text(&job.labels),
             dedupe_key: job.dedupe_key.as_ref().map(DedupeKey::as_str),
             dedupe_held: job.dedupe_held,
@@ -175,7 +176,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         version: row.int("version")?,
         priority: row.int("priority")?,
         needs: row.opt_json::<NeedsJson>("needs")?.map(Needs::from),
-        selector: row.json("selector")?,
+        selector: row.json::<SelectorJson>("selector")?.into(),
         labels: row.json::<BTreeMap<String, String>>("labels")?,
         dedupe_key: row.opt_text("dedupe_key", |key| DedupeKey::new(key))?,
         dedupe_held: row.flag("dedupe_held")?,

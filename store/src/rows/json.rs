@@ -8,7 +8,7 @@ use tenure_scheduler::{
     SlotName, Wait, Wall,
 };
 
-use super::{int, length_us};
+use super::{int, length_us, selector::SelectorJson};
 
 /// Slot → units.
 #[derive(Serialize, Deserialize, Default)]
@@ -174,7 +174,7 @@ impl From<HostJson<'_>> for Host {
 #[serde(default)]
 pub(super) struct PolicyJson {
     needs: NeedsJson,
-    selector: BTreeMap<String, String>,
+    selector: SelectorJson,
     lease_us: i64,
     max_failures: u32,
     max_losses: u32,
@@ -215,7 +215,7 @@ impl From<&KindPolicy> for PolicyJson {
     fn from(policy: &KindPolicy) -> Self {
         Self {
             needs: (&policy.needs).into(),
-            selector: policy.selector.clone(),
+            selector: (&policy.selector).into(),
             lease_us: length_us(policy.lease),
             max_failures: policy.max_failures,
             max_losses: policy.max_losses,
@@ -241,7 +241,7 @@ impl From<PolicyJson> for KindPolicy {
     fn from(json: PolicyJson) -> Self {
         Self {
             needs: json.needs.into(),
-            selector: json.selector,
+            selector: json.selector.into(),
             lease: length(json.lease_us),
             max_failures: json.max_failures,
             max_losses: json.max_losses,

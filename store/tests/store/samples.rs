@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tenure_scheduler::{
     Attempt, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Detached,
     Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs,
-    Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Producer, Reservation, RetryPolicy,
-    ScheduledCause, Scope, Sequence, Slot, SlotName, Stage, Tenant, TraceContext, Wait, WaitPolicy, Wall,
+    Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Producer, Requirement, Reservation, RetryPolicy,
+    ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage, Tenant, TraceContext, Wait, WaitPolicy,
+    Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -30,7 +31,7 @@ pub(crate) fn job(n: u64) -> Job {
         version: 1,
         priority: 0,
         needs: None,
-        selector: BTreeMap::new(),
+        selector: Selector::default(),
         labels: BTreeMap::new(),
         dedupe_key: None,
         dedupe_held: false,
@@ -93,7 +94,13 @@ pub(crate) fn rich_job(n: u64) -> Job {
         version: u64::try_from(i64::MAX).unwrap(),
         priority: -100,
         needs: Some(needs(&[("anthropic", 2), ("browser", u32::MAX)])),
-        selector: texts(&[("os", "linux"), ("zone", "a\"b\\c")]),
+        selector: Selector::new([
+            Requirement::equals("os", "linux"),
+            Requirement::one_of("zone", ["a\"b\\c", "ä"]),
+            Requirement::none_of("room", ["attic"]),
+            Requirement::has("gpu", true),
+            Requirement::has("spot", false),
+        ]),
         labels: texts(&[("sätze", "line\nbreak\u{1}\u{2028}"), ("empty", "")]),
         dedupe_key: Some(DedupeKey::new("digest.daily:2026-09-30 'ä' null {}")),
         dedupe_held: true,
@@ -208,7 +215,7 @@ pub(crate) fn kinds() -> [Kind; 2] {
         name: KindName::new("digest.daily"),
         policy: KindPolicy {
             needs: needs(&[("anthropic", 1)]),
-            selector: texts(&[("os", "linux")]),
+            selector: Selector::new([Requirement::equals("os", "linux"), Requirement::has("spot", false)]),
             lease: Duration::from_micros(10_000_001),
             max_failures: 7,
             max_losses: 8,

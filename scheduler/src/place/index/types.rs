@@ -10,10 +10,8 @@ use super::bits::Bits;
 use crate::{
     ids::{KindName, SlotName},
     node::Node,
-    place::{
-        classes::{ClassKey, ClassSelector},
-        fit,
-    },
+    place::{classes::ClassKey, fit},
+    selector::Selector,
     state::NodeEntry,
 };
 
@@ -25,7 +23,7 @@ const MOST_UNUSED: usize = 1024;
 pub(crate) struct Types {
     by_look: BTreeMap<Look, u32>,
     types: Vec<Option<Type>>,
-    profile_of: BTreeMap<(KindName, ClassSelector), u32>,
+    profile_of: BTreeMap<(KindName, Selector), u32>,
     profiles: Vec<Option<Profile>>,
     /// The type of each node, by its handle.
     of_node: Vec<Option<u32>>,
@@ -111,7 +109,7 @@ impl Types {
         }
     }
 
-    fn add_profile(&mut self, asked: (KindName, ClassSelector), key: &ClassKey) -> u32 {
+    fn add_profile(&mut self, asked: (KindName, Selector), key: &ClassKey) -> u32 {
         if self.profile_of.len() > MOST_UNUSED {
             self.forget_unused();
         }

@@ -31,7 +31,7 @@ impl State {
             entry.ledger.set_capacity(slot, capacity.units);
         }
         let matters = entry.node.kinds != node.kinds
-            || entry.node.labels != node.labels
+            || !entry.node.is_labelled_as(node)
             || entry.node.slots != node.slots
             || entry.node.cordoned != node.cordoned
             || entry.node.draining != node.draining;

@@ -149,7 +149,7 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
         delay: None,
         stale_after: None,
         labels: BTreeMap::new(),
-        selector: Selector::new(),
+        selector: Selector::default(),
         needs: None,
         hard_time_limit: None,
         parent: None,

@@ -5,15 +5,17 @@ use tenure_scheduler::{
     ClosedGroup, DedupePolicy, Kind, NodeState, NodeView, PausePolicy, RetryPolicy, Scope, SlotView,
 };
 
-use super::{age, duration, needs, timestamp};
+use super::{age, duration, needs, requirement, timestamp};
 
 /// A kind with its policy in force.
 pub(crate) fn kind(kind: &Kind) -> v1::Kind {
     let policy = &kind.policy;
+    let (selector, requirements) = requirement::parts(&policy.selector);
     v1::Kind {
         name: kind.name.to_string(),
         needs: Some(needs(&policy.needs)),
-        selector: policy.selector.clone(),
+        selector,
+        requirements,
         lease: Some(duration(policy.lease)),
         max_failures: policy.max_failures,
         max_losses: policy.max_losses,

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use tenure_proto::v1;
 use tenure_scheduler::{
     Attempt, Deferral, DeferralView, FencingToken, Job, JobState, Kind, LiveView, Outcome, ScheduledCause,
-    Selector, Wait, WaitPolicy, WaitView,
+    Wait, WaitPolicy, WaitView,
 };
 use tenure_store::StoredResult;
 
-use super::{duration, needs, timestamp};
+use super::{duration, needs, requirement, timestamp};
 
 /// A job with what is known beside its row: its kind as it is in force, and, if it lives, how it stands now.
 pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1::Job {
@@ -25,6 +25,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         (own, kinds) => own.or(kinds),
     };
     let trace = job.trace.as_deref();
+    let (selector, requirements) = requirement::both(&job.selector, policy.map(|policy| &policy.selector));
     v1::Job {
         id: job.id.to_string(),
         kind: job.kind.to_string(),
@@ -36,7 +37,8 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         dedupe_key: job.dedupe_key.as_ref().map(ToString::to_string).unwrap_or_default(),
         dedupe_held: job.dedupe_held,
         labels: job.labels.clone(),
-        selector: both(&job.selector, policy.map(|policy| &policy.selector)),
+        selector,
+        requirements,
         needs: job.needs.as_ref().or(policy.map(|policy| &policy.needs)).map(needs),
         hard_time_limit: limit.map(duration),
         parent_id: job.parent.map(|parent| parent.to_string()).unwrap_or_default(),
@@ -127,14 +129,6 @@ pub(crate) fn state_name(state: v1::JobState) -> Option<&'static str> {
 
 fn run_at(state: &JobState) -> Option<prost_types::Timestamp> {
     if let JobState::Scheduled { until, .. } = state { Some(timestamp(*until)) } else { None }
-}
-
-/// The job's own selector and its kind's: where both name a label, nothing can match unless they agree, and the kind's
-/// is shown.
-fn both(own: &Selector, kinds: Option<&Selector>) -> BTreeMap<String, String> {
-    let mut all = own.clone();
-    all.extend(kinds.into_iter().flatten().map(|(label, value)| (label.clone(), value.clone())));
-    all
 }
 
 /// What the row alone tells of why a job does not run: for answers that are given before placement looked at it.

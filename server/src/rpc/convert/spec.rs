@@ -15,7 +15,7 @@ use crate::{
     handle::Submission,
     rpc::{
         check::{ANY_LENGTH, Checks, LIMITS},
-        convert::trace,
+        convert::{requirement, trace},
         status::No,
     },
 };
@@ -57,7 +57,7 @@ pub(crate) fn submission(
     }
     let stale_after = checks.duration("job.stale_after", spec.stale_after.as_ref(), LIMITS);
     let labels = checks.labels("job.labels", &spec.labels, 32);
-    let selector = checks.selector("job.selector", &spec.selector);
+    let selector = requirement::selector(&mut checks, &spec.selector, &spec.requirements);
     let needs = checks.needs("job.needs", spec.needs.as_ref());
     let hard_time_limit = checks.duration("job.hard_time_limit", spec.hard_time_limit.as_ref(), LIMITS);
     let parent = checks.optional_job_id("job.parent_id", &spec.parent_id);

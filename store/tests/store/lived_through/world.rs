@@ -11,8 +11,8 @@ use std::{
 use tenure_scheduler::{
     Changes, Command, DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish,
     FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnParent,
-    PausePolicy, Pressure, Prior, Producer, Report, RetryPolicy, Scope, SessionId, SlotName, State,
-    Statement, Tenant, TraceContext, WaitPolicy, Wall,
+    PausePolicy, Pressure, Prior, Producer, Report, Requirement, RetryPolicy, Scope, Selector, SessionId,
+    SlotName, State, Statement, Tenant, TraceContext, WaitPolicy, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -162,7 +162,7 @@ impl World {
             delay: random.chance(20).then(|| Duration::from_millis(random.below(10_000))),
             stale_after: random.chance(20).then(|| Duration::from_millis(random.below(20_000))),
             labels: if random.chance(30) { texts(&[("for", "people \"ä\"")]) } else { texts(&[]) },
-            selector: if random.chance(10) { texts(&[("os", "linux")]) } else { texts(&[]) },
+            selector: if random.chance(10) { selector(n) } else { Selector::default() },
             needs: own_needs,
             hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
             parent,
@@ -365,4 +365,15 @@ fn fleet(random: &mut Random) -> Fleet {
 
 fn kind(random: &mut Random) -> KindName {
     KindName::new(*random.pick(&KINDS).unwrap())
+}
+
+/// What the `n`th job asks of labels.
+fn selector(n: u64) -> Selector {
+    Selector::new([match n % 5 {
+        0 => Requirement::equals("os", "linux"),
+        1 => Requirement::one_of("os", ["macos", "linux"]),
+        2 => Requirement::none_of("zone", ["\"attic\", north"]),
+        3 => Requirement::has("gpu", false),
+        _ => Requirement::has("os", true),
+    }])
 }

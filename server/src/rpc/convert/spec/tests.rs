@@ -95,6 +95,15 @@ fn each_wrong_field_is_named() {
     let many: Vec<(String, u32)> = (0..17).map(|n| (format!("s{n}"), 1)).collect();
     let many: Vec<(&str, u32)> = many.iter().map(|(slot, amount)| (slot.as_str(), *amount)).collect();
     let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+    let gpus = |counts: &[usize]| -> Vec<v1::Requirement> {
+        let each = counts.iter().enumerate();
+        each.map(|(i, &count)| v1::Requirement {
+            label: format!("gpu{i}"),
+            operator: v1::RequirementOperator::In.into(),
+            values: (0..count).map(|value| value.to_string()).collect(),
+        })
+        .collect()
+    };
     let payload =
         |content_type: &str| Some(v1::Payload { data: Bytes::new(), content_type: content_type.to_owned() });
     let stamp = |seconds, nanos| Some(prost_types::Timestamp { seconds, nanos });
@@ -128,6 +137,18 @@ fn each_wrong_field_is_named() {
         (v1::JobSpec { labels: one("a", "x\ny"), ..spec() }, "job.labels[\"a\"]"),
         (v1::JobSpec { labels: one("a", &text(256)), ..spec() }, "job.labels[\"a\"]"),
         (v1::JobSpec { selector: pairs(17), ..spec() }, "job.selector"),
+        (v1::JobSpec { requirements: gpus(&[1; 17]), ..spec() }, "job.requirements"),
+        (v1::JobSpec { requirements: gpus(&[17, 16]), ..spec() }, "job.requirements"),
+        (v1::JobSpec { requirements: gpus(&[33]), ..spec() }, "job.requirements[0].values"),
+        (v1::JobSpec { requirements: gpus(&[0]), ..spec() }, "job.requirements[0].values"),
+        (
+            v1::JobSpec { selector: one("gpu0", "x"), requirements: gpus(&[1]), ..spec() },
+            "job.requirements[0].label",
+        ),
+        (
+            v1::JobSpec { requirements: [gpus(&[1]), gpus(&[1])].concat(), ..spec() },
+            "job.requirements[1].label",
+        ),
         (v1::JobSpec { needs: slots(&many), ..spec() }, "job.needs.slots"),
         (v1::JobSpec { needs: slots(&[("a", 0)]), ..spec() }, "job.needs.slots[0].amount"),
         (v1::JobSpec { needs: slots(&[("a", 1_000_001)]), ..spec() }, "job.needs.slots[0].amount"),
