@@ -5,6 +5,7 @@
 //! names, each as it was in its slice; what one sentence is made of (the reason, the place in line, the slots) is of
 //! the last slice. A job that leaves its place meanwhile, or a takeover, makes it begin anew.
 
+mod earmarks;
 mod nodes;
 mod remedies;
 mod summary;
@@ -206,6 +207,7 @@ impl State {
             nodes_omitted,
             ahead: before as u64,
             ahead_jobs,
+            earmarks: self.earmarks_for(now, &entry.job, class),
             remedies,
         };
         explanation.summary = summary::summary(&explanation, class);

@@ -71,6 +71,6 @@ pub use state::{Limits, State};
 pub use step::Applied;
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    DeferralView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup, NodeState, NodeView,
-    QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot, WaitView,
+    DeferralView, EarmarkView, Explanation, Holder, KindHealth, LiveView, NodeExplanation, NodeGroup,
+    NodeState, NodeView, QueueSignal, SlotExplanation, SlotTotal, SlotView, Snapshot, WaitView,
 };

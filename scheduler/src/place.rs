@@ -38,7 +38,7 @@ use crate::{
         order::Line,
         timeline::merge,
     },
-    slots::{Reservation, Scope},
+    slots::{Count, Reservation, Scope},
     state::{JobEntry, Stand, State},
     step::Step,
     time::Now,
@@ -134,14 +134,22 @@ fn choose(
     let Some(class) = state.classes.get(id) else { return leave(0) };
     let Some(entry) = state.jobs.get(&head) else { return leave(0) };
     let known = class.failed.as_ref().map(|failed| &failed.reason);
+    if let Some(Deferral::SlotBusy { slot, node: None, used, capacity }) = known
+        && dry.contains(slot)
+        && state.fleet.count(slot) == (Count { capacity: *capacity, used: *used })
+    {
+        return leave(0);
+    }
+    let for_nodes = known.filter(|reason| !reason.is_of_fleet());
+    let may_fit = for_nodes.is_none() || state.index.is_room_on(&state.nodes, class, &news.nodes);
+    let is_told = for_nodes.and_then(Deferral::node).is_some_and(|node| news.nodes.contains(node));
+    if !may_fit && !is_told && for_nodes.is_some_and(|reason| fit::nearness(reason).0 >= Nearness::SlotBusy) {
+        return leave(0); // What gained is full, and no nearer to a fit than what is known.
+    }
     let asks = state.asks(now, id, Some(&entry.job));
     if let Err(reason) = fit::of_fleet(state, class, asks) {
-        let is_said = matches!(&reason, Deferral::SlotBusy { slot, .. } if dry.contains(slot));
-        let found = if is_said && known == Some(&reason) { Choice::Leave } else { Choice::Defer(reason) };
-        return Looked { found, looked: 1 };
+        return Looked { found: Choice::Defer(reason), looked: 1 };
     }
-    let known = known.filter(|reason| !reason.is_of_fleet());
-    let may_fit = known.is_none() || state.index.is_room_on(&state.nodes, class, &news.nodes);
     let mut looked = 1;
     if may_fit {
         let best = fit::best(state, now, id, class, &entry.job, asks);
@@ -150,14 +158,10 @@ fn choose(
             return Looked { found: Choice::Place(node), looked };
         }
     }
-    let told_by_news = known.is_some_and(|known| known.node().is_some_and(|node| news.nodes.contains(node)));
-    if known.is_some_and(|known| fit::nearness(known).0 >= Nearness::SlotBusy) && !told_by_news && !may_fit {
-        return leave(looked); // What gained is full, and no nearer to a fit than what was known.
-    }
     let why_not = fit::why_not(state, now, id, class, asks);
     looked += why_not.looked;
-    let is_news = known.is_none_or(|known| fit::nearness(&why_not.found) > fit::nearness(known));
-    let found = if is_news || told_by_news { Choice::Defer(why_not.found) } else { Choice::Leave };
+    let is_nearer = for_nodes.is_none_or(|known| fit::nearness(&why_not.found) > fit::nearness(known));
+    let found = if is_nearer || is_told { Choice::Defer(why_not.found) } else { Choice::Leave };
     Looked { found, looked }
 }
 

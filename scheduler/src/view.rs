@@ -15,7 +15,9 @@ use crate::{
     time::Wall,
 };
 
-pub use self::explanation::{Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal};
+pub use self::explanation::{
+    EarmarkView, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+};
 
 /// Why a stored job does not run yet, and what it waited for so far.
 #[derive(Debug, Clone, PartialEq)]

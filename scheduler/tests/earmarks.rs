@@ -1,5 +1,8 @@
 //! Earmarks: a large job that is blocked for long gets the units that it needs kept, on one node, in one order.
 
+mod moves;
+mod rivals;
+
 use expect_test::expect;
 
 use crate::support::check;

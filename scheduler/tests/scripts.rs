@@ -30,7 +30,11 @@ mod requeue;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]
+mod room;
+#[cfg(test)]
 mod routing;
+#[cfg(test)]
+mod scale;
 #[cfg(test)]
 mod session;
 #[cfg(test)]

@@ -41,6 +41,7 @@ pub(super) fn print(explanation: &ExplainJobResponse, output: &Output) -> Result
             output.line(&format!("and {others} in smaller groups, further from a fit"))?;
         }
     }
+    section("units kept for large jobs", earmarks(explanation, output), output)?;
     section("time spent waiting", history(&job), output)?;
     if !explanation.attempts.is_empty() {
         section("executions so far", show::attempts(&explanation.attempts, output), output)?;
@@ -193,6 +194,20 @@ fn offer(group: &NodeGroup) -> String {
     let labels = group.labels.iter().map(|(label, value)| format!("{label}={value}"));
     let words: Vec<String> = slots.chain(labels).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(" ") }
+}
+
+fn earmarks(explanation: &ExplainJobResponse, output: &Output) -> Table {
+    let own = explanation.job.as_ref().map_or("", |job| job.id.as_str());
+    let mut table = Table::new(["FOR", "NODE", "KEPT", "FILLED BY"]);
+    for earmark in &explanation.earmarks {
+        table.row([
+            if earmark.job_id == own { "this job".into() } else { earmark.job_id.as_str().into() },
+            earmark.node.as_str().into(),
+            human::needs(earmark.slots.as_ref()).into(),
+            output.when(earmark.by.as_ref()).into(),
+        ]);
+    }
+    table
 }
 
 fn history(job: &Job) -> Table {

@@ -742,6 +742,10 @@ pub struct ExplainJobResponse {
     /// What would have to change, one sentence each, with amounts.
     #[prost(string, repeated, tag = "7")]
     pub remedies: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Units that are kept for a large job: for this one, or for another whose slots it needs too; the oldest first, at most
+    /// 20. An old server never sets it.
+    #[prost(message, repeated, tag = "8")]
+    pub earmarks: ::prost::alloc::vec::Vec<Earmark>,
     /// The answer in one sentence, for people. Empty if the job does not wait.
     #[prost(string, tag = "20")]
     pub summary: ::prost::alloc::string::String,
@@ -754,6 +758,23 @@ pub struct ExplainJobResponse {
     /// Each node slot that it needs, summed over all nodes that could hold the job if they were empty.
     #[prost(message, repeated, tag = "23")]
     pub node_slots: ::prost::alloc::vec::Vec<SlotTotal>,
+}
+/// Units that are kept for a job until it fits, so that smaller ones cannot pass it by for ever.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Earmark {
+    /// The job for which they are kept.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The node whose units are kept.
+    #[prost(string, tag = "2")]
+    pub node: ::prost::alloc::string::String,
+    /// What is kept, of the node and of the fleet.
+    #[prost(message, optional, tag = "3")]
+    pub slots: ::core::option::Option<Needs>,
+    /// The job can start by then if every job that holds the units runs to its hard time limit. In the past: one does not
+    /// end as it should.
+    #[prost(message, optional, tag = "4")]
+    pub by: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Nodes of equal labels, kinds and capacity of which a job is told the same. Set by the server.
 #[derive(Clone, PartialEq, ::prost::Message)]

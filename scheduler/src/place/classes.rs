@@ -61,7 +61,8 @@ pub(crate) struct Class {
     pub(crate) queue: Queue,
     /// Why its head was not placed when it was last tried; none: not tried, or something of it may have changed.
     pub(crate) failed: Option<Failed>,
-    /// Since when it could not be placed: since the first failure after one of its jobs last started. None: it could.
+    /// Of one that may need an earmark: since when its head waits, which is since the last start of the class, or since it
+    /// was first deferred.
     pub(crate) blocked: Option<Mono>,
     /// Why it waited, since when.
     pub(crate) timeline: Timeline,

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     deferral::Deferral,
     ids::{FencingToken, JobId, KindName, NodeName, SlotName},
-    slots::Count,
+    slots::{Count, Needs},
+    time::Wall,
     view::DeferralView,
 };
 
@@ -30,8 +31,23 @@ pub struct Explanation {
     pub ahead: u64,
     /// The first of those, at most 10.
     pub ahead_jobs: Vec<JobId>,
+    /// Units kept for a job: for this one, or for another whose slots it needs too; the oldest first, at most 20.
+    pub earmarks: Vec<EarmarkView>,
     /// What would have to change, one sentence each.
     pub remedies: Vec<String>,
+}
+
+/// Units that are kept for a job until it fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarmarkView {
+    /// The job.
+    pub job: JobId,
+    /// The node whose units are kept.
+    pub node: NodeName,
+    /// What is kept, of the node and of the fleet.
+    pub slots: Needs,
+    /// The job can start by then if whoever holds the units runs to its hard limit.
+    pub by: Wall,
 }
 
 /// One needed slot.

@@ -32,6 +32,11 @@ pub(crate) fn explain(world: &World, name: &str, id: JobId) -> String {
         let why = node.why_not.as_ref().map(Deferral::to_string).unwrap_or("fits".into());
         write!(text, "\n  node {}: {why}", node.node).unwrap();
     }
+    for earmark in &explanation.earmarks {
+        let within = earmark.by.since(world.now().wall);
+        write!(text, "\n  kept on {} within {within:?}: {} for {}", earmark.node, earmark.slots, earmark.job)
+            .unwrap();
+    }
     explanation.remedies.iter().for_each(|remedy| write!(text, "\n  > {remedy}").unwrap());
     text
 }

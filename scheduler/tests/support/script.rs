@@ -162,6 +162,12 @@ impl Script {
         }
     }
 
+    /// Whether a job was ever granted: its reports have a token to name.
+    pub(crate) fn is_granted(&mut self, name: &str) -> bool {
+        let job = self.id(name);
+        self.grants.contains_key(&job)
+    }
+
     /// Runs a command; its refusal is told under the name of what it is about.
     pub(crate) fn run_named(&mut self, name: &str, command: Command) {
         let result = self.world.apply(command);

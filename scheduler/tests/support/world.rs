@@ -370,6 +370,16 @@ impl World {
         })
     }
 
+    /// Of every slot of the fleet and of every node: its units free, and its units in all.
+    pub(crate) fn free_units(&self) -> Vec<(String, u32, u32)> {
+        let snapshot = self.state.snapshot(self.now());
+        let fleet = snapshot.slots.iter().map(|view| (view.slot.name.to_string(), view.count));
+        let nodes = snapshot.nodes.iter().flat_map(|view| {
+            view.slots.iter().map(|(slot, count)| (format!("{slot} of {}", view.node.name), *count))
+        });
+        fleet.chain(nodes).map(|(name, count)| (name, count.free(), count.capacity)).collect()
+    }
+
     pub(crate) fn health(&self, kind: &str) -> tenure_scheduler::KindHealth {
         let kind = KindName::new(kind);
         let snapshot = self.state.snapshot(self.now());

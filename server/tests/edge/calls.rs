@@ -416,6 +416,42 @@ async fn an_explanation_names_the_slot_and_its_holder() {
 }
 
 #[tokio::test]
+async fn an_explanation_names_for_whom_units_are_kept_and_for_how_long() {
+    let served = Served::start_empty().await;
+    let fleet = "[slots]\ngpu = \"node\"\n[kinds.small]\nneeds = { gpu = 1 }\n\
+                 [kinds.large]\nneeds = { gpu = 2 }\nreserve_after = \"1s\"\n";
+    served.apply(fleet).await.unwrap();
+    let mut node = Node::hello(&served.channel, "n1", &[("gpu", 2)], &["small", "large"]).await;
+    served.job(spec("small")).await;
+    let grant = node.granted().await;
+    node.start(&grant).await;
+    let large = served.job(spec("large")).await;
+    let request = v1::ExplainJobRequest { job_id: id(&large) };
+    let mut jobs = served.jobs.clone();
+    let looked = tokio::time::timeout(Duration::from_secs(15), async {
+        loop {
+            let explained = jobs.explain_job(request.clone()).await.unwrap().into_inner();
+            if let Some(earmark) = explained.earmarks.into_iter().next() {
+                return earmark;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let earmark = looked.await.expect("an earmark in time");
+    assert_eq!((earmark.job_id.as_str(), earmark.node.as_str()), (large.id.as_str(), "n1"));
+    let kept = earmark.slots.unwrap().slots;
+    assert_eq!((kept.len(), kept[0].slot.as_str(), kept[0].amount), (1, "gpu", 2));
+    assert!(earmark.by.is_some());
+    let small = served.job(spec("small")).await;
+    let kept_back = served.until(&small.id, "a unit that is kept", |job| {
+        job.deferral.as_ref().is_some_and(|deferral| deferral.reason == "earmarked")
+    });
+    let deferral = kept_back.await.deferral.unwrap();
+    assert_eq!((&*deferral.parameters["slot"], &*deferral.parameters["job"]), ("gpu", large.id.as_str()));
+    served.end().await;
+}
+
+#[tokio::test]
 async fn what_does_not_exist_is_told_with_what_is_near() {
     let served = Served::start().await;
     let status = served.enqueue(spec("plian")).await.unwrap_err();

@@ -82,10 +82,10 @@ fn head_of(state: &State, now: Now, id: ClassId) -> Head {
     Head::Due(Rank { lane: 1, band: first.band as u8, sequence: first.sequence }, first.job)
 }
 
-/// When the head of a class has been blocked for `reserve_after`: since the class was first deferred after its last
-/// start, or since the job was queued if that is later. None: it is not blocked, or too small for an earmark.
+/// When the head of a class has been blocked for `reserve_after`: since the last start of the class, or its first
+/// deferral, or since the job was queued if that is later. None: it is not blocked, or too small for an earmark.
 fn due_at(state: &State, class: &Class, head: JobId) -> Option<Mono> {
-    let blocked = class.blocked.filter(|_| may_be_large(&class.key.needs))?;
+    let blocked = class.blocked?;
     let since = state.jobs.get(&head)?.since.mono.max(blocked);
     Some(since.after(state.kinds.get(&class.key.kind)?.kind.policy.reserve_after))
 }
@@ -96,9 +96,10 @@ fn may_be_large(needs: &Needs) -> bool {
 }
 
 impl State {
-    /// A class could not be placed: its head gets an earmark if that goes on.
+    /// A class could not be placed, or its next head begins to wait: that gets an earmark if it goes on.
     pub(crate) fn blocked(&mut self, id: ClassId, now: Now) {
-        let Some(class) = self.classes.get_mut(id) else { return };
+        let large = |class: &&mut Class| !class.queue.is_empty() && may_be_large(&class.key.needs);
+        let Some(class) = self.classes.get_mut(id).filter(large) else { return };
         class.blocked.get_or_insert(now.mono);
         let due = self.classes.get(id).and_then(|class| {
             let first = order::rank(self, now, id, class)?;

@@ -221,6 +221,7 @@ impl State {
         if let Some(empty) = self.classes.get_mut(class).filter(|class| class.queue.is_empty()) {
             // While nothing waits in it, gains pass it by: what it failed for is no reason to skip it later.
             empty.failed = None;
+            empty.blocked = None;
         }
         if let Some(text) = self.classes.tidy(class) {
             self.dirty.delete_class(class, text);

@@ -22,12 +22,14 @@ impl State {
     pub(super) fn granted(&mut self, lease: &Lease, waits: &[Wait], now: Now) {
         self.grants += 1;
         let id = lease.job;
-        if let Some(Stand::Class(class)) = self.jobs.get(&id).map(|entry| entry.stand)
-            && let Some(class) = self.classes.get_mut(class)
+        let stand = self.jobs.get(&id).map(|entry| entry.stand);
+        self.leave(id, now);
+        if let Some(Stand::Class(class_id)) = stand
+            && let Some(class) = self.classes.get_mut(class_id)
         {
             class.blocked = None;
+            self.blocked(class_id, now);
         }
-        self.leave(id, now);
         self.change(id, |job| {
             job.waits = waits.to_vec();
             job.state = JobState::Running;

@@ -1,9 +1,11 @@
 //! Explanations for the wire.
 
 use tenure_proto::v1;
-use tenure_scheduler::{Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal};
+use tenure_scheduler::{
+    EarmarkView, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+};
 
-use super::{age, job::parameters};
+use super::{age, job::parameters, needs, timestamp};
 
 /// Why a job does not run, beside the job itself and its attempts.
 pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
@@ -19,6 +21,16 @@ pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
         node_groups: explanation.groups.iter().map(node_group).collect(),
         nodes_omitted: explanation.nodes_omitted,
         node_slots: explanation.node_slots.iter().map(slot_total).collect(),
+        earmarks: explanation.earmarks.iter().map(earmark).collect(),
+    }
+}
+
+fn earmark(earmark: &EarmarkView) -> v1::Earmark {
+    v1::Earmark {
+        job_id: earmark.job.to_string(),
+        node: earmark.node.to_string(),
+        slots: Some(needs(&earmark.slots)),
+        by: Some(timestamp(earmark.by)),
     }
 }
 
