@@ -133,6 +133,10 @@ fn details(kind: &Kind) -> Table {
     row("queue cap", kind.queue_cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string()).into());
     row("max running", kind.max_running.map_or_else(|| "-".to_owned(), |most| most.to_string()).into());
     row("reserve after", human::wire_length(kind.reserve_after.as_ref()).into());
+    if !kind.keep_on_wait.is_empty() {
+        row("keeps on wait", kind.keep_on_wait.join(", ").into());
+    }
+    row("reacquires within", human::wire_length(kind.reacquire_timeout.as_ref()).into());
     row("stale after", human::wire_length(kind.stale_after.as_ref()).into());
     row("dedupe", human::word(kind.dedupe().as_str_name(), "DEDUPE_POLICY_").into());
     row("priority", kind.priority.to_string().into());

@@ -12,7 +12,6 @@ mod summary;
 
 use crate::{
     deferral::Deferral,
-    family::ChildWait,
     ids::{Epoch, FencingToken, JobId, NodeName, SlotName},
     job::Job,
     place::{
@@ -73,7 +72,7 @@ impl State {
             deferral: self.deferral(now, entry),
             node: lease.map(|entry| entry.lease.node.clone()),
             started_at: lease.and_then(|entry| entry.watch.started_at),
-            waiting_for: self.child_wait(id).map(ChildWait::view),
+            waiting_for: self.child_wait(id).map(|wait| wait.view(self.parked_wait(id).is_some())),
         })
     }
 

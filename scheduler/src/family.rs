@@ -214,13 +214,14 @@ impl ChildWait {
 
     /// For people.
     #[must_use]
-    pub fn view(&self) -> WaitView {
+    pub fn view(&self, parked: bool) -> WaitView {
         let open = self.children.iter().filter(|child| child.end.is_none());
         WaitView {
             children: self.children.len(),
             unfinished: self.unfinished(),
             first: open.map(|child| child.job).take(MOST_SHOWN).collect(),
             policy: self.policy,
+            parked,
             until: self.until,
         }
     }

@@ -18,6 +18,9 @@ use crate::{
     step::Step,
 };
 
+/// What both databases can keep.
+const MOST_EPOCH: u64 = 1 << 62;
+
 impl Step<'_> {
     pub(super) fn begin_wait(&mut self, wait: &BeginWait) -> Result<(), Refusal> {
         let lease = self.open_lease(wait)?.clone();
@@ -33,6 +36,10 @@ impl Step<'_> {
                     format!("is {}, and wait {} of this lease is known", wait.wait_epoch, known.epoch);
                 return Err(Refusal::InvalidField { field: "wait_epoch", problem });
             }
+        }
+        if wait.wait_epoch > MOST_EPOCH {
+            let problem = format!("is over {MOST_EPOCH}");
+            return Err(Refusal::InvalidField { field: "wait_epoch", problem });
         }
         let judged = self.judge(wait.job, &wait.children, &wait.prior, wait.policy, wait.max_wait);
         let judged = judged.map_err(|problem| Refusal::InvalidField { field: "children", problem })?;

@@ -36,6 +36,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         queue_cap = 20
         max_running = 3
         reserve_after = "45s"
+        keep_on_wait = ["browser", "browser"]
+        reacquire_timeout = "90s"
         stale_after = "4h"
         dedupe = "live"
         priority = -7
@@ -59,6 +61,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.permanent_exit_codes, [64, 3]);
     assert_eq!((qa.queue_cap, qa.dedupe, qa.priority), (Some(20), DedupePolicy::Live, -7));
     assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
+    assert_eq!(qa.keep_on_wait, [SlotName::new("browser")].into());
+    assert_eq!(qa.reacquire_timeout, Duration::from_secs(90));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
 }
@@ -127,6 +131,8 @@ retry = { initial = "2h", max = "1h", factor = 0.5, jitter = 2 }
 selector = { "o s" = "linux", os = 5 }
 stale_after = "soon"
 reserve_after = "25h"
+keep_on_wait = ["anthropic", "brwser", 5]
+reacquire_timeout = "500ms"
 retention = "4000d"
 needs = { gpu = 1 }
 
@@ -162,10 +168,13 @@ kind = "b"
             line 23: kinds.b.selector.os: must be a text, a list of texts, true, false or { not = … }
             line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
             line 25: kinds.b.reserve_after: must be at most 1day
-            line 26: kinds.b.retention: must be at most 3660 days
-            line 27: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
-            line 29: cron: is not supported by this version
-            line 32: limits: is unknown; known here: slots, kinds
+            line 26: kinds.b.keep_on_wait[1]: names a slot that is not declared; did you mean "browser"?
+            line 26: kinds.b.keep_on_wait[2]: must be a text, not a whole number
+            line 27: kinds.b.reacquire_timeout: must be at least 1s
+            line 28: kinds.b.retention: must be at most 3660 days
+            line 29: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
+            line 31: cron: is not supported by this version
+            line 34: limits: is unknown; known here: slots, kinds
         "#]],
     );
 }

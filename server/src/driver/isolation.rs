@@ -190,6 +190,8 @@ fn job_of(event: &Event) -> Option<JobId> {
         Event::AttemptEnded(end) | Event::LossReplaced(end) => Some(end.job),
         Event::Ready(job)
         | Event::WaitOver(job)
+        | Event::Parked { job, .. }
+        | Event::Unparked { job, .. }
         | Event::CancelRequested { job, .. }
         | Event::Ended { job, .. }
         | Event::Reprioritized { job, .. }
@@ -217,6 +219,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Phased { .. }
         | Event::Renewed { .. }
         | Event::Revoked { .. }
+        | Event::Wants(_)
         | Event::Deferred { .. }
         | Event::Masked { .. }
         | Event::Unmasked { .. }

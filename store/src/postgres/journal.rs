@@ -118,7 +118,8 @@ where finished_at is null"
 );
 
 const LEASE_LOAD: &str = "
-select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned
+select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned,
+  parked
 from leases";
 
 const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";

@@ -11,7 +11,7 @@ use sqlx::{
 use super::{Address, Error, connect};
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 8] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 9] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
@@ -20,6 +20,7 @@ pub(super) const MIGRATIONS: [(u32, &str, &str); 8] = [
     (6, "mark_orphaned_leases", include_str!("../../../migrations/postgres/0006_mark_orphaned_leases.sql")),
     (7, "add_tracestate", include_str!("../../../migrations/postgres/0007_add_tracestate.sql")),
     (8, "add_child_waits", include_str!("../../../migrations/postgres/0008_add_child_waits.sql")),
+    (9, "add_parked_leases", include_str!("../../../migrations/postgres/0009_add_parked_leases.sql")),
 ];
 
 /// For the test that prepares each.

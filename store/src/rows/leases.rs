@@ -2,7 +2,10 @@
 
 use tenure_scheduler::{JobId, KindName, Lease, NodeName, Reservation, Stage};
 
-use super::{At, Error, Fields, Json, Text, int, json::ReservationJson, json_text, length_us, positional};
+use super::{
+    At, Error, Fields, Json, Text, families::ParkedJson, int, json::ReservationJson, json_text, length_us,
+    positional,
+};
 
 positional! {
 /// The columns of a lease, to be written.
@@ -18,6 +21,7 @@ pub(crate) struct LeaseRow<'a> {
     granted_at: At,
     phase: &'static str,
     orphaned: bool,
+    parked: Option<Json>,
 }
 }
 
@@ -35,12 +39,13 @@ impl<'a> From<&'a Lease> for LeaseRow<'a> {
             granted_at: lease.granted_at.into(),
             phase: lease.stage.name(),
             orphaned: lease.orphaned,
+            parked: lease.parked.as_ref().map(|parked| json_text(&ParkedJson::from(&**parked))),
         }
     }
 }
 
 /// Reads a lease from token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
-/// orphaned.
+/// orphaned, parked.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -62,6 +67,7 @@ pub(crate) fn read_lease(row: &mut Fields<'_>) -> Result<Lease, Error> {
             row.text("phase", known)?.ok_or_else(|| row.wrong("phase", &"is none that this version knows"))?
         },
         orphaned: row.flag("orphaned")?,
+        parked: row.opt_json::<ParkedJson>("parked")?.map(|json| Box::new(json.into())),
     })
 }
 

@@ -82,7 +82,8 @@ where finished_at is null"
 );
 
 pub(super) const LEASE_LOAD: &str = "
-select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned
+select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned,
+  parked
 from leases";
 
 pub(super) const KIND_LOAD: &str = "select name, policy, paused, dead_by_day from kinds";

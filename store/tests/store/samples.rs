@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tenure_scheduler::{
     Attempt, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, DedupeKey, DedupePolicy, Detached,
     Epoch, FencingToken, Fingerprint, Host, Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, Needs,
-    Node, NodeName, OnParent, Outcome, Pause, PausePolicy, Producer, Requirement, Reservation, RetryPolicy,
-    ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage, Tenant, TraceContext, Wait, WaitPolicy,
-    Wall,
+    Node, NodeName, OnParent, Outcome, Parked, Pause, PausePolicy, Producer, Requirement, Reservation,
+    RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Stage, Tenant, TraceContext,
+    Wait, WaitPolicy, WaitVerdict, Wall,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -168,6 +168,7 @@ pub(crate) fn lease(n: u64, token: FencingToken, stage: Stage) -> Lease {
         round: 1,
         granted_at: Wall(2_000),
         stage,
+        parked: None,
         orphaned: false,
     }
 }
@@ -184,6 +185,14 @@ pub(crate) fn rich_lease(n: u64, token: FencingToken) -> Lease {
         orphaned: true,
         ..lease(n, token, Stage::Granted)
     }
+}
+
+/// A lease whose process waits for children, or was told how that ended.
+pub(crate) fn parked_lease(n: u64, token: FencingToken, verdict: Option<WaitVerdict>) -> Lease {
+    let yielded =
+        Reservation { node: needs(&[("browser", 1)]), fleet: needs(&[("anthropic", 1), ("gpu", 3)]) };
+    let parked = Parked { epoch: 1 << 62, wait: detached(WaitPolicy::Any).wait, yielded, verdict };
+    Lease { parked: Some(Box::new(parked)), ..lease(n, token, Stage::Granted) }
 }
 
 pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt {
@@ -230,6 +239,8 @@ pub(crate) fn kinds() -> [Kind; 2] {
             priority: -3,
             result_ttl: Duration::ZERO,
             retention: Duration::from_secs(1),
+            keep_on_wait: [SlotName::new("anthropic"), SlotName::new("gpu")].into(),
+            reacquire_timeout: Duration::from_micros(1_000_001),
         },
         paused: Some(PausePolicy::Reject),
         dead_by_day: BTreeMap::from([(-1, 2), (20_000, 3)]),

@@ -25,6 +25,8 @@ pub(crate) fn kind(kind: &Kind) -> v1::Kind {
         queue_cap: policy.queue_cap,
         max_running: policy.max_running,
         reserve_after: Some(duration(policy.reserve_after)),
+        keep_on_wait: policy.keep_on_wait.iter().map(ToString::to_string).collect(),
+        reacquire_timeout: Some(duration(policy.reacquire_timeout)),
         stale_after: policy.stale_after.map(duration),
         dedupe: match policy.dedupe {
             DedupePolicy::Retained => v1::DedupePolicy::Retained,

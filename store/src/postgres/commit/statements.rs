@@ -175,18 +175,22 @@ from unnest($1::uuid[], $2::bytea[], $3::text[]) as new (job_id, data, content_t
 // What a lease is granted with (job, node, length, attempt) is not written again.
 pub(in crate::postgres) const LEASE_UPSERT: &str = "
 insert into leases (
-  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned)
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned,
+  parked)
 select
-  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned
+  token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned,
+  parked
 from unnest(
   $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::bigint[], $8::bigint[],
-  $9::timestamptz[], $10::text[], $11::boolean[])
+  $9::timestamptz[], $10::text[], $11::boolean[], $12::jsonb[])
   as new (
-    token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned)
+    token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned,
+    parked)
 on conflict (token) do update set
   reservation = excluded.reservation,
   phase = excluded.phase,
-  orphaned = excluded.orphaned";
+  orphaned = excluded.orphaned,
+  parked = excluded.parked";
 
 pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (

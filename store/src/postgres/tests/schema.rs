@@ -73,6 +73,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set scope = 'fleet', capacity = -1", "slots_capacity_not_negative"),
         ("update slots set paused_until = now()", "slots_until_only_paused"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
+        ("update leases set parked = '{}'", "leases_parked_is_granted"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),

@@ -53,7 +53,7 @@ async fn checks_refuse_what_makes_no_sense() {
     insert_job(&mut hand, "j", "queued", 0).await;
     hand.execute("insert into slots values ('s', 'node', null, 0, 0, null)").await.unwrap();
     hand.execute(
-        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0)",
+        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0, null)",
     )
     .await
     .unwrap();
@@ -91,6 +91,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set paused_until = 1", "slots_until_only_paused"),
         ("update slots set paused = 2", "slots_flags_are_flags"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
+        ("update leases set parked = '{}'", "leases_parked_is_granted"),
         ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),

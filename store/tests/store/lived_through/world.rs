@@ -9,10 +9,10 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Changes, Command, DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish,
-    FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnParent,
-    PausePolicy, Pressure, Prior, Producer, Report, Requirement, RetryPolicy, Scope, Selector, SessionId,
-    SlotName, State, Statement, Tenant, TraceContext, WaitPolicy, Wall,
+    BeginWait, Changes, Command, DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint,
+    Finish, FinishedHow, Fleet, Heartbeat, Job, JobId, KindName, KindPolicy, Mono, NodeName, Now, OnParent,
+    PausePolicy, Phase, Pressure, Prior, Producer, Report, Requirement, RetryPolicy, Scope, Selector,
+    SessionId, SlotName, State, Statement, Tenant, TraceContext, WaitPolicy, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -211,6 +211,28 @@ impl World {
                 pressure: Pressure::default(),
             }));
         };
+        if phase == Phase::Parked && !random.chance(10) {
+            return Command::Tick;
+        }
+        if phase == Phase::Started
+            && random.chance(40)
+            && let Some(children) = self.children.get(&job)
+        {
+            agent.held.insert(token, (job, Phase::Parked));
+            let wait_epoch = agent.waits.get(&token).map_or(1, |epoch| epoch + 1);
+            agent.waits.insert(token, wait_epoch);
+            let Detach { children, policy, max_wait, prior, .. } = detach(random, children);
+            return Command::BeginWait(Box::new(BeginWait {
+                node,
+                job,
+                token,
+                wait_epoch,
+                children,
+                policy,
+                max_wait,
+                prior,
+            }));
+        }
         let (mut statement, next) = statement(random, phase);
         if let (Statement::Finished(finish), Some(children)) = (&mut statement, self.children.get(&job))
             && finish.how != FinishedHow::Revoked
@@ -262,6 +284,9 @@ impl World {
                 let key = HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key };
                 *key_taken = !journal.prior(&[], &[key]).await.unwrap().is_empty();
             }
+        } else if let Command::BeginWait(wait) = command {
+            let unknown: Vec<JobId> = wait.children.iter().flat_map(|id| self.unknown(*id)).collect();
+            wait.prior = journal.prior(&unknown, &[]).await.unwrap();
         } else if let Command::Report(report) = command {
             report.prior = journal.prior(&self.unknown(report.job), &[]).await.unwrap().pop().map(Box::new);
             if let Statement::Finished(Finish { detach: Some(detach), .. }) = &mut report.statement {
@@ -347,6 +372,8 @@ fn fleet(random: &mut Random) -> Fleet {
         stale_after: random.chance(20).then(|| Duration::from_secs(30)),
         dedupe: if random.chance(50) { DedupePolicy::Live } else { DedupePolicy::Retained },
         result_ttl: Duration::from_secs(20),
+        keep_on_wait: if random.chance(30) { [SlotName::new("browser")].into() } else { [].into() },
+        reacquire_timeout: Duration::from_secs(3),
         ..KindPolicy::default()
     };
     let kinds = [
