@@ -446,7 +446,8 @@ impl fmt::Display for Event {
             Self::ResultDropped { job, token } => write!(f, "result dropped {job} token={token}"),
             Self::Parked { job, token, parked } => {
                 let yielded = parked.yielded.node.with(&parked.yielded.fleet);
-                write!(f, "parked {job} token={token} wait={} gives back {yielded}", parked.epoch)
+                let what = if yielded.is_empty() { "nothing".to_owned() } else { yielded.to_string() };
+                write!(f, "parked {job} token={token} wait={} gives back {what}", parked.epoch)
             }
             Self::Unparked { job, token, verdict } => {
                 write!(f, "unparked {job} token={token} {}", verdict.name())

@@ -351,7 +351,7 @@ impl Bare {
         let (session, seq) = self.next_seq(node);
         let held = self.held.iter().filter(|(_, (_, on))| on == node).map(|(token, (job, _))| {
             let (job, token, phase, elapsed) = (*job, *token, Phase::Accepted, Duration::ZERO);
-            Held { job, token, phase, elapsed }
+            Held { job, token, phase, elapsed, wait_epoch: None }
         });
         let pressure = Pressure {
             generation: rng.below(5),

@@ -62,6 +62,8 @@ impl Step<'_> {
             earmarks::elect(self, &heads);
         }
         more |= self.state.earmarks.take_news();
+        // A child that turned out to be stale when it was to be placed: its parent may have waited for it.
+        more |= !self.state.woken.is_empty();
         if save {
             self.save_timelines();
         }

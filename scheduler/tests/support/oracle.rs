@@ -138,6 +138,8 @@ impl Oracle {
             }
         } else if let Event::Wants(token) = event {
             self.wants.insert(*token);
+        } else if let Event::Unparked { token, .. } = event {
+            self.wants.remove(token);
         } else if let Event::WaitOver(job) = event {
             let early = waits::ended_early(rows, *job);
             assert!(!early, "the wait of {job} is over, and has something to wait for");

@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use expect_test::Expect;
 use tenure_scheduler::{
     Applied, Command, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy, Limits,
-    NodeName, PausePolicy, Refusal, RetryPolicy, Scope, SessionId, SlotName,
+    NodeName, PausePolicy, Phase, Refusal, RetryPolicy, Scope, SessionId, SlotName,
 };
 use uuid::Uuid;
 
@@ -422,6 +422,36 @@ impl Script {
         let result = self.world.apply(command);
         self.world.agents.get_mut(&node).expect("a node of the script").answered(token, wait_epoch, &result);
         self.finish_line(line.name(0), result);
+    }
+
+    /// Every process on every node takes its next step: parents without children enqueue so many and park, or detach if
+    /// they must; all others end well.
+    pub(crate) fn get_on(&mut self, children: usize) {
+        let held: Vec<_> = self.world.agents.values().flat_map(|agent| agent.held.clone()).collect();
+        for (token, held) in held {
+            let name = self.ids[&held.job].clone();
+            let is_parent = name.starts_with('p') && !name.contains('c');
+            let names: Vec<String> = (0..children).map(|n| format!("{name}c{n}")).collect();
+            let named = names.join(",");
+            if held.parked.is_some() {
+                continue;
+            }
+            let resumed = self.world.state.job(held.job).is_some_and(|job| job.detached.is_some());
+            let line = match held.phase {
+                Phase::Granted => format!("run {name}"),
+                Phase::Finished => format!("reaped {name}"),
+                _ if is_parent && held.must_detach => format!("detach {name} children={named}"),
+                _ if is_parent && held.waits == 0 && !resumed => {
+                    names
+                        .iter()
+                        .for_each(|child| self.lines(&format!("enqueue {child} kind=c parent={name}")));
+                    format!("park {name} children={named}")
+                }
+                _ => format!("finish {name} ok"),
+            };
+            let (epoch, count) = (token.epoch().0, token.count());
+            self.lines(&format!("{line} token={epoch}.{count}"));
+        }
     }
 
     /// The agent has a report of an end on its disk, and could not send it.

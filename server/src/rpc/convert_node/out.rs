@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tenure_proto::node::v1 as wire;
-use tenure_scheduler::{FencingToken, Grant, Message, ReportKind, RevokeReason, Stored, Verdict};
+use tenure_scheduler::{
+    FencingToken, Grant, Message, ReportKind, RevokeReason, Stored, Verdict, WaitVerdict,
+};
 use tenure_store::Payload;
 
 use super::Settings;

@@ -33,13 +33,14 @@ impl Agent {
 
     pub(super) fn listing(&self) -> Vec<Held> {
         let held = self.held.iter();
-        let wait = |token, phase| self.waits.get(token).copied().filter(|_| phase == Phase::Parked);
+        let wait =
+            |token: FencingToken, phase| self.waits.get(&token).copied().filter(|_| phase == Phase::Parked);
         held.map(|(&token, &(job, phase))| Held {
             job,
             token,
             phase,
             elapsed: Duration::ZERO,
-            wait_epoch: wait(&token, phase),
+            wait_epoch: wait(token, phase),
         })
         .collect()
     }
