@@ -6,9 +6,10 @@ alter table leases add column
   parked text -- JSON, the newest wait under it during which its process stays; null: none, or it has ended
   constraint leases_parked_is_granted check (parked is null or phase = 'granted');
 
+drop view inv_one_live_lease;
+
 -- I4: a running job has one live lease, and so has one whose process is parked; a lease whose outcome is open has such a
 -- job.
-drop view inv_one_live_lease;
 create view inv_one_live_lease (invariant, subject, detail) as
 select 'inv_one_live_lease', leases.job_id, count(*) || ' live leases'
 from leases
@@ -32,9 +33,10 @@ where leases.phase = 'granted'
     where jobs.id = leases.job_id and jobs.token = leases.token
       and jobs.state = iif(leases.parked is not null and leases.parked ->> '$.verdict' is null, 'waiting', 'running'));
 
+drop view inv_all_or_nothing;
+
 -- I9: a lease has all of its job's needs, of the node and of the fleet; a part is given back as a whole. Jobs without
 -- needs of their own take their kind's, which may have changed. A parked lease holds nothing that it gave back.
-drop view inv_all_or_nothing;
 create view inv_all_or_nothing (invariant, subject, detail) as
 select 'inv_all_or_nothing', cast(leases.token as text),
   'job ' || jobs.id || ' needs ' || needed.value || ' of ' || slots.scope || ' slot ' || slots.name

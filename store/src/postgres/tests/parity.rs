@@ -35,7 +35,7 @@ fn migrations_have_the_same_numbers_and_names() {
 }
 
 /// The beginning of the checksum that is stored with an applied migration, of Postgres and of SQLite. Append only.
-const HANDED_OUT: [(u32, &str, &str); 8] = [
+const HANDED_OUT: [(u32, &str, &str); 9] = [
     (1, "49fdba08c0679199", "cfbbc8bdee2c07d6"),
     (2, "45b4ff949c5a9431", "839270f9d17ae320"),
     (3, "5e52b888b9d0a71c", "daa58d6896e01d25"),
@@ -44,6 +44,7 @@ const HANDED_OUT: [(u32, &str, &str); 8] = [
     (6, "9bfd13398fdee041", "2b541286e3de1ca9"),
     (7, "8e7ef4bb84a67e0d", "f8e2ab5c7523ad9f"),
     (8, "06b53bf8ccdc1c0e", "28df8be439d3f598"),
+    (9, "65fccfb2fbbfe740", "ed6d0d5d83bf8958"),
 ];
 
 #[test]

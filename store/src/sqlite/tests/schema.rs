@@ -227,7 +227,7 @@ async fn lease(
     phase: &str,
     reservation: &str,
 ) {
-    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0)";
+    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0, null)";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
 }

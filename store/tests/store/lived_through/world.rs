@@ -145,7 +145,12 @@ impl World {
         self.next_job += u64::from(!again);
         let key = random.chance(40).then(|| DedupeKey::new(format!("key-{}", random.below(5))));
         let own_needs = random.chance(30).then(|| needs(&[("browser", 1), ("anthropic", 1)]));
-        let parent = (self.next_job > 1 && random.chance(25)).then(|| id(random.below(self.next_job)));
+        let parent = (self.next_job > 1 && random.chance(50)).then(|| {
+            // Of those that run, so that both live at a time.
+            let running = self.agents.values().flat_map(|agent| agent.held.values().map(|(job, _)| *job));
+            let running: Vec<JobId> = running.collect();
+            random.pick(&running).copied().unwrap_or(id(random.below(self.next_job)))
+        });
         if let Some(parent) = parent {
             self.children.entry(parent).or_default().insert(id(n));
         }
@@ -201,7 +206,13 @@ impl World {
         }
         let held: Vec<_> = agent.held.iter().map(|(token, held)| (*token, *held)).collect();
         let seq = agent.next_seq();
-        let Some(&(token, (job, phase))) = random.pick(&held).filter(|_| random.chance(70)) else {
+        let is_parent = |(_, (job, phase)): &&(_, (JobId, Phase))| {
+            let live = |id: &JobId| self.state.job(*id).is_some_and(|job| !job.state.is_final());
+            *phase == Phase::Started && self.children.get(job).is_some_and(|all| all.iter().any(live))
+        };
+        let parent = held.iter().find(is_parent).filter(|_| random.chance(50));
+        let picked = parent.or(random.pick(&held));
+        let Some(&(token, (job, phase))) = picked.filter(|_| random.chance(70)) else {
             return Command::Heartbeat(Box::new(Heartbeat {
                 node,
                 session,
