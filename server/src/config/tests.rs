@@ -169,7 +169,7 @@ kind = "b"
             line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
             line 25: kinds.b.reserve_after: must be at most 1day
             line 26: kinds.b.keep_on_wait[1]: names a slot that is not declared; did you mean "browser"?
-            line 26: kinds.b.keep_on_wait[2]: must be a text, not a whole number
+            line 26: kinds.b.keep_on_wait[2]: must be a text, not an integer
             line 27: kinds.b.reacquire_timeout: must be at least 1s
             line 28: kinds.b.retention: must be at most 3660 days
             line 29: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
