@@ -666,6 +666,67 @@ fn a_slot_that_a_parked_lease_takes_again_cannot_go() {
     );
 }
 
+/// Its execution goes on while it is parked: nobody else gets its key. Others get what it gave, its tenant is charged for
+/// it no more, and to take it back takes no tokens.
+#[test]
+fn a_parked_parent_keeps_its_key_and_takes_back_what_it_gave_without_tokens() {
+    check(
+        "
+        slot f 1 rate=1/min
+        kind p needs=f:1 concurrency=1
+        kind c
+        node n1
+        enqueue a kind=p ckey=x
+        enqueue a2 kind=p ckey=x
+        tick
+        run a
+        enqueue b kind=c parent=a
+        park a children=b
+        tick
+        why a2
+        run b
+        done b
+        tick
+        why a2
+        done a
+        tick
+        advance 1m
+        ",
+        expect![[r#""#]],
+    );
+}
+
+/// What a provider wants no more of for a while nobody takes, neither who had it before.
+#[test]
+fn a_parked_parent_does_not_take_back_what_its_provider_throttles() {
+    check(
+        "
+        slot f 2
+        kind p needs=f:1 reacquire=1h
+        kind q needs=f:1
+        kind c
+        node n1
+        enqueue a kind=p
+        enqueue t kind=q
+        tick
+        run a
+        run t
+        enqueue b kind=c parent=a
+        park a children=b
+        tick
+        run b
+        finish t failed throttle=f throttle_for=30s
+        reaped t
+        done b
+        tick
+        why a
+        advance 30s
+        job a
+        ",
+        expect![[r#""#]],
+    );
+}
+
 /// ray#3644: 500 parents with ten children each on four slots. How many are parked at once stays bounded by what they
 /// keep, and all end.
 #[test]
