@@ -3,9 +3,7 @@
 -- limits nothing.
 
 alter table jobs add column
-  concurrency_key text -- what it shares with jobs of its tenant and kind that may not all run at once
-;
+  concurrency_key text; -- what it shares with jobs of its tenant and kind that may not all run at once
 
 alter table leases add column
-  concurrency_key text -- of the job, while it is held
-;
+  concurrency_key text; -- of the job, while it is held

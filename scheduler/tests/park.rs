@@ -715,7 +715,7 @@ fn a_parked_parent_does_not_take_back_what_its_provider_throttles() {
         park a children=b
         tick
         run b
-        finish t failed throttle=f throttle_for=30s
+        finish t fail throttled=f:30s
         reaped t
         done b
         tick
