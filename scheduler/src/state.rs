@@ -226,6 +226,8 @@ pub struct State {
     pub(crate) family: BTreeMap<JobId, BTreeSet<JobId>>,
     /// Leases whose process is parked.
     pub(crate) parked: BTreeSet<FencingToken>,
+    /// A key may be held by leases alone that wait for whoever waits for it: the next tick looks.
+    pub(crate) keys_changed: bool,
     /// How much parked leases may keep may be less than when they parked: the next tick looks.
     pub(crate) parking_changed: bool,
     /// Parents whose wait may be over: the next tick looks, and lets them go on.
@@ -270,6 +272,7 @@ impl State {
             descendants: BTreeMap::new(),
             family: BTreeMap::new(),
             parked: BTreeSet::new(),
+            keys_changed: true,
             parking_changed: true,
             woken: BTreeSet::new(),
             classes: Classes::default(),

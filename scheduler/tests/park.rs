@@ -696,6 +696,38 @@ fn a_parked_parent_keeps_its_key_and_takes_back_what_it_gave_without_tokens() {
     );
 }
 
+/// A child of the same key as its parked parent, which holds the only place: it could never start, so the parent is to
+/// detach. A stranger that waits for the key is no reason.
+#[test]
+fn a_parked_parent_whose_key_its_child_needs_is_to_detach() {
+    check(
+        "
+        kind p concurrency=1
+        kind c
+        node n1
+        enqueue a kind=p ckey=x
+        tick
+        run a
+        enqueue b kind=c parent=a
+        park a children=b
+        enqueue stranger kind=p ckey=x
+        tick
+        job a
+        run b
+        enqueue d kind=p ckey=x parent=b priority=1
+        tick
+        job a
+        park b children=d
+        tick
+        job a
+        detach a children=b
+        reaped a
+        tick
+        ",
+        expect![[r#""#]],
+    );
+}
+
 /// What a provider wants no more of for a while nobody takes, neither who had it before.
 #[test]
 fn a_parked_parent_does_not_take_back_what_its_provider_throttles() {

@@ -11,6 +11,7 @@ use crate::{
     lease::{Lease, RevokeReason, Stage},
     place::{
         earmarks::{Dropped, Holder},
+        hold,
         reacquire::{self, Kept},
     },
     refusal::{LostCause, Refusal},
@@ -119,6 +120,7 @@ impl Step<'_> {
     pub(super) fn reacquire(&mut self) {
         self.drop_stale_wants();
         self.bound_parking();
+        self.free_keys();
         let wanting = self.state.parked.iter().filter_map(|token| {
             let entry = self.state.leases.get(token).filter(|entry| entry.watch.wants.is_some())?;
             Some((reacquire::rank(self.state, entry)?, *token))
@@ -174,6 +176,14 @@ impl Step<'_> {
             if reacquire::places(&lease.node, &lease.reservation).any(|(kept, _)| over(&kept)) {
                 self.unpark(token, WaitVerdict::MustDetach);
             }
+        }
+    }
+
+    /// A job that is parked may hold the key that one needs for whom somebody is parked.
+    fn free_keys(&mut self) {
+        if std::mem::take(&mut self.state.keys_changed) && !self.state.parked.is_empty() {
+            let tokens = hold::in_the_way(self.state);
+            tokens.into_iter().for_each(|token| self.unpark(token, WaitVerdict::MustDetach));
         }
     }
 

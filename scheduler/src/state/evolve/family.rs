@@ -23,6 +23,7 @@ impl State {
 
     /// A parent begins to wait for its children, or is loaded while it does.
     pub(crate) fn await_children(&mut self, id: JobId, now: Now) {
+        self.keys_changed = true;
         let Some(wait) = self.child_wait(id) else { return };
         let until = wait.until;
         if let Some(until) = until {

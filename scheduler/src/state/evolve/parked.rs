@@ -18,7 +18,8 @@ impl State {
     }
 
     /// Every slot that is not kept is given back at once, and charges its tenant no more. Its concurrency key it keeps, for
-    /// its execution goes on: no other job with that key may run beside it.
+    /// its execution goes on: no other job with that key may run beside it. Where one that it waits for needs that key, it
+    /// is told to detach (`place/hold.rs`).
     pub(super) fn parked(&mut self, token: FencingToken, parked: &Parked, now: Now) {
         let Some(entry) = self.leases.get_mut(&token) else { return };
         let lease = &mut entry.lease;

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use tenure_scheduler::{Durable, JobState, Lease, Needs, NodeName, Parked, Scope, SlotName};
 
-use super::{Oracle, Used, needs_of, waits::is_over};
+use super::{Oracle, Used, lines::has_its_key, needs_of, waits::is_over};
 
 /// A place where units are counted: on a node, or in the fleet.
 type Place = (Option<NodeName>, SlotName);
@@ -25,6 +25,7 @@ impl Oracle {
     /// what it gave is still parked.
     pub(super) fn at_rest_with_parked(&self, rows: &Durable) {
         self.keep_within_bounds(rows);
+        self.no_key_is_in_its_own_way(rows);
         let mut wanting: Vec<(&Lease, &Parked)> =
             parked(rows).filter(|(lease, _)| self.wants(rows, lease)).collect();
         wanting.sort_by_key(|(lease, _)| {
@@ -42,6 +43,35 @@ impl Oracle {
             assert!(!fits, "{} finds all that it gave, and is still parked", lease.job);
             for (place, amount) in all {
                 *kept.entry(place).or_default() += amount;
+            }
+        }
+    }
+
+    /// No job whose ancestor is parked waits for a key that only those hold who wait for their children.
+    fn no_key_is_in_its_own_way(&self, rows: &Durable) {
+        for job in self.candidates(rows).filter(|job| !has_its_key(rows, job)) {
+            let holds = |lease: &&Lease| {
+                (&lease.tenant, &lease.kind, &lease.concurrency_key)
+                    == (&job.tenant, &job.kind, &job.concurrency_key)
+            };
+            let gets_on = |lease: &Lease| {
+                let aside = self.broken.contains(&lease.job) || self.revoked.contains(&lease.token);
+                lease.waits().is_none() || self.wants(rows, lease) || aside
+            };
+            if rows.leases.values().filter(holds).any(gets_on) {
+                continue;
+            }
+            let mut below = job;
+            while let Some(above) = below.parent.and_then(|id| rows.jobs.get(&id)) {
+                let stays = parked(rows).find(|(lease, _)| lease.job == above.id);
+                let detached = above.detached.as_ref().filter(|_| above.state.name() == "waiting");
+                let wait = stays.map(|(_, parked)| &parked.wait).or(detached.map(|detached| &detached.wait));
+                let named = wait.into_iter().flat_map(|wait| &wait.children);
+                if !named.into_iter().any(|child| child.job == below.id && child.end.is_none()) {
+                    break;
+                }
+                assert!(stays.is_none(), "{} waits for a key, and {} for it", job.id, above.id);
+                below = above;
             }
         }
     }
