@@ -506,8 +506,8 @@ fn a_parent_that_wants_its_slots_back_comes_before_every_fresh_job() {
             lease 1.3 gone
             lease 1.1 wants back what it gave
             earmarked s:2 on n1 for a within 0ns
-            deferred x2 earmarked: slot s on n1 earmarked for a
             deferred x3 earmarked: slot s on n1 earmarked for a
+            deferred x2 earmarked: slot s on n1 earmarked for a
             x2 waits: earmarked slot s on n1 earmarked for a for 0ns, tried 1
               earmarked slot s on n1 earmarked for a: 1 times, 0ns
             ended x1 token=1.2 succeeded (exit) -> succeeded
@@ -692,7 +692,30 @@ fn a_parked_parent_keeps_its_key_and_takes_back_what_it_gave_without_tokens() {
         tick
         advance 1m
         ",
-        expect![[r#""#]],
+        expect![[r#"
+            granted a -> n1 token=1.1
+            deferred a2 concurrency_key: 1 with key x runs
+            parked a token=1.1 wait=1 gives back f:1
+            a wait: Parked
+            granted b -> n1 token=1.2
+            deferred a2 concurrency_key: 1 with key x runs
+            a2 waits: concurrency_key 1 with key x runs for 0ns, tried 2
+              concurrency_key 1 with key x runs: 2 times, 0ns
+            ended b token=1.2 succeeded (exit) -> succeeded
+            lease 1.2 gone
+            lease 1.1 wants back what it gave
+            earmarked f:1 on n1 for a within 0ns
+            unparked a token=1.1 go
+            earmark dropped of a on n1: used
+            n1 < resume 1.1 wait=1 go
+            a2 waits: concurrency_key 1 with key x runs for 0ns, tried 2
+              concurrency_key 1 with key x runs: 2 times, 0ns
+            ended a token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            deferred a2 rate_limit: rate of slot f
+            30s: deferred a2 rate_limit: rate of slot f
+            60s: granted a2 -> n1 token=1.3
+        "#]],
     );
 }
 
@@ -755,7 +778,28 @@ fn a_parked_parent_does_not_take_back_what_its_provider_throttles() {
         advance 30s
         job a
         ",
-        expect![[r#""#]],
+        expect![[r#"
+            granted a -> n1 token=1.1
+            granted t -> n1 token=1.2
+            parked a token=1.1 wait=1 gives back f:1
+            a wait: Parked
+            granted b -> n1 token=1.3
+            ended t token=1.2 failed_retryable (exit) -> scheduled [exit]
+            lease 1.2 gone
+            ended b token=1.3 succeeded (exit) -> succeeded
+            lease 1.3 gone
+            lease 1.1 wants back what it gave
+            earmarked f:1 on n1 for a within 0ns
+            a waits: slot_paused slot f paused for 0ns, tried 0
+              waiting_children children: 1 times, 0ns
+            30s: ready t
+            30s: unparked a token=1.1 go
+            30s: earmark dropped of a on n1: used
+            30s: granted t -> n1 token=1.4
+            30s: n1 < resume 1.1 wait=1 go
+            30s: a running round=1 attempt=1
+            30s:   waited children: 1 times, 30s
+        "#]],
     );
 }
 
