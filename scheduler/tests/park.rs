@@ -747,7 +747,24 @@ fn a_parked_parent_whose_key_its_child_needs_is_to_detach() {
         reaped a
         tick
         ",
-        expect![[r#""#]],
+        expect![[r#"
+            granted a -> n1 token=1.1
+            parked a token=1.1 wait=1 gives back nothing
+            a wait: Parked
+            granted b -> n1 token=1.2
+            deferred stranger concurrency_key: 1 with key x runs
+            a waiting round=1 attempt=1
+            a waiting round=1 attempt=1
+            parked b token=1.2 wait=1 gives back nothing
+            b wait: Parked
+            unparked a token=1.1 must_detach
+            n1 < resume 1.1 wait=1 must_detach
+            a running round=1 attempt=1
+              waited children: 1 times, 0ns
+            ended a token=1.1 detached (exit) -> waiting
+            lease 1.1 gone
+            granted d -> n1 token=1.3
+        "#]],
     );
 }
 
