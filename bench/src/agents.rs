@@ -221,7 +221,8 @@ impl Agent {
             server_message::Body::Renewed(_) | server_message::Body::Configure(_) => Ok(()),
             other @ (server_message::Body::Welcome(_)
             | server_message::Body::Revoke(_)
-            | server_message::Body::Drain(_)) => bail!("not expected: {other:?}"),
+            | server_message::Body::Drain(_)
+            | server_message::Body::Resume(_)) => bail!("not expected: {other:?}"),
         }
     }
 

@@ -145,6 +145,10 @@ fn details(kind: &Kind) -> Table {
     let budget = kind.budget.iter().flat_map(|budget| &budget.counters);
     let budget: Vec<String> = budget.map(spent).collect();
     row("budget", if budget.is_empty() { "-".into() } else { budget.join(", ").into() });
+    if !kind.keep_on_wait.is_empty() {
+        row("keeps on wait", kind.keep_on_wait.join(", ").into());
+    }
+    row("reacquires within", human::wire_length(kind.reacquire_timeout.as_ref()).into());
     row("stale after", human::wire_length(kind.stale_after.as_ref()).into());
     row("dedupe", human::word(kind.dedupe().as_str_name(), "DEDUPE_POLICY_").into());
     row("placement", human::word(kind.placement().as_str_name(), "PLACEMENT_").into());

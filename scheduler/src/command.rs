@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     budget::Usage,
-    family::{Detach, OnParent},
+    family::{Detach, OnParent, WaitPolicy},
     ids::{
         ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer,
         SessionId, SlotName, Tenant,
@@ -132,6 +132,8 @@ pub enum Command {
     Heartbeat(Box<Heartbeat>),
     /// A node says something about one lease.
     Report(Box<Report>),
+    /// A process wants to wait for children without ending.
+    BeginWait(Box<BeginWait>),
     /// An agent is about to stop.
     NodeDraining {
         /// Whose.
@@ -298,6 +300,29 @@ pub struct Held {
     pub phase: Phase,
     /// For how long its process has been running.
     pub elapsed: Duration,
+    /// The wait in which it is parked; none: it is not.
+    pub wait_epoch: Option<u64>,
+}
+
+/// What a process that stays waits for.
+#[derive(Debug, Clone)]
+pub struct BeginWait {
+    /// Its node.
+    pub node: NodeName,
+    /// Its job.
+    pub job: JobId,
+    /// The token of its lease.
+    pub token: FencingToken,
+    /// Which wait of this lease it is: higher than those before. The same again is the same call.
+    pub wait_epoch: u64,
+    /// Children of the job, in its order.
+    pub children: Vec<JobId>,
+    /// When it goes on.
+    pub policy: WaitPolicy,
+    /// It goes on after this long with the ends that there are; none: it waits for as long as it takes.
+    pub max_wait: Option<Duration>,
+    /// Those of the children that memory does not hold.
+    pub prior: Vec<Job>,
 }
 
 /// Liveness.

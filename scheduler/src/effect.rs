@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    family::Child,
+    family::{Child, WaitAnswer, WaitVerdict},
     ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant},
     job::{Job, TraceContext},
     kind::Kind,
@@ -75,6 +75,15 @@ pub enum Message {
     Revoke {
         /// What, and why.
         leases: Vec<(FencingToken, RevokeReason)>,
+    },
+    /// The wait of a parked process is over.
+    Resume {
+        /// Its lease.
+        token: FencingToken,
+        /// Which wait.
+        wait_epoch: u64,
+        /// What it is to do.
+        verdict: WaitVerdict,
     },
     /// Answer to one report.
     Stored(Stored),
@@ -194,6 +203,11 @@ pub enum Reply {
         job: Box<Job>,
         /// Whether anything changed.
         changed: bool,
+    },
+    /// To BeginWait.
+    Wait {
+        /// What the process is to do.
+        answer: WaitAnswer,
     },
     /// To Delete.
     Deleted {

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 use crate::{
     budget::Usage,
     deferral::Deferral,
-    family::Detached,
+    family::{Detached, Parked, WaitVerdict},
     ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
@@ -106,6 +106,24 @@ pub enum Event {
     },
 
     // Durable: leases and nodes.
+    /// A process waits for children and stays: its lease gives back what its kind does not keep.
+    Parked {
+        /// Whose.
+        job: JobId,
+        /// Which lease.
+        token: FencingToken,
+        /// What for, and what it gives back.
+        parked: Box<Parked>,
+    },
+    /// The wait of a parked process is over: its lease holds again what it gave back, or the process is to detach.
+    Unparked {
+        /// Whose.
+        job: JobId,
+        /// Which lease.
+        token: FencingToken,
+        /// Which of the two.
+        verdict: WaitVerdict,
+    },
     /// A lease is over; its fleet slots are free, its node slots are charged until its tree is gone.
     LeaseUnreaped(FencingToken),
     /// A lease is gone with everything that it held.
@@ -203,6 +221,9 @@ pub enum Event {
         /// What it named.
         slot: SlotName,
     },
+
+    /// A parked process has nothing to wait for any more: its lease wants back what it gave.
+    Wants(FencingToken),
 
     // Volatile: placement.
     /// A window of the budget of a kind may have turned.
@@ -334,6 +355,8 @@ impl Event {
             | Self::LossReplaced(_)
             | Self::CancelRequested { .. }
             | Self::WaitOver(_)
+            | Self::Parked { .. }
+            | Self::Unparked { .. }
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
@@ -359,6 +382,7 @@ impl Event {
             | Self::NotThrottled { .. }
             | Self::BudgetTurned(_)
             | Self::Refilled(_)
+            | Self::Wants(_)
             | Self::Deferred { .. }
             | Self::Masked { .. }
             | Self::Unmasked { .. }
@@ -397,6 +421,8 @@ impl Event {
             | Self::LossReplaced(_)
             | Self::CancelRequested { .. }
             | Self::WaitOver(_)
+            | Self::Parked { .. }
+            | Self::Unparked { .. }
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
@@ -417,6 +443,7 @@ impl Event {
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
             | Self::BudgetTurned(_)
+            | Self::Wants(_)
             | Self::Masked { .. }
             | Self::Unmasked { .. }
             | Self::Struck { .. }
@@ -480,6 +507,15 @@ impl fmt::Display for Event {
             Self::Reprioritized { job, priority } => write!(f, "reprioritized {job} {priority}"),
             Self::Deleted(job) => write!(f, "deleted {job}"),
             Self::ResultDropped { job, token } => write!(f, "result dropped {job} token={token}"),
+            Self::Parked { job, token, parked } => {
+                let yielded = parked.yielded.node.with(&parked.yielded.fleet);
+                let what = if yielded.is_empty() { "nothing".to_owned() } else { yielded.to_string() };
+                write!(f, "parked {job} token={token} wait={} gives back {what}", parked.epoch)
+            }
+            Self::Unparked { job, token, verdict } => {
+                write!(f, "unparked {job} token={token} {}", verdict.name())
+            }
+            Self::Wants(token) => write!(f, "lease {token} wants back what it gave"),
             Self::LeaseUnreaped(token) => write!(f, "lease {token} unreaped"),
             Self::LeaseGone(token) => write!(f, "lease {token} gone"),
             Self::SlotsFreed(token) => write!(f, "slots of {token} freed"),

@@ -14,7 +14,6 @@ mod summary;
 
 use crate::{
     deferral::Deferral,
-    family::ChildWait,
     ids::{Epoch, FencingToken, JobId, NodeName, SlotName},
     place::{
         ClassId,
@@ -91,7 +90,7 @@ impl State {
             deferral: self.deferral(now, entry),
             node: lease.map(|entry| entry.lease.node.clone()),
             started_at: lease.and_then(|entry| entry.watch.started_at),
-            waiting_for: self.child_wait(id).map(ChildWait::view),
+            waiting_for: self.child_wait(id).map(|wait| wait.view(self.parked_wait(id).is_some())),
         })
     }
 

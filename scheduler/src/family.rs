@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::{
     ids::{FencingToken, JobId},
     job::{Job, JobState},
+    slots::Reservation,
     time::Wall,
     view::WaitView,
 };
@@ -88,6 +89,38 @@ pub struct Detached {
     pub same_node: bool,
 }
 
+/// The newest wait of a job during which its process stays. It stands in the row of its lease until that ends, so that a
+/// repeated call is answered with what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// Which wait of this lease it is. Chosen by the node: a later wait has a higher one, a repeated call the same.
+    pub epoch: u64,
+    /// What it waits, or waited, for.
+    pub wait: ChildWait,
+    /// What the lease gave back for it and does not hold.
+    pub yielded: Reservation,
+    /// How it ended; none: it goes on.
+    pub verdict: Option<WaitVerdict>,
+}
+
+/// What a parked process is told when its wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitVerdict {
+    /// Its lease holds again all that it gave back: it goes on.
+    Go,
+    /// Its lease holds only what it kept: it leaves its state and ends, or is ended as a return.
+    MustDetach,
+}
+
+/// The answer to a node that wants to park a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitAnswer {
+    /// It is parked, and will be told.
+    Parked,
+    /// It is not, or no more.
+    Over(WaitVerdict),
+}
+
 /// What a node says of an execution that ended in order to wait.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detach {
@@ -135,6 +168,17 @@ impl ChildEnd {
     }
 }
 
+impl WaitVerdict {
+    /// The word for it in rows and traces.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Go => "go",
+            Self::MustDetach => "must_detach",
+        }
+    }
+}
+
 impl OnParent {
     /// The word for it in rows, files and in prose.
     #[must_use]
@@ -170,13 +214,14 @@ impl ChildWait {
 
     /// For people.
     #[must_use]
-    pub fn view(&self) -> WaitView {
+    pub fn view(&self, parked: bool) -> WaitView {
         let open = self.children.iter().filter(|child| child.end.is_none());
         WaitView {
             children: self.children.len(),
             unfinished: self.unfinished(),
             first: open.map(|child| child.job).take(MOST_SHOWN).collect(),
             policy: self.policy,
+            parked,
             until: self.until,
         }
     }

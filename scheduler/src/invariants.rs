@@ -10,7 +10,7 @@ use crate::{
     job::{Job, JobState},
     lease::Stage,
     place::keyed::{KeyScope, KeyUse, held_scope, scope_of},
-    slots::{Ledger, Scope},
+    slots::{Ledger, Needs, Scope},
     state::{Holders, Stand, State},
 };
 
@@ -26,7 +26,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants, in the order of their evaluation.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -40,6 +40,7 @@ pub const NAMES: [&str; 13] = [
     "tenants_use_what_their_leases_take",
     "earmarks_are_indexed",
     "lines_and_keys_match",
+    "parked_leases_hold_what_they_keep",
 ];
 
 impl State {
@@ -58,6 +59,7 @@ impl State {
         self.timers_have_live_jobs(&mut found);
         self.tenants_use_what_their_leases_take(&mut found);
         self.lines_and_keys_match(&mut found);
+        self.parked_leases_hold_what_they_keep(&mut found);
         if !self.earmarks.is_consistent() {
             found.push(violation(NAMES[11], "earmarks".into(), "an index differs from them".into()));
         }
@@ -135,7 +137,8 @@ impl State {
         for (id, entry) in self.jobs.iter() {
             let lease = self.leases.get(&entry.job.token).filter(|lease| lease.lease.job == *id);
             let open = lease.is_some_and(|lease| lease.lease.stage == Stage::Granted);
-            let running = matches!(entry.job.state, JobState::Running);
+            // A parked parent waits under its lease.
+            let running = self.has_process(&entry.job);
             if running != open {
                 let detail = format!("state {}, open lease {open}", entry.job.state.name());
                 found.push(violation(NAMES[2], id.to_string(), detail));
@@ -285,6 +288,33 @@ impl State {
                     format!("held by {id}, which does not hold it"),
                 ));
             }
+        }
+    }
+
+    /// I18, S9: a parked lease holds nothing that it gave back, and is found.
+    fn parked_leases_hold_what_they_keep(&self, found: &mut Vec<Violation>) {
+        for (token, entry) in &self.leases {
+            let lease = &entry.lease;
+            if lease.waits().is_some() != self.parked.contains(token) {
+                found.push(violation(
+                    NAMES[13],
+                    token.to_string(),
+                    "the index differs from the lease".into(),
+                ));
+            }
+            if entry.watch.wants.is_some() && lease.waits().is_none() {
+                found.push(violation(NAMES[13], token.to_string(), "wants back, and is not parked".into()));
+            }
+            let Some(parked) = &lease.parked else { continue };
+            let both = |needs: &Needs, given: &Needs| needs.without(given) == *needs;
+            let apart = both(&lease.reservation.node, &parked.yielded.node)
+                && both(&lease.reservation.fleet, &parked.yielded.fleet);
+            if !apart {
+                found.push(violation(NAMES[13], token.to_string(), "holds what it gave back".into()));
+            }
+        }
+        for token in self.parked.iter().filter(|token| !self.leases.contains_key(*token)) {
+            found.push(violation(NAMES[13], token.to_string(), "parked, and gone".into()));
         }
     }
 

@@ -1,6 +1,10 @@
 //! Kinds: what type of work there is, and the policy attached to it. Owned by the fleet file.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     budget::{Budget, Spent},
@@ -75,6 +79,10 @@ pub struct KindPolicy {
     pub result_ttl: Duration,
     /// How long final jobs are kept.
     pub retention: Duration,
+    /// The slots that its jobs keep while they wait for children and their process stays. The others are given back.
+    pub keep_on_wait: BTreeSet<SlotName>,
+    /// A parked job that does not get back what it gave within this is to detach.
+    pub reacquire_timeout: Duration,
 }
 
 impl Default for KindPolicy {
@@ -103,6 +111,8 @@ impl Default for KindPolicy {
             priority: 0,
             result_ttl: 7 * DAY,
             retention: 7 * DAY,
+            keep_on_wait: BTreeSet::new(),
+            reacquire_timeout: Duration::from_secs(300),
         }
     }
 }

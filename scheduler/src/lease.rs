@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::{
+    family::Parked,
     ids::{ConcurrencyKey, FencingToken, JobId, KindName, NodeName, Ordinal, Tenant},
     slots::Reservation,
     time::{Mono, Wall},
@@ -48,9 +49,19 @@ pub struct Lease {
     pub granted_at: Wall,
     /// How far it is, as far as that is stored.
     pub stage: Stage,
+    /// The newest wait under it during which its process stays; none: none, or it has ended.
+    pub parked: Option<Box<Parked>>,
     /// Another instance or another boot of its node said Hello: nobody who is left can say that its process is gone. It
     /// charges the fleet only, is renewed no more and runs out, under every later leader too.
     pub orphaned: bool,
+}
+
+impl Lease {
+    /// The wait of its process, while that goes on.
+    #[must_use]
+    pub fn waits(&self) -> Option<&Parked> {
+        self.parked.as_deref().filter(|parked| parked.verdict.is_none() && self.stage == Stage::Granted)
+    }
 }
 
 /// The stored part of how far a lease is.
@@ -94,6 +105,8 @@ pub enum Phase {
     Accepted,
     /// Its process runs.
     Started,
+    /// Its process runs and waits for children, holding what its kind keeps only. Said in listings.
+    Parked,
     /// Its tree is being killed.
     Stopping,
     /// Its command has ended.
@@ -148,6 +161,8 @@ pub(crate) struct Watch {
     /// Its job was set aside: ending it in silence could not be stored. It lives on with its slots until its node speaks
     /// of its end, an operator asserts it, or another leader tries again. Nobody else may run the job meanwhile.
     pub(crate) kept: bool,
+    /// Its wait is over, since then, and it wants back what it gave; none: it does not.
+    pub(crate) wants: Option<Mono>,
     /// The server wants it back.
     pub(crate) revoked: Option<RevokeReason>,
     /// When its process started, as its node reported.

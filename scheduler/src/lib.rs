@@ -43,14 +43,16 @@ mod view;
 
 pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
 pub use command::{
-    Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report, Return,
-    Statement, Throttled,
+    BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report,
+    Return, Statement, Throttled,
 };
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
 pub use explain::Explaining;
-pub use family::{Child, ChildEnd, ChildWait, Detach, Detached, OnParent, WaitPolicy};
+pub use family::{
+    Child, ChildEnd, ChildWait, Detach, Detached, OnParent, Parked, WaitAnswer, WaitPolicy, WaitVerdict,
+};
 pub use ids::{
     ConcurrencyKey, CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName,
     NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,

@@ -15,11 +15,13 @@ pub(crate) mod classes;
 pub(crate) mod earmarks;
 pub(crate) mod fifo;
 pub(crate) mod fit;
+pub(crate) mod hold;
 pub(crate) mod index;
 pub(crate) mod keyed;
 pub(crate) mod order;
 pub(crate) mod preference;
 pub(crate) mod queue;
+pub(crate) mod reacquire;
 pub(crate) mod score;
 pub(crate) mod timeline;
 
@@ -199,6 +201,7 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
         round: job.round,
         granted_at: step.now.wall,
         stage: Stage::Granted,
+        parked: None,
         orphaned: false,
     };
     let waits = step.state.waits(id, step.now).unwrap_or_default();
@@ -278,7 +281,9 @@ impl State {
             Stand::Class(class) => self.classes.get(class)?.timeline.waits(&entry.joined, now),
             Stand::NotReaped | Stand::Broken => vec![self.hold_wait(entry, now)?],
             Stand::Nowhere if matches!(entry.job.state, JobState::Waiting { .. }) => {
-                vec![self.hold_wait(entry, now)?]
+                let open = self.child_wait(id)?.unfinished();
+                let children = u32::try_from(open).unwrap_or(u32::MAX);
+                vec![one_wait(&Deferral::WaitingChildren { children }, entry, now)]
             }
             Stand::Nowhere if entry.job.state.is_waiting() => {
                 vec![one_wait(&entry.waiting_for_time()?, entry, now)]

@@ -96,6 +96,19 @@ pub enum Refusal {
         /// The parent.
         parent: JobId,
     },
+    /// The child could never run beside what its ancestors keep of their slots while they wait for it. They let go of it
+    /// while they wait (`keep_on_wait`), or it asks for less.
+    #[error(
+        "the child needs {asked} of slot {slot}, and {holder} keeps so much of it while it waits that it could never start"
+    )]
+    WouldDeadlock {
+        /// The slot.
+        slot: SlotName,
+        /// What the child needs of it.
+        asked: u32,
+        /// The ancestor that keeps it.
+        holder: JobId,
+    },
     /// The tree of jobs has grown to its limit.
     #[error("the tree of jobs is at its limit: {guard} {limit}")]
     TreeLimit {
@@ -241,6 +254,7 @@ impl Refusal {
             Self::QueueFull { .. } => "QUEUE_FULL",
             Self::AlreadyStale => "ALREADY_STALE",
             Self::ParentNotLive { .. } => "PARENT_NOT_LIVE",
+            Self::WouldDeadlock { .. } => "WOULD_DEADLOCK",
             Self::TreeLimit { .. } => "TREE_LIMIT",
             Self::ClassLimit { .. } => "CLASS_LIMIT",
             Self::StoreFull { .. } => "STORE_FULL",

@@ -89,6 +89,18 @@ impl Needs {
         self.0.binary_search_by(|(name, _)| name.cmp(slot)).map_or(0, |at| self.0.get(at).map_or(0, |e| e.1))
     }
 
+    /// Without every slot that the other names.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self(self.0.iter().filter(|(slot, _)| other.amount(slot) == 0).cloned().collect())
+    }
+
+    /// These and those.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        Self::new(self.0.iter().chain(&other.0).cloned())
+    }
+
     /// Whether nothing is needed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -115,6 +127,14 @@ pub struct Reservation {
     pub node: Needs,
     /// Of the fleet. Charged until the lease is over.
     pub fleet: Needs,
+}
+
+impl Reservation {
+    /// Whether it takes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.node.is_empty() && self.fleet.is_empty()
+    }
 }
 
 /// The slot that was short.

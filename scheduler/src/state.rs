@@ -32,6 +32,7 @@ use crate::{
         index::Index,
         keyed::{KeyScope, KeyUse},
         queue::Queue,
+        reacquire,
         timeline::{Joined, Timeline},
     },
     rate::Bucket,
@@ -223,6 +224,12 @@ pub struct State {
     pub(crate) descendants: BTreeMap<JobId, u32>,
     /// Live jobs by their parent, which may be final.
     pub(crate) family: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Leases whose process is parked.
+    pub(crate) parked: BTreeSet<FencingToken>,
+    /// A key may be held by leases alone that wait for whoever waits for it: the next tick looks.
+    pub(crate) keys_changed: bool,
+    /// How much parked leases may keep may be less than when they parked: the next tick looks.
+    pub(crate) parking_changed: bool,
     /// Parents whose wait may be over: the next tick looks, and lets them go on.
     pub(crate) woken: BTreeSet<JobId>,
     pub(crate) classes: Classes,
@@ -264,6 +271,9 @@ impl State {
             key_uses: BTreeMap::new(),
             descendants: BTreeMap::new(),
             family: BTreeMap::new(),
+            parked: BTreeSet::new(),
+            keys_changed: true,
+            parking_changed: true,
             woken: BTreeSet::new(),
             classes: Classes::default(),
             earmarks: Earmarks::default(),
@@ -342,11 +352,15 @@ impl State {
             answered: false,
             spooled: false,
             kept: false,
+            wants: None,
             revoked: None,
             started_at: None,
             hard_limit: Duration::ZERO,
             returns_by: now.mono,
         };
+        if lease.waits().is_some() {
+            self.parked.insert(lease.token);
+        }
         if lease.stage.is_live() {
             self.timers.at(watch.expires, Due::Lease(lease.token));
             self.lease_of.insert(lease.job, lease.token);
@@ -512,6 +526,11 @@ impl State {
         (self.jobs.len() - self.dirty.final_jobs()) as u64
     }
 
+    /// Whether an execution of a job runs, or waits for children without having ended.
+    pub(crate) fn has_process(&self, job: &Job) -> bool {
+        matches!(job.state, JobState::Running) || self.parked_wait(job.id).is_some()
+    }
+
     /// The class that a job is or would be in.
     pub(crate) fn class_key(&self, job: &Job) -> Option<ClassKey> {
         self.kinds.get(&job.kind).map(|entry| ClassKey::of(job, &entry.kind))
@@ -526,6 +545,9 @@ impl State {
                 Some(Deferral::NotReaped { node: lease.lease.node.clone() })
             }
             Stand::Nowhere => {
+                if let Some(reason) = reacquire::wanting(self, entry.job.id) {
+                    return Some(reason);
+                }
                 let open = self.child_wait(entry.job.id)?.unfinished();
                 Some(Deferral::WaitingChildren { children: u32::try_from(open).unwrap_or(u32::MAX) })
             }

@@ -8,6 +8,7 @@ mod job;
 mod node;
 mod operate;
 mod outcome;
+mod park;
 mod report;
 mod throttle;
 mod tick;
@@ -90,6 +91,7 @@ impl Step<'_> {
             Command::Hello(hello) => self.hello(*hello)?,
             Command::Heartbeat(heartbeat) => self.heartbeat(&heartbeat)?,
             Command::Report(report) => self.report(*report)?,
+            Command::BeginWait(wait) => self.begin_wait(&wait)?,
             Command::NodeDraining { node, session, seq, seen, restart: _ } => {
                 self.check_session(&node, session)?;
                 self.emit(Event::NodeHeard { node: node.clone(), seq: Some(seq), seen });

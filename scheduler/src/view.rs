@@ -57,6 +57,8 @@ pub struct WaitView {
     pub first: Vec<JobId>,
     /// When it is over.
     pub policy: WaitPolicy,
+    /// Its process stays meanwhile.
+    pub parked: bool,
     /// It goes on then in any case; none: it waits for as long as it takes.
     pub until: Option<Wall>,
 }

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use tenure_scheduler::{
     Applied, ClosedGroup, Command, Enqueue, Epoch, Event, FencingToken, Fingerprint, Finish, FinishedHow,
     Fleet, Group, Heartbeat, Held, Hello, Host, JobId, JobState, KindName, KindPolicy, Limits, Mono, Needs,
-    NodeName, Now, Ordinal, Phase, Pressure, Prior, Producer, Report, Return, Scope, SessionId, SlotName,
-    State, Statement, Tenant, Wall,
+    NodeName, Now, OnParent, Ordinal, Phase, Pressure, Prior, Producer, Report, Return, Scope, SessionId,
+    SlotName, State, Statement, Tenant, Wall,
 };
 use uuid::Uuid;
 
@@ -90,8 +90,8 @@ impl Bare {
             needs: None,
             hard_time_limit: None,
             parent: None,
-            on_parent_cancel: tenure_scheduler::OnParent::Cancel,
-            on_parent_lost: tenure_scheduler::OnParent::Keep,
+            on_parent_cancel: OnParent::Cancel,
+            on_parent_lost: OnParent::Keep,
             trace: None,
             prior: Prior::default(),
         })));
@@ -363,7 +363,7 @@ impl Bare {
         let (session, seq) = self.next_seq(node);
         let held = self.held.iter().filter(|(_, (_, on))| on == node).map(|(token, (job, _))| {
             let (job, token, phase, elapsed) = (*job, *token, Phase::Accepted, Duration::ZERO);
-            Held { job, token, phase, elapsed }
+            Held { job, token, phase, elapsed, wait_epoch: None }
         });
         let pressure = Pressure {
             generation: rng.below(5),

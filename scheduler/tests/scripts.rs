@@ -26,6 +26,8 @@ mod operate;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
+mod park;
+#[cfg(test)]
 mod place;
 #[cfg(test)]
 mod random;

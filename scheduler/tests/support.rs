@@ -14,7 +14,7 @@ mod words;
 mod world;
 
 pub(crate) use self::{
-    agent::Agent,
+    agent::{Agent, Holding},
     rng::Rng,
     script::{Script, check, token_of},
     world::World,

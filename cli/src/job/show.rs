@@ -180,6 +180,9 @@ fn children(wait: &ChildWait, output: &Output) -> String {
         WaitPolicy::FirstFailure => ", goes on when one has failed, or all have ended".to_owned(),
         WaitPolicy::All | WaitPolicy::Unspecified => ", goes on when all have ended".to_owned(),
     };
+    if wait.parked {
+        text += ", its process stays";
+    }
     if wait.until.is_some() {
         text += &format!(", at the latest {}", output.when(wait.until.as_ref()));
     }

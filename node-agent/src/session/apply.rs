@@ -73,6 +73,8 @@ impl Session {
                     self.options.credits = self.options.credits.min(configure.credits_ceiling);
                 }
             }
+            // This agent parks no process, so that there is none to resume.
+            Some(Body::Resume(_)) => {}
             // A noun of a newer server.
             None => tracing::debug!(seq = message.seq, "an unknown message of the server is passed over"),
         }

@@ -41,7 +41,7 @@ pub struct ServerMessage {
     #[prost(uint64, tag = "2")]
     pub seen: u64,
     /// One noun a message.
-    #[prost(oneof = "server_message::Body", tags = "3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "server_message::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
     pub body: ::core::option::Option<server_message::Body>,
 }
 /// Nested message and enum types in `ServerMessage`.
@@ -70,6 +70,9 @@ pub mod server_message {
         /// Other intervals and ceilings.
         #[prost(message, tag = "9")]
         Configure(super::Configure),
+        /// The wait of a parked process is over.
+        #[prost(message, tag = "10")]
+        Resume(super::Resume),
     }
 }
 /// One lease that the node holds: from reading its grant until it has sent `reaped` or `returned`.
@@ -490,6 +493,20 @@ pub struct Grant {
     #[prost(string, tag = "17")]
     pub tracestate: ::prost::alloc::string::String,
 }
+/// The wait of a parked process is over. Said again for as long as a listing names the wait as going on. An agent that
+/// parks nothing never gets it; one that does not know it ignores it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Resume {
+    /// The fencing token of its lease.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// Which wait of that lease.
+    #[prost(uint64, tag = "2")]
+    pub wait_epoch: u64,
+    /// What it does.
+    #[prost(enumeration = "ResumeVerdict", tag = "3")]
+    pub verdict: i32,
+}
 /// Answer to a heartbeat.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Renewed {
@@ -665,6 +682,39 @@ impl FinishedOutcome {
             "FINISHED_OUTCOME_TIMED_OUT" => Some(Self::TimedOut),
             "FINISHED_OUTCOME_REVOKED" => Some(Self::Revoked),
             "FINISHED_OUTCOME_LOST" => Some(Self::Lost),
+            _ => None,
+        }
+    }
+}
+/// What a parked process does when its wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ResumeVerdict {
+    /// Treated as RESUME_VERDICT_MUST_DETACH.
+    Unspecified = 0,
+    /// Its lease holds again all that it gave back: it goes on.
+    Go = 1,
+    /// Its lease holds only what it kept: it leaves its state and ends.
+    MustDetach = 2,
+}
+impl ResumeVerdict {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RESUME_VERDICT_UNSPECIFIED",
+            Self::Go => "RESUME_VERDICT_GO",
+            Self::MustDetach => "RESUME_VERDICT_MUST_DETACH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RESUME_VERDICT_UNSPECIFIED" => Some(Self::Unspecified),
+            "RESUME_VERDICT_GO" => Some(Self::Go),
+            "RESUME_VERDICT_MUST_DETACH" => Some(Self::MustDetach),
             _ => None,
         }
     }

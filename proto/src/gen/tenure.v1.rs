@@ -276,6 +276,9 @@ pub struct ChildWait {
     /// It goes on then with the ends that there are. Absent: it waits for as long as it takes.
     #[prost(message, optional, tag = "6")]
     pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its process stays meanwhile, and its lease holds what its kind keeps.
+    #[prost(bool, tag = "7")]
+    pub parked: bool,
 }
 /// Why a stored job does not run yet.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2458,6 +2461,14 @@ pub struct Kind {
     /// server, which has no such thing.
     #[prost(bool, optional, tag = "28")]
     pub node_backoff: ::core::option::Option<bool>,
+    /// The slots that its jobs keep while their process waits for children; the others are given back meanwhile. Default:
+    /// none. An old server never sets it, and parks nothing.
+    #[prost(string, repeated, tag = "26")]
+    pub keep_on_wait: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A parked job whose wait is over, and that does not get back within this what it gave, is to detach. 1 s to 24 h.
+    /// Default: 5 min. An old server never sets it.
+    #[prost(message, optional, tag = "27")]
+    pub reacquire_timeout: ::core::option::Option<::prost_types::Duration>,
 }
 /// A tenant with what it takes. Every field is set by the server. An old server sends none.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -65,7 +65,9 @@ impl Held {
             None => self.no_limit = true,
         }
         let already = now.mono.since(entry.watch.since);
-        let runs = state.kinds.get(&entry.lease.kind).map(|kind| &kind.runs).filter(|_| !entry.watch.loaded);
+        // How long one that parks goes on, those that never parked do not tell.
+        let is_alike = !entry.watch.loaded && entry.lease.parked.is_none();
+        let runs = state.kinds.get(&entry.lease.kind).map(|kind| &kind.runs).filter(|_| is_alike);
         let rest = |permille| Some(runs?.quantile(already, permille)?.saturating_sub(already));
         match (rest(LIKELY), rest(LATE)) {
             (Some(likely), Some(late)) if entry.lease.stage.is_live() => {
@@ -150,7 +152,12 @@ impl Facts<'_> {
             return None;
         }
         let by = earmark.by.since(now.mono);
-        (!self.others.rivals && matches!(earmark.holder, Holder::Class(_))).then_some(by)
+        // A lease that wants units back comes before all others, whoever had its units kept earlier.
+        let is_passed = state.earmarks.iter().any(|other| {
+            matches!(other.holder, Holder::Lease(_))
+                && other.needs().iter().any(|(slot, _)| earmark.needs().amount(slot) > 0)
+        });
+        (!self.others.rivals && !is_passed && matches!(earmark.holder, Holder::Class(_))).then_some(by)
     }
 
     /// Whether it may be kept waiting while its slots are free: by others of its kind, a budget, or tokens of a rate.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     deferral::Deferral,
-    ids::{ConcurrencyKey, KindName, Tenant},
+    ids::{ConcurrencyKey, JobId, KindName, Tenant},
     job::Job,
     lease::Lease,
     place::{ClassId, classes::Class, queue::Queue},
@@ -76,6 +76,11 @@ impl Ready {
 
     pub(crate) fn has_keys(&self) -> bool {
         !self.by_key.is_empty()
+    }
+
+    /// The jobs that wait and name a key.
+    pub(crate) fn with_key(&self, key: &ConcurrencyKey) -> impl Iterator<Item = JobId> {
+        self.by_key.get(key).into_iter().flat_map(Queue::iter)
     }
 
     /// How many jobs wait, by key.

@@ -6,6 +6,7 @@ mod jobs;
 mod leases;
 mod lines;
 mod nodes;
+mod parked;
 pub(crate) mod slots;
 
 use crate::{
@@ -58,6 +59,9 @@ impl State {
                 job.cancel_requested = true;
                 job.reason = Some(reason.clone());
             }),
+            Event::Parked { token, parked, job: _ } => self.parked(*token, parked, now),
+            Event::Unparked { token, verdict, job: _ } => self.unparked(*token, *verdict, now),
+            Event::Wants(token) => self.wants(*token, now),
             Event::Ended { job, state, reason } => {
                 self.leave(*job, now);
                 self.become_state(*job, state, Some(reason), now);
@@ -68,8 +72,8 @@ impl State {
             Event::ResultDropped { job, token } => self.dirty.delete_result(*job, *token),
             Event::LeaseUnreaped(token) => self.lease_over(*token, Some(Stage::Unreaped), now),
             Event::LeaseGone(token) => self.lease_over(*token, None, now),
-            Event::SlotsFreed(token) => self.slots_freed(*token),
-            Event::LeaseOrphaned(token) => self.lease_orphaned(*token),
+            Event::SlotsFreed(token) => self.slots_freed(*token, now),
+            Event::LeaseOrphaned(token) => self.lease_orphaned(*token, now),
             Event::NodePut(node) => self.node_put(node, now),
             Event::NodeForgotten(name) => {
                 if let Some(entry) = self.nodes.remove(name) {
@@ -152,6 +156,7 @@ impl State {
 
     fn kind_put(&mut self, kind: &Kind, now: Now) {
         self.dirty.kind(&kind.name, self.kinds.contains_key(&kind.name));
+        self.parking_changed = true;
         let Some(entry) = self.kinds.get_mut(&kind.name) else {
             self.kinds.insert(kind.name.clone(), KindEntry::new(kind.clone()));
             self.tune_intervals(&kind.name);

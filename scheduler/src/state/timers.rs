@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Stale(JobId),
     /// A parent has waited for its children for long enough.
     Wait(JobId),
+    /// A parked lease has wanted back for long enough what it gave.
+    Reacquire(FencingToken),
     /// A pause of a slot ends.
     SlotPause(SlotName),
     /// A window of the budget of a kind turns.
@@ -51,7 +53,8 @@ impl Due {
     fn job(&self) -> Option<JobId> {
         match self {
             Self::Scheduled(job) | Self::Stale(job) | Self::Wait(job) => Some(*job),
-            Self::SlotPause(_)
+            Self::Reacquire(_)
+            | Self::SlotPause(_)
             | Self::Budget(_)
             | Self::Throttle(_)
             | Self::Refill(_)

@@ -13,6 +13,7 @@ use crate::{
     place::{
         classes::ClassKey,
         fit::{impossible, most_of},
+        hold::{Deadlock, deadlock},
     },
     refusal::{Refusal, nearest},
     slots::Needs,
@@ -112,6 +113,9 @@ fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result
         return Err(Refusal::AlreadyStale);
     }
     check_tree(state, &job)?;
+    if let Some(Deadlock { slot, asked, holder }) = deadlock(state, &job, &ClassKey::of(&job, &kind.kind)) {
+        return Err(Refusal::WouldDeadlock { slot, asked, holder });
+    }
     let limit = state.limits.max_classes;
     if state.classes.len() as u64 >= u64::from(limit)
         && state.classes.find(&ClassKey::of(&job, &kind.kind)).is_none()

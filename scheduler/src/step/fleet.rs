@@ -65,6 +65,9 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
                 ));
             }
         }
+        for slot in policy.keep_on_wait.iter().filter(|slot| !fleet.slots.contains_key(*slot)) {
+            conflicts.push(format!("kind {kind} keeps slot {slot}, which is not declared"));
+        }
     }
     for kind in state.kinds.keys().filter(|kind| !fleet.kinds.contains_key(*kind)) {
         // Counted one by one: jobs that were set aside are in no figure of their kind.
@@ -115,8 +118,10 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
 
 fn is_held(state: &State, slot: &SlotName) -> bool {
     state.leases.values().any(|entry| {
-        let held = &entry.lease.reservation;
-        held.node.amount(slot) + held.fleet.amount(slot) > 0
+        let yielded = entry.lease.waits().map(|parked| &parked.yielded);
+        let all = [Some(&entry.lease.reservation), yielded];
+        // What a parked lease gave it takes again.
+        all.into_iter().flatten().any(|held| held.node.amount(slot) + held.fleet.amount(slot) > 0)
     })
 }
 
@@ -246,6 +251,8 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("priority", old.priority != new.priority),
         ("result_ttl", old.result_ttl != new.result_ttl),
         ("retention", old.retention != new.retention),
+        ("keep_on_wait", old.keep_on_wait != new.keep_on_wait),
+        ("reacquire_timeout", old.reacquire_timeout != new.reacquire_timeout),
     ];
     fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
 }

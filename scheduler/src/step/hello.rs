@@ -6,6 +6,7 @@ use crate::{
     command::{Held, Hello},
     effect::{Effect, Message},
     event::Event,
+    family::WaitVerdict,
     ids::{FencingToken, NodeName, SessionId},
     job::Outcome,
     lease::{RevokeReason, Stage, expiry},
@@ -185,6 +186,7 @@ impl Step<'_> {
         if !listing.revoke.is_empty() {
             self.send(&hello.node, Message::Revoke { leases: listing.revoke });
         }
+        self.resume(&hello.node, &listing.resume);
         if draining.is_some() {
             self.send(&hello.node, Message::Drain { deadline: draining });
         }
@@ -196,6 +198,8 @@ impl Step<'_> {
 pub(super) struct Listing {
     pub(super) renewed: Vec<(FencingToken, std::time::Duration)>,
     pub(super) revoke: Vec<(FencingToken, RevokeReason)>,
+    /// Waits that are over, which the node does not know.
+    pub(super) resume: Vec<(FencingToken, u64, WaitVerdict)>,
 }
 
 /// Which stream wins.

@@ -29,12 +29,17 @@ impl Step<'_> {
             JobState::Succeeded { .. } | JobState::Dead { .. } | JobState::Expired { .. } => {
                 return Err(Refusal::JobFinal { job: id, state: job.state.name() });
             }
-            JobState::Running if job.cancel_requested => return self.reply_job(id, None, false),
-            JobState::Running => {
+            _ if self.state.has_process(&job) && job.cancel_requested => {
+                return self.reply_job(id, None, false);
+            }
+            _ if self.state.has_process(&job) => {
                 self.emit(Event::CancelRequested { job: id, reason });
                 self.revoke(job.token, RevokeReason::Cancelled);
             }
-            JobState::Scheduled { .. } | JobState::Queued { .. } | JobState::Waiting { .. } => {
+            JobState::Scheduled { .. }
+            | JobState::Queued { .. }
+            | JobState::Running
+            | JobState::Waiting { .. } => {
                 let state = JobState::Cancelled { at: self.now.wall };
                 self.emit(Event::Ended { job: id, state, reason });
             }

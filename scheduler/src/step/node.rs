@@ -6,6 +6,7 @@ use crate::{
     command::{Heartbeat, Held},
     effect::Message,
     event::Event,
+    family::WaitVerdict,
     ids::{FencingToken, NodeName, Ordinal, SessionId},
     job::Outcome,
     lease::{Phase, RevokeReason, Stage, expiry, first_lease},
@@ -43,6 +44,7 @@ impl Step<'_> {
         if !listing.revoke.is_empty() {
             self.send(&beat.node, Message::Revoke { leases: listing.revoke });
         }
+        self.resume(&beat.node, &listing.resume);
         self.save_seen(&beat.node);
         Ok(())
     }
@@ -67,6 +69,11 @@ impl Step<'_> {
                 continue;
             }
             self.phase(held.token, held.phase, held.elapsed);
+            if let Some(wait_epoch) = held.wait_epoch.filter(|_| held.phase == Phase::Parked)
+                && let Some(verdict) = self.verdict_on(held.token, wait_epoch)
+            {
+                listing.resume.push((held.token, wait_epoch, verdict));
+            }
             self.renew(held.token);
             let Some(entry) = self.state.leases.get(&held.token) else { continue };
             match entry.watch.revoked {
@@ -81,6 +88,13 @@ impl Step<'_> {
         listing
     }
 
+    /// Orders are level-triggered: said again for as long as a node lists what is over as going on.
+    pub(super) fn resume(&mut self, node: &NodeName, over: &[(FencingToken, u64, WaitVerdict)]) {
+        for &(token, wait_epoch, verdict) in over {
+            self.send(node, Message::Resume { token, wait_epoch, verdict });
+        }
+    }
+
     /// Whether a node may hold what it lists: a live lease of its own, for that job.
     fn is_held(&self, node: &NodeName, held: &Held) -> bool {
         self.state.leases.get(&held.token).is_some_and(|entry| {
@@ -91,6 +105,8 @@ impl Step<'_> {
 
     /// A node says how far a lease is. From `accepted` on the whole lease counts.
     pub(super) fn phase(&mut self, token: FencingToken, phase: Phase, elapsed: Duration) {
+        // Whether it is parked is no matter of how far it is: it comes back from there.
+        let phase = if phase == Phase::Parked { Phase::Started } else { phase };
         let Some(entry) = self.state.leases.get(&token) else { return };
         let started = matches!(phase, Phase::Started | Phase::Stopping | Phase::Finished | Phase::Unkillable)
             && (phase == Phase::Started || elapsed > Duration::ZERO);

@@ -36,6 +36,7 @@ impl Step<'_> {
                     self.due_stale(job);
                 }
                 Due::Wait(job) => self.due_wait(job),
+                Due::Reacquire(token) => self.due_reacquire(token),
                 Due::SlotPause(slot) => self.due_resume(&slot),
                 Due::Budget(kind) => self.due_budget(kind),
                 Due::Throttle(slot) => self.due_throttle(&slot),
@@ -54,6 +55,7 @@ impl Step<'_> {
             }
         }
         self.wake_parents();
+        self.reacquire();
         heads.extend(earmarks::review(self));
         self.state.earmarks.take_news(); // Placement looks now.
         let mut more = place::place(self);
@@ -64,6 +66,8 @@ impl Step<'_> {
             earmarks::elect(self, &heads);
         }
         more |= self.state.earmarks.take_news();
+        // A child that turned out to be stale when it was to be placed: its parent may have waited for it.
+        more |= !self.state.woken.is_empty();
         if save {
             self.save_timelines();
         }

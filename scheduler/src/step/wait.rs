@@ -56,7 +56,7 @@ impl Step<'_> {
     }
 
     /// A wait, judged against the present states of the children; or why nobody can wait for that.
-    fn judge(
+    pub(super) fn judge(
         &self,
         parent: JobId,
         named: &[JobId],
@@ -117,7 +117,9 @@ impl Step<'_> {
     }
 
     fn go_on(&mut self, id: JobId) {
-        if self.state.jobs.get(&id).is_some_and(|entry| entry.stand == Stand::Nowhere) {
+        if self.state.parked_wait(id).is_some() {
+            self.want(id);
+        } else if self.state.jobs.get(&id).is_some_and(|entry| entry.stand == Stand::Nowhere) {
             self.emit(Event::WaitOver(id));
             self.notify(id);
         }
@@ -157,12 +159,15 @@ impl Step<'_> {
     fn end_child(&mut self, id: JobId, reason: &Arc<str>) {
         let Some(job) = self.state.job(id) else { return };
         match job.state {
-            JobState::Running => {
+            _ if self.state.has_process(job) => {
                 let token = job.token;
                 self.emit(Event::CancelRequested { job: id, reason: reason.clone() });
                 self.revoke(token, RevokeReason::Cancelled);
             }
-            JobState::Scheduled { .. } | JobState::Queued { .. } | JobState::Waiting { .. } => {
+            JobState::Scheduled { .. }
+            | JobState::Queued { .. }
+            | JobState::Running
+            | JobState::Waiting { .. } => {
                 let state = JobState::Cancelled { at: self.now.wall };
                 self.emit(Event::Ended { job: id, state, reason: reason.clone() });
             }

@@ -186,7 +186,13 @@ impl Fuzz {
                     return;
                 }
             } else {
-                let strange = Held { job, token, phase: Phase::Unkillable, elapsed: Duration::MAX };
+                let strange = Held {
+                    job,
+                    token,
+                    phase: Phase::Unkillable,
+                    elapsed: Duration::MAX,
+                    wait_epoch: Some(7),
+                };
                 beat.held.push(strange);
                 beat.seen = Ordinal(agent.seen);
                 if node == other {

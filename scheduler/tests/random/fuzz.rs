@@ -7,15 +7,15 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Allowance, Applied, Budget, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey, DedupePolicy,
-    Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId, KindName,
-    KindPolicy, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior, Producer,
-    RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant, TenantPolicy,
-    Throttled, Usage, WaitPolicy, Window,
+    Allowance, Applied, BeginWait, Budget, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
+    DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId,
+    KindName, KindPolicy, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior,
+    Producer, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
+    TenantPolicy, Throttled, Usage, WaitPolicy, Window,
 };
 use uuid::Uuid;
 
-use crate::support::{Agent, Rng, World};
+use crate::support::{Agent, Holding, Rng, World};
 
 pub(crate) const NODES: u64 = 4;
 pub(crate) const KINDS: [&str; 5] = ["k0", "k1", "k2", "k3", "k4"];
@@ -283,6 +283,13 @@ impl Fuzz {
         let agent = &self.world.agents[&name];
         let held: Vec<_> = agent.held.iter().map(|(token, held)| (*token, *held)).collect();
         let Some((token, held)) = self.rng.pick(&held) else { return };
+        if held.parked.is_some() && !self.rng.percent(5) {
+            return; // It waits; now and then it dies of it.
+        }
+        let may_park = held.phase == Phase::Started && held.parked.is_none() && !held.must_detach;
+        if may_park && self.rng.percent(40) && self.park(&name, held, token) {
+            return;
+        }
         let statement = match held.phase {
             Phase::Granted if clock >= held.start_by => self.returned("stale_grant", false),
             Phase::Granted if self.rng.percent(20) => self.returned("headroom", false),
@@ -292,10 +299,11 @@ impl Fuzz {
                 self.starts(&name, held.job);
                 Statement::Started { elapsed: Duration::ZERO }
             }
-            Phase::Started | Phase::Stopping | Phase::Unkillable if self.rng.percent(10) => {
+            Phase::Started if held.must_detach => self.finished(held.job),
+            Phase::Started | Phase::Parked | Phase::Stopping | Phase::Unkillable if self.rng.percent(10) => {
                 self.returned("cut_off", true)
             }
-            Phase::Started | Phase::Stopping | Phase::Unkillable => self.finished(held.job),
+            Phase::Started | Phase::Parked | Phase::Stopping | Phase::Unkillable => self.finished(held.job),
             Phase::Finished if self.rng.percent(50) => return,
             Phase::Finished => Statement::Reaped,
         };
@@ -387,6 +395,32 @@ impl Fuzz {
             has_result: self.rng.percent(30),
             detach: None,
         })
+    }
+
+    /// A process that stays waits for its children, if it has any and is heard.
+    fn park(&mut self, name: &NodeName, held: Holding, token: FencingToken) -> bool {
+        let agent = &self.world.agents[name];
+        let is_heard = agent.session.is_some() && !agent.deaf;
+        let Some(detach) = self.detach(held.job).filter(|_| is_heard) else {
+            return false;
+        };
+        let again = held.waits > 0 && self.rng.percent(20);
+        let wait_epoch = held.waits + u64::from(!again);
+        let command = Command::BeginWait(Box::new(BeginWait {
+            node: name.clone(),
+            job: held.job,
+            token,
+            wait_epoch,
+            children: detach.children,
+            policy: detach.policy,
+            max_wait: detach.max_wait,
+            prior: Vec::new(),
+        }));
+        let result = self.world.turn(command);
+        if !self.world.batch {
+            self.world.agents.get_mut(name).unwrap().answered(token, wait_epoch, &result);
+        }
+        self.note(result).is_some()
     }
 
     /// A wait for some of the children that a job ever had; now and then one that is absurd.
@@ -491,12 +525,20 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
         ..KindPolicy::default()
     };
     let by_key = |limit: u32| (limit > 0).then(|| Concurrency { key: "account".into(), limit });
+    let keep = |slots: &[&'static str]| slots.iter().map(|slot| SlotName::new(*slot)).collect();
+    let soon = Duration::from_secs(4);
     let kinds = [
-        KindPolicy { concurrency: by_key(f1), ..policy(&[("s1", 1), ("f1", 1)], 10) },
+        KindPolicy {
+            concurrency: by_key(f1),
+            keep_on_wait: keep(&["s1"]),
+            reacquire_timeout: soon,
+            ..policy(&[("s1", 1), ("f1", 1)], 10)
+        },
         KindPolicy {
             selector: super::routing::kinds(f1),
             budget: budget(f1),
             fifo: f1 % 2 == 1,
+            reacquire_timeout: soon,
             ..policy(&[("f1", 1)], 10)
         },
         KindPolicy { dedupe: DedupePolicy::Live, queue_cap: Some(8), ..policy(&[("s2", 1 + f1 % 2)], 30) },
@@ -506,7 +548,12 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
             fifo: f1 == 3,
             ..policy(&[], 12)
         },
-        KindPolicy { max_failures: 1, max_losses: 2, ..policy(&[("s1", 2), ("f2", 1)], 15) },
+        KindPolicy {
+            max_failures: 1,
+            max_losses: 2,
+            keep_on_wait: keep(&["f2"]),
+            ..policy(&[("s1", 2), ("f2", 1)], 15)
+        },
     ];
     let fleets =
         FLEET_SLOTS.into_iter().zip([f1, f2]).map(|(name, capacity)| (name, Scope::Fleet { capacity }));

@@ -73,23 +73,28 @@ impl Fuzz {
         let agent = &self.world.agents[name];
         let held: Vec<_> = agent.held.iter().map(|(token, held)| (*token, *held)).collect();
         for (token, held) in held {
+            if held.parked.is_some() {
+                continue; // Its children get on.
+            }
             let statement = match held.phase {
                 Phase::Granted => Statement::Accepted,
                 Phase::Accepted => {
                     self.starts(name, held.job);
                     Statement::Started { elapsed: Duration::ZERO }
                 }
-                Phase::Started | Phase::Stopping | Phase::Unkillable => Statement::Finished(Finish {
-                    how: FinishedHow::Succeeded,
-                    exit_code: Some(0),
-                    cause: "exit".into(),
-                    error: "".into(),
-                    retry_after: None,
-                    throttled: None,
-                    usage: Default::default(),
-                    has_result: false,
-                    detach: None,
-                }),
+                Phase::Started | Phase::Parked | Phase::Stopping | Phase::Unkillable => {
+                    Statement::Finished(Finish {
+                        how: FinishedHow::Succeeded,
+                        exit_code: Some(0),
+                        cause: "exit".into(),
+                        error: "".into(),
+                        retry_after: None,
+                        throttled: None,
+                        usage: Default::default(),
+                        has_result: false,
+                        detach: None,
+                    })
+                }
                 Phase::Finished => Statement::Reaped,
             };
             self.say(name, held.job, token, statement);

@@ -3,9 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
-    Command, FencingToken, Heartbeat, Held, Hello, Host, JobId, KindName, Message, NodeName, Ordinal, Phase,
-    Pressure, Report, ReportKind, Return, SessionId, SlotName, Statement,
+    Applied, Command, FencingToken, Heartbeat, Held, Hello, Host, JobId, KindName, Message, NodeName,
+    Ordinal, Phase, Pressure, Refusal, Reply, Report, ReportKind, Return, SessionId, SlotName, Statement,
+    WaitAnswer, WaitVerdict,
 };
+
+use super::world::World;
 
 /// A node counts on 95 % of what it was given.
 fn most(length: Duration) -> u64 {
@@ -61,6 +64,12 @@ pub(crate) struct Holding {
     pub(crate) start_by: u64,
     /// Its process has ended.
     pub(crate) ended: bool,
+    /// The wait in which it is parked.
+    pub(crate) parked: Option<u64>,
+    /// How many waits it has begun.
+    pub(crate) waits: u64,
+    /// It was told to detach.
+    pub(crate) must_detach: bool,
 }
 
 impl Agent {
@@ -124,7 +133,8 @@ impl Agent {
         let held = |(token, holding): (&FencingToken, &Holding)| Held {
             job: holding.job,
             token: *token,
-            phase: holding.phase,
+            phase: if holding.parked.is_some() { Phase::Parked } else { holding.phase },
+            wait_epoch: holding.parked,
             elapsed: Duration::from_micros(holding.started.map_or(0, |at| clock - at)),
         };
         self.held.iter().map(held).collect()
@@ -162,7 +172,7 @@ impl Agent {
             }
             Statement::Finished(_) => {
                 self.phase(token, Phase::Finished);
-                self.held.entry(token).and_modify(|holding| holding.ended = true);
+                self.held.entry(token).and_modify(|holding| (holding.ended, holding.parked) = (true, None));
                 self.spool.insert(token, (job, statement.clone()));
             }
             Statement::Returned(returned) => {
@@ -199,6 +209,16 @@ impl Agent {
         self.held.entry(token).and_modify(|holding| holding.phase = holding.phase.max(phase));
     }
 
+    /// Hears what a wait is to be: parked, or over at once.
+    pub(crate) fn answered(&mut self, token: FencingToken, epoch: u64, result: &Result<Applied, Refusal>) {
+        let reply = result.as_ref().ok().and_then(|applied| World::reply(&applied.effects));
+        let Some(Reply::Wait { answer }) = reply else { return };
+        let Some(held) = self.held.get_mut(&token) else { return };
+        held.waits = held.waits.max(epoch);
+        held.parked = (*answer == WaitAnswer::Parked).then_some(epoch);
+        held.must_detach = *answer == WaitAnswer::Over(WaitVerdict::MustDetach);
+    }
+
     /// Reads a message of its session.
     pub(crate) fn read(&mut self, session: SessionId, ordinal: Ordinal, applied: u64, message: &Message) {
         if self.deaf || self.session != Some(session) {
@@ -221,6 +241,9 @@ impl Agent {
                     gone_by: anchor + most(grant.first_lease),
                     start_by: anchor + most(grant.start_window),
                     ended: false,
+                    parked: None,
+                    waits: 0,
+                    must_detach: false,
                 };
                 self.held.insert(grant.token, holding);
             }
@@ -234,6 +257,12 @@ impl Agent {
                 }
                 ReportKind::Reaped => {}
             },
+            Message::Resume { token, wait_epoch, verdict } => {
+                if let Some(held) = self.held.get_mut(token).filter(|held| held.parked == Some(*wait_epoch)) {
+                    held.parked = None;
+                    held.must_detach = *verdict == WaitVerdict::MustDetach;
+                }
+            }
             Message::Drain { .. } => {}
         }
     }

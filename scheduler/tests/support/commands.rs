@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, ConcurrencyKey, CounterName, DedupeKey, Detach, Enqueue, Fingerprint, Finish, FinishedHow,
-    JobId, KindName, Now, OnParent, Preferences, Prior, Producer, Return, SlotName, Statement, Tenant,
-    Throttled, WaitPolicy,
+    BeginWait, Command, ConcurrencyKey, CounterName, DedupeKey, Detach, Enqueue, FencingToken, Fingerprint,
+    Finish, FinishedHow, JobId, KindName, NodeName, Now, OnParent, Preferences, Prior, Producer, Return,
+    SlotName, Statement, Tenant, Throttled, WaitPolicy,
 };
 
 use super::words::{Line, duration};
@@ -130,6 +130,27 @@ pub(crate) fn detached(line: &Line, children: Vec<JobId>) -> Statement {
         has_result: line.has("state"),
         detach: Some(Box::new(detach)),
     })
+}
+
+/// `park J children=a,b policy=any max_wait=1m`.
+pub(crate) fn begin_wait(
+    line: &Line,
+    (node, job, token): (NodeName, JobId, FencingToken),
+    wait_epoch: u64,
+    children: Vec<JobId>,
+) -> Command {
+    let (policy, max_wait) = (wait_policy(line), line.duration("max_wait"));
+    let prior = Vec::new();
+    Command::BeginWait(Box::new(BeginWait {
+        node,
+        job,
+        token,
+        wait_epoch,
+        children,
+        policy,
+        max_wait,
+        prior,
+    }))
 }
 
 /// `policy=all`, the default, `any`, `failure`, or how many.

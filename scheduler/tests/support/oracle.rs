@@ -9,6 +9,7 @@ mod earmarks;
 mod explained;
 mod lines;
 mod order;
+mod parked;
 mod rates;
 mod routing;
 mod waits;
@@ -45,6 +46,10 @@ pub(crate) struct Oracle {
     masks: BTreeSet<(NodeName, Key)>,
     keys: BTreeMap<ClassId, Key>,
     broken: BTreeSet<JobId>,
+    /// Leases that the server wants back.
+    revoked: BTreeSet<FencingToken>,
+    /// Parked leases that want back what they gave.
+    wants: BTreeSet<FencingToken>,
     earmarks: Earmarks,
     backoffs: Backoffs,
     queued: order::Queued,
@@ -57,7 +62,11 @@ impl Oracle {
     pub(crate) fn found(now: Now, rows: &Durable) -> Self {
         let budgets = budgets::Budgets::found(rows);
         let (queued, rates) = (order::Queued::found(now, rows), rates::Rates::found(now, &rows.slots));
-        Self { queued, rates, budgets, backoffs: Backoffs::found(rows), ..Self::default() }
+        let cancelled = rows.leases.values().filter(|lease| {
+            rows.jobs.get(&lease.job).is_some_and(|job| job.cancel_requested && job.token == lease.token)
+        });
+        let revoked = cancelled.map(|lease| lease.token).collect();
+        Self { queued, rates, budgets, revoked, backoffs: Backoffs::found(rows), ..Self::default() }
     }
 
     /// Takes over what one command did; `rows` are those after it.
@@ -124,8 +133,11 @@ impl Oracle {
             }
         } else if let Event::AttemptEnded(end) = event {
             self.answered(end.token);
-        } else if let Event::Revoked { token, reason: RevokeReason::Unanswered } = event {
-            if let Some(lease) = rows.leases.get(token) {
+        } else if let Event::Revoked { token, reason } = event {
+            self.revoked.insert(*token);
+            if *reason == RevokeReason::Unanswered
+                && let Some(lease) = rows.leases.get(token)
+            {
                 self.with(&lease.node, |session| session.hold_until = Some(session.sent + 1));
             }
         } else if let Event::Masked { node, class, job, .. } = event {
@@ -137,6 +149,10 @@ impl Oracle {
             if let Some(key) = self.keys.get(class) {
                 self.masks.remove(&(node.clone(), key.clone()));
             }
+        } else if let Event::Wants(token) = event {
+            self.wants.insert(*token);
+        } else if let Event::Unparked { token, .. } = event {
+            self.wants.remove(token);
         } else if let Event::WaitOver(job) = event {
             let early = waits::ended_early(rows, *job);
             assert!(!early, "the wait of {job} is over, and has something to wait for");
@@ -184,6 +200,7 @@ impl Oracle {
     pub(crate) fn at_rest_with_children(&self, rows: &Durable) {
         let idle = waits::waits_for_nothing(rows, &self.broken);
         assert_eq!(idle, None, "a parent waits for nothing");
+        self.at_rest_with_parked(rows);
     }
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.

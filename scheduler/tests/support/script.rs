@@ -10,6 +10,7 @@
 //! | `press N close=*:rule:5:3 caps=s:1 gen=2 weight=2` | its pressure reading, sent at once |
 //! | `enqueue J kind=K …`, `cancel J`, `requeue J [force]`, `priority J 5`, `delete J`, `sweep J…`, `aside J` | producers |
 //! | `detach J children=a,b policy=any max_wait=1m same state` | a report: it ended in order to wait for children |
+//! | `park J children=a,b policy=any max_wait=1m [epoch=2]` | its process stays and waits |
 //! | `accepted J`, `started J [elapsed=3s]`, `run J`, `finish J ok…`, `reaped J`, `return J rule=r`, `done J` | reports |
 //! | `pause …`, `resume …`, `capacity S N`, `cordon N`, `uncordon N`, `drain N 5m`, `forget N [lost]` | operators |
 //! | `spool J ok` | its agent has the report on disk and could not send it |
@@ -24,8 +25,8 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use expect_test::Expect;
 use tenure_scheduler::{
     Applied, Command, Concurrency, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy,
-    Limits, NodeName, PausePolicy, Placement, Preferences, Refusal, Reply, RetryPolicy, Scope, SessionId,
-    SlotName, Tenant, TenantPolicy,
+    Limits, NodeName, PausePolicy, Phase, Placement, Preferences, Refusal, Reply, RetryPolicy, Scope,
+    SessionId, SlotName, Tenant, TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -130,6 +131,7 @@ impl Script {
             | "progress" => {
                 self.report_line(line);
             }
+            "park" => self.park_line(line),
             "cancel" | "requeue" | "priority" | "delete" | "sweep" | "aside" => self.job_line(line),
             "pause" | "resume" | "capacity" | "cordon" | "uncordon" | "drain" | "forget" => {
                 self.operator_line(line);
@@ -359,7 +361,8 @@ impl Script {
                 let token = token_of(token);
                 let job = self.id("stranger");
                 let phase = tenure_scheduler::Phase::Started;
-                beat.held.push(tenure_scheduler::Held { job, token, phase, elapsed: Duration::ZERO });
+                let (elapsed, wait_epoch) = (Duration::ZERO, None);
+                beat.held.push(tenure_scheduler::Held { job, token, phase, elapsed, wait_epoch });
             }
         }
         self.run_named(line.name(0), command);
@@ -423,6 +426,50 @@ impl Script {
                 report.session = SessionId(session);
             }
             self.run_named(line.name(0), command);
+        }
+    }
+
+    /// A process waits for children; its agent parks it if the answer says so.
+    fn park_line(&mut self, line: &Line) {
+        let job = self.id(line.name(0));
+        let (token, node) = self.grants.get(&job).cloned().expect("a granted job");
+        let token = line.get("token").map(token_of).unwrap_or(token);
+        let node = line.get("node").map_or(node, NodeName::new);
+        let children = line.list("children").iter().map(|name| self.id(name)).collect();
+        let wait_epoch = line.number("epoch").unwrap_or(1);
+        let command = super::commands::begin_wait(line, (node.clone(), job, token), wait_epoch, children);
+        let result = self.world.apply(command);
+        self.world.agents.get_mut(&node).expect("a node of the script").answered(token, wait_epoch, &result);
+        self.finish_line(line.name(0), result);
+    }
+
+    /// Every process on every node takes its next step: parents without children enqueue so many and park, or detach if
+    /// they must; all others end well.
+    pub(crate) fn get_on(&mut self, children: usize) {
+        let held: Vec<_> = self.world.agents.values().flat_map(|agent| agent.held.clone()).collect();
+        for (token, held) in held {
+            let name = self.ids[&held.job].clone();
+            let is_parent = name.starts_with('p') && !name.contains('c');
+            let names: Vec<String> = (0..children).map(|n| format!("{name}c{n}")).collect();
+            let named = names.join(",");
+            if held.parked.is_some() {
+                continue;
+            }
+            let resumed = self.world.state.job(held.job).is_some_and(|job| job.detached.is_some());
+            let line = match held.phase {
+                Phase::Granted => format!("run {name}"),
+                Phase::Finished => format!("reaped {name}"),
+                _ if is_parent && held.must_detach => format!("detach {name} children={named}"),
+                _ if is_parent && held.waits == 0 && !resumed => {
+                    names
+                        .iter()
+                        .for_each(|child| self.lines(&format!("enqueue {child} kind=c parent={name}")));
+                    format!("park {name} children={named}")
+                }
+                _ => format!("finish {name} ok"),
+            };
+            let (epoch, count) = (token.epoch().0, token.count());
+            self.lines(&format!("{line} token={epoch}.{count}"));
         }
     }
 
@@ -545,6 +592,8 @@ fn policy(line: &Line) -> KindPolicy {
             Some(_) | None => defaults.placement,
         },
         priority: line.number("priority").unwrap_or(defaults.priority),
+        keep_on_wait: line.list("keep").into_iter().map(SlotName::new).collect(),
+        reacquire_timeout: line.duration("reacquire").unwrap_or(defaults.reacquire_timeout),
         ..defaults
     }
 }

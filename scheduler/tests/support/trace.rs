@@ -43,6 +43,9 @@ pub(crate) fn event(
         | Event::Granted { .. }
         | Event::CancelRequested { .. }
         | Event::WaitOver(_)
+        | Event::Parked { .. }
+        | Event::Unparked { .. }
+        | Event::Wants(_)
         | Event::Requeued(_)
         | Event::Reprioritized { .. }
         | Event::Deleted(_)
@@ -100,6 +103,9 @@ pub(crate) fn effect(effect: &Effect, shown: &[String]) -> Option<String> {
                 stored.job_state.unwrap_or("no such job")
             )),
             Message::Grant(grant) if shown.iter().any(|word| word == "resumes") => resume(grant),
+            Message::Resume { token, wait_epoch, verdict } => {
+                Some(format!("{node} < resume {token} wait={wait_epoch} {}", verdict.name()))
+            }
             message if all => Some(format!("{node} < {}", self::message(message, *applied))),
             Message::Welcome { .. }
             | Message::Grant(_)
@@ -158,6 +164,9 @@ fn message(message: &Message, applied: u64) -> String {
             format!("revoke {}", each.collect::<Vec<_>>().join(", "))
         }
         Message::Stored(stored) => format!("{stored:?}"),
+        Message::Resume { token, wait_epoch, verdict } => {
+            format!("resume {token} wait={wait_epoch} {}", verdict.name())
+        }
         Message::Drain { deadline: Some(deadline) } => format!("drain within {deadline:?}"),
         Message::Drain { deadline: None } => "drain over".to_owned(),
         Message::Configure { heartbeat_interval } => format!("configure every={heartbeat_interval:?}"),
@@ -174,6 +183,7 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         Reply::Kind { changed: false, .. }
         | Reply::Slot { changed: false, .. }
         | Reply::Node { changed: false, .. } => Some("unchanged".into()),
+        Reply::Wait { answer } => Some(format!("wait: {answer:?}")),
         Reply::Forgotten { ended, .. } if *ended > 0 => Some(format!("held {ended} leases")),
         Reply::Swept { jobs, results } => Some(format!("swept {jobs} jobs, {results} results")),
         Reply::Applied { .. }

@@ -198,6 +198,10 @@ impl World {
                 }
                 Command::Report(report)
             }
+            Command::BeginWait(mut wait) => {
+                wait.prior = wait.children.iter().filter_map(|id| prior(*id)).map(|job| *job).collect();
+                Command::BeginWait(wait)
+            }
             other @ (Command::Apply { .. }
             | Command::PauseKind { .. }
             | Command::ResumeKind { .. }
@@ -423,6 +427,7 @@ fn expected_replies(command: &Command) -> usize {
         | Command::Uncordon { .. }
         | Command::Drain { .. }
         | Command::Forget { .. }
+        | Command::BeginWait(_)
         | Command::Sweep { .. } => 1,
         Command::Hello(_)
         | Command::Heartbeat(_)

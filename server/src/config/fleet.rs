@@ -6,7 +6,11 @@
 mod budget;
 mod slot;
 
-use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+    time::Duration,
+};
 
 use tenure_scheduler::{
     Concurrency, DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, Placement, RateLimit,
@@ -31,6 +35,8 @@ const MOST_ENTRIES: usize = 16;
 const MOST_NAMES: usize = 10_000;
 /// For how long a large job may be blocked before it gets an earmark.
 const RESERVE_AFTER: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+/// For how long a parked job may want back what it gave, before it is to detach.
+const REACQUIRE_TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 /// A duration that limits something is no shorter than this.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
@@ -180,6 +186,12 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     if let Some(value) = table.take("budget") {
         policy.budget = budget::table(value, problems);
     }
+    if let Some(value) = table.take("keep_on_wait") {
+        set(&mut policy.keep_on_wait, kept_slots(value, slots, problems));
+    }
+    if let Some(value) = table.take("reacquire_timeout") {
+        set(&mut policy.reacquire_timeout, value.duration(problems, REACQUIRE_TIMEOUT));
+    }
     if let Some(value) = table.take("stale_after") {
         policy.stale_after = value.duration(problems, SHORTEST_LIMIT..=LONGEST);
     }
@@ -213,11 +225,7 @@ fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {
         }
         let slot = SlotName::new(name);
         if !slots.contains_key(&slot) {
-            let hint = nearest(slot.as_str(), slots.keys().map(SlotName::as_str)).map_or_else(
-                || "declare it under [slots]".to_owned(),
-                |near| format!("did you mean {near:?}?"),
-            );
-            value.refuse(problems, format!("names a slot that is not declared; {hint}"));
+            undeclared(&slot, &value, slots, problems);
         }
         if let Some(units) = value.integer(problems, 1..=MOST_UNITS) {
             amounts.push((slot, units));
@@ -301,6 +309,25 @@ fn interval_list(value: Value<'_>, problems: &mut Problems) -> Vec<Duration> {
     let waits =
         items.iter().filter_map(|item| item.duration(problems, Duration::ZERO..=LONGEST)).collect::<Vec<_>>();
     if waits.is_empty() { vec![Duration::ZERO] } else { waits }
+}
+
+/// Declared slots, in any order.
+fn kept_slots(value: Value<'_>, slots: &Slots, problems: &mut Problems) -> Option<BTreeSet<SlotName>> {
+    let mut kept = BTreeSet::new();
+    for item in value.array(problems)? {
+        let Some(slot) = item.text(problems).map(SlotName::new) else { continue };
+        if !slots.contains_key(&slot) {
+            undeclared(&slot, &item, slots, problems);
+        }
+        kept.insert(slot);
+    }
+    Some(kept)
+}
+
+fn undeclared(slot: &SlotName, value: &Value<'_>, slots: &Slots, problems: &mut Problems) {
+    let hint = nearest(slot.as_str(), slots.keys().map(SlotName::as_str))
+        .map_or_else(|| "declare it under [slots]".to_owned(), |near| format!("did you mean {near:?}?"));
+    value.refuse(problems, format!("names a slot that is not declared; {hint}"));
 }
 
 fn exit_codes(value: Value<'_>, problems: &mut Problems) -> Option<Vec<i32>> {

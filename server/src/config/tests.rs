@@ -42,6 +42,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         concurrency = { key = "conversation", limit = 2 }
         fifo = true
         reserve_after = "45s"
+        keep_on_wait = ["browser", "browser"]
+        reacquire_timeout = "90s"
         stale_after = "4h"
         dedupe = "live"
         placement = "spread"
@@ -82,6 +84,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     let by_key = Concurrency { key: "conversation".into(), limit: 2 };
     assert_eq!((&qa.concurrency, qa.fifo), (&Some(by_key), true));
     assert_eq!((qa.max_running, qa.reserve_after), (Some(3), Duration::from_secs(45)));
+    assert_eq!(qa.keep_on_wait, [SlotName::new("browser")].into());
+    assert_eq!(qa.reacquire_timeout, Duration::from_secs(90));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
     let weights: Vec<_> = fleet.tenants.iter().map(|(name, policy)| (name.as_str(), policy.weight)).collect();
@@ -152,6 +156,8 @@ retry = { initial = "2h", max = "1h", factor = 0.5, jitter = 2 }
 selector = { "o s" = "linux", os = 5 }
 stale_after = "soon"
 reserve_after = "25h"
+keep_on_wait = ["anthropic", "brwser", 5]
+reacquire_timeout = "500ms"
 retention = "4000d"
 needs = { gpu = 1 }
 
@@ -195,15 +201,18 @@ x = 3
             line 23: kinds.b.selector.os: must be a text, a list of texts, true, false or { not = … }
             line 24: kinds.b.stale_after: is no duration such as "90s" or "1h 30m": expected number at 0
             line 25: kinds.b.reserve_after: must be at most 1day
-            line 26: kinds.b.retention: must be at most 3660 days
-            line 27: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
-            line 29: cron: is not supported by this version
-            line 32: limits: is unknown; known here: slots, kinds, tenants
-            line 34: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
-            line 35: tenants.Site.weight: must be 1 to 1000
-            line 37: tenants.web.weight: must be 1 to 1000
-            line 38: tenants.web.wieght: is unknown; did you mean "weight"?
-            line 40: tenants.x: must be a table, not an integer
+            line 26: kinds.b.keep_on_wait[1]: names a slot that is not declared; did you mean "browser"?
+            line 26: kinds.b.keep_on_wait[2]: must be a text, not an integer
+            line 27: kinds.b.reacquire_timeout: must be at least 1s
+            line 28: kinds.b.retention: must be at most 3660 days
+            line 29: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
+            line 31: cron: is not supported by this version
+            line 34: limits: is unknown; known here: slots, kinds, tenants
+            line 36: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            line 37: tenants.Site.weight: must be 1 to 1000
+            line 39: tenants.web.weight: must be 1 to 1000
+            line 40: tenants.web.wieght: is unknown; did you mean "weight"?
+            line 42: tenants.x: must be a table, not an integer
         "#]],
     );
 }

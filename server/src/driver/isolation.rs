@@ -190,6 +190,8 @@ fn job_of(event: &Event) -> Option<JobId> {
         Event::AttemptEnded(end) | Event::LossReplaced(end) => Some(end.job),
         Event::Ready(job)
         | Event::WaitOver(job)
+        | Event::Parked { job, .. }
+        | Event::Unparked { job, .. }
         | Event::CancelRequested { job, .. }
         | Event::Ended { job, .. }
         | Event::Reprioritized { job, .. }
@@ -219,6 +221,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Phased { .. }
         | Event::Renewed { .. }
         | Event::Revoked { .. }
+        | Event::Wants(_)
         | Event::Deferred { .. }
         | Event::Masked { .. }
         | Event::Unmasked { .. }

@@ -43,7 +43,11 @@ fn log(epoch: Epoch, event: &Event) {
         Event::ResultDropped { job, token } => {
             tracing::debug!(%epoch, job.id = %job, lease.token = %token, "{event}");
         }
+        Event::Parked { job, token, .. } | Event::Unparked { job, token, .. } => {
+            tracing::debug!(%epoch, job.id = %job, lease.token = %token, "{event}");
+        }
         Event::LeaseUnreaped(token)
+        | Event::Wants(token)
         | Event::LeaseGone(token)
         | Event::SlotsFreed(token)
         | Event::LeaseOrphaned(token)

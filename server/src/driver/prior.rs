@@ -40,6 +40,10 @@ impl Asked {
                     ids.insert(report.job);
                     ids.extend(named_children(&report.statement));
                 }
+                Command::BeginWait(wait) => {
+                    ids.insert(wait.job);
+                    ids.extend(&wait.children);
+                }
                 Command::Sweep { jobs, .. } => ids.extend(jobs.iter().map(|job| job.id)),
                 Command::Apply { .. }
                 | Command::PauseKind { .. }
@@ -99,6 +103,10 @@ pub(super) fn fill(items: &mut [Item], asked: &Asked, found: Vec<Job>) {
                     let known = detach.children.iter().filter_map(|id| found.get(id));
                     detach.prior = known.cloned().collect();
                 }
+            }
+            Command::BeginWait(wait) => {
+                let known = wait.children.iter().filter_map(|id| found.get(id));
+                wait.prior = known.cloned().collect();
             }
             // They were read a while ago; what counts is how they stand now. What is gone is left out; what memory
             // holds, the scheduler judges.

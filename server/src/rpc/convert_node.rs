@@ -315,7 +315,9 @@ fn held(checks: &mut Checks, field: &str, held: &[wire::HeldLease]) -> Vec<Held>
         }
         let elapsed = checks.duration(&format!("{field}[{i}].elapsed"), lease.elapsed.as_ref(), ANY_LENGTH);
         if let (Some(job), Some(phase)) = (job, phase) {
-            all.push(Held { job, token, phase, elapsed: elapsed.unwrap_or_default() });
+            // No agent of this protocol parks a process.
+            let (elapsed, wait_epoch) = (elapsed.unwrap_or_default(), None);
+            all.push(Held { job, token, phase, elapsed, wait_epoch });
         }
     }
     let mut tokens: Vec<FencingToken> = all.iter().map(|held| held.token).collect();

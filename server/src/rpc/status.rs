@@ -308,6 +308,11 @@ impl From<Refusal> for No {
                     "A parent is a job of the same producer that is not final.",
                 )
             }
+            Refusal::WouldDeadlock { slot, asked, holder } => no(FailedPrecondition)
+                .with("slot", slot.to_string())
+                .with("asked", asked.to_string())
+                .with("holder", holder.to_string())
+                .precondition(slot.as_str()),
             Refusal::TreeLimit { guard, limit } => {
                 no(ResourceExhausted).with("guard", guard).quota(guard, "tree", limit.into(), None)
             }

@@ -137,6 +137,7 @@ impl Assembly {
                 | Message::Renewed { .. }
                 | Message::Revoke { .. }
                 | Message::Drain { .. }
+                | Message::Resume { .. }
                 | Message::Configure { .. }) => {
                     Next::Send(Frame { applied, body: Body::Alone(message) }, vec![ordinal])
                 }
@@ -153,7 +154,10 @@ impl Assembly {
                 Outgoing::Decided(Decided { message, payload_size, .. }) => match message {
                     Message::Welcome { .. } | Message::Renewed { .. } | Message::Stored(_) => true,
                     Message::Grant(grant) => !held && self.has_payload(grant, *payload_size),
-                    Message::Revoke { .. } | Message::Drain { .. } | Message::Configure { .. } => !held,
+                    Message::Revoke { .. }
+                    | Message::Drain { .. }
+                    | Message::Resume { .. }
+                    | Message::Configure { .. } => !held,
                 },
             };
             if overtakes {

@@ -120,7 +120,7 @@ where finished_at is null"
 
 const LEASE_LOAD: &str = "
 select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
-  concurrency_key
+  concurrency_key, parked
 from leases";
 
 const KIND_LOAD: &str = "select name, policy, paused, dead_by_day, spent from kinds";

@@ -11,7 +11,7 @@ use sqlx::{
 use super::{Address, Error, connect};
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 14] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 15] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
@@ -30,6 +30,7 @@ pub(super) const MIGRATIONS: [(u32, &str, &str); 14] = [
     (12, "throttle_slots", include_str!("../../../migrations/postgres/0012_throttle_slots.sql")),
     (13, "add_budgets", include_str!("../../../migrations/postgres/0013_add_budgets.sql")),
     (14, "add_concurrency_keys", include_str!("../../../migrations/postgres/0014_add_concurrency_keys.sql")),
+    (15, "add_parked_leases", include_str!("../../../migrations/postgres/0015_add_parked_leases.sql")),
 ];
 
 /// For the test that prepares each.

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use tenure_scheduler::{
-    Child, ChildEnd, ChildWait, Detached, FencingToken, JobId, OnParent, WaitPolicy, Wall,
+    Child, ChildEnd, ChildWait, Detached, FencingToken, JobId, OnParent, Parked, WaitPolicy, WaitVerdict,
+    Wall,
 };
 
-use super::int;
+use super::{int, json::ReservationJson};
 
 /// The newest wait for which a job detached.
 #[derive(Serialize, Deserialize)]
@@ -16,6 +17,50 @@ pub(super) struct DetachedJson {
     token: i64,
     has_state: bool,
     same_node: bool,
+}
+
+/// The newest wait under a lease during which its process stays.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ParkedJson {
+    epoch: i64,
+    wait: ChildWaitJson,
+    yielded: ReservationJson,
+    verdict: Option<VerdictJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum VerdictJson {
+    Go,
+    MustDetach,
+}
+
+impl From<&Parked> for ParkedJson {
+    fn from(parked: &Parked) -> Self {
+        Self {
+            epoch: int(parked.epoch),
+            wait: (&parked.wait).into(),
+            yielded: (&parked.yielded).into(),
+            verdict: parked.verdict.map(|verdict| match verdict {
+                WaitVerdict::Go => VerdictJson::Go,
+                WaitVerdict::MustDetach => VerdictJson::MustDetach,
+            }),
+        }
+    }
+}
+
+impl From<ParkedJson> for Parked {
+    fn from(json: ParkedJson) -> Self {
+        Self {
+            epoch: u64::try_from(json.epoch).unwrap_or(0),
+            wait: json.wait.into(),
+            yielded: json.yielded.into(),
+            verdict: json.verdict.map(|verdict| match verdict {
+                VerdictJson::Go => WaitVerdict::Go,
+                VerdictJson::MustDetach => WaitVerdict::MustDetach,
+            }),
+        }
+    }
 }
 
 /// What a parent waits for.

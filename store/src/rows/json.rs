@@ -1,6 +1,10 @@
 //! What is a map or a list inside a row, as JSON. Fields that an older version did not write have defaults.
 
-use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use tenure_scheduler::{
@@ -295,6 +299,8 @@ pub(super) struct PolicyJson {
     priority: i8,
     result_ttl_us: i64,
     retention_us: i64,
+    keep_on_wait: BTreeSet<String>,
+    reacquire_timeout_us: i64,
 }
 
 /// A limit by key.
@@ -365,6 +371,8 @@ impl From<&KindPolicy> for PolicyJson {
             priority: policy.priority,
             result_ttl_us: length_us(policy.result_ttl),
             retention_us: length_us(policy.retention),
+            keep_on_wait: policy.keep_on_wait.iter().map(ToString::to_string).collect(),
+            reacquire_timeout_us: length_us(policy.reacquire_timeout),
         }
     }
 }
@@ -402,6 +410,8 @@ impl From<PolicyJson> for KindPolicy {
             priority: json.priority,
             result_ttl: length(json.result_ttl_us),
             retention: length(json.retention_us),
+            keep_on_wait: json.keep_on_wait.into_iter().map(SlotName::new).collect(),
+            reacquire_timeout: length(json.reacquire_timeout_us),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use tenure_scheduler::{ConcurrencyKey, JobId, KindName, Lease, NodeName, Reservation, Stage, Tenant};
 
-use super::{At, Error, Fields, Json, Text, int, json::ReservationJson, json_text, length_us, positional};
+use super::{
+    At, Error, Fields, Json, Text, families::ParkedJson, int, json::ReservationJson, json_text, length_us,
+    positional,
+};
 
 positional! {
 /// The columns of a lease, to be written.
@@ -20,6 +23,7 @@ pub(crate) struct LeaseRow<'a> {
     orphaned: bool,
     tenant: &'a str,
     concurrency_key: Option<&'a str>,
+    parked: Option<Json>,
 }
 }
 
@@ -39,12 +43,13 @@ impl<'a> From<&'a Lease> for LeaseRow<'a> {
             orphaned: lease.orphaned,
             tenant: lease.tenant.as_str(),
             concurrency_key: lease.concurrency_key.as_ref().map(ConcurrencyKey::as_str),
+            parked: lease.parked.as_ref().map(|parked| json_text(&ParkedJson::from(&**parked))),
         }
     }
 }
 
 /// Reads a lease from token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
-/// orphaned, tenant, concurrency_key.
+/// orphaned, tenant, concurrency_key, parked.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -68,6 +73,7 @@ pub(crate) fn read_lease(row: &mut Fields<'_>) -> Result<Lease, Error> {
         orphaned: row.flag("orphaned")?,
         tenant: row.name("tenant", Tenant::new)?,
         concurrency_key: row.opt_text("concurrency_key", |key| ConcurrencyKey::new(key))?,
+        parked: row.opt_json::<ParkedJson>("parked")?.map(|json| Box::new(json.into())),
     })
 }
 

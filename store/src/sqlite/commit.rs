@@ -245,18 +245,19 @@ from json_each($1) as new";
 // What a lease is granted with (job, tenant, node, length, attempt) is not written again.
 pub(super) const LEASE_UPSERT: &str = "
 insert into leases (token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase,
-  orphaned, tenant, concurrency_key)
+  orphaned, tenant, concurrency_key, parked)
 select
   new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
   new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11,
-  new.value ->> 12
+  new.value ->> 12, new.value ->> 13
 from jsonb_each(jsonb($1)) as new
 where true
 on conflict (token) do update set
   reservation = excluded.reservation,
   phase = excluded.phase,
   orphaned = excluded.orphaned,
-  concurrency_key = excluded.concurrency_key";
+  concurrency_key = excluded.concurrency_key,
+  parked = excluded.parked";
 
 pub(super) const ATTEMPT_UPSERT: &str = "
 insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at,

@@ -84,7 +84,7 @@ where finished_at is null"
 
 pub(super) const LEASE_LOAD: &str = "
 select token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
-  concurrency_key
+  concurrency_key, parked
 from leases";
 
 pub(super) const KIND_LOAD: &str = "select name, policy, paused, dead_by_day, spent from kinds";

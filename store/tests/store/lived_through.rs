@@ -48,7 +48,7 @@ pub(crate) async fn loading_equals_having_lived_through_it<S: TestStore>() {
     }
     let lively = [
         "enqueued", "granted", "ended", "loss", "requeued", "deleted", "result", "gone", "unreaped",
-        "orphaned", "node", "kind", "wait",
+        "orphaned", "node", "kind", "wait", "parked", "unparked",
     ];
     for name in lively {
         assert!(is_replay() || seen.contains(name), "no {name} in {seen:?}");

@@ -6,9 +6,9 @@ use tenure_scheduler::{
     Allowance, Attempt, Budget, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, Concurrency,
     ConcurrencyKey, CounterName, DedupeKey, DedupePolicy, Detached, Epoch, FencingToken, Fingerprint, Host,
     Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, MOST_WEIGHT, Needs, Node, NodeName, OnExhausted,
-    OnParent, Outcome, Pause, PausePolicy, Placement, Preferences, Producer, RateLimit, Requirement,
+    OnParent, Outcome, Parked, Pause, PausePolicy, Placement, Preferences, Producer, RateLimit, Requirement,
     Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Spent, Stage,
-    Tenant, TenantPolicy, TraceContext, Usage, Wait, WaitPolicy, Wall, Window,
+    Tenant, TenantPolicy, TraceContext, Usage, Wait, WaitPolicy, WaitVerdict, Wall, Window,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -175,6 +175,7 @@ pub(crate) fn lease(n: u64, token: FencingToken, stage: Stage) -> Lease {
         round: 1,
         granted_at: Wall(2_000),
         stage,
+        parked: None,
         orphaned: false,
     }
 }
@@ -192,6 +193,14 @@ pub(crate) fn rich_lease(n: u64, token: FencingToken) -> Lease {
         concurrency_key: Some(ConcurrencyKey::new("a \"key\"")),
         ..lease(n, token, Stage::Granted)
     }
+}
+
+/// A lease whose process waits for children, or was told how that ended.
+pub(crate) fn parked_lease(n: u64, token: FencingToken, verdict: Option<WaitVerdict>) -> Lease {
+    let yielded =
+        Reservation { node: needs(&[("browser", 1)]), fleet: needs(&[("anthropic", 1), ("gpu", 3)]) };
+    let parked = Parked { epoch: 1 << 62, wait: detached(WaitPolicy::Any).wait, yielded, verdict };
+    Lease { parked: Some(Box::new(parked)), ..lease(n, token, Stage::Granted) }
 }
 
 pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt {
@@ -257,6 +266,8 @@ pub(crate) fn kinds() -> [Kind; 2] {
             priority: -3,
             result_ttl: Duration::ZERO,
             retention: Duration::from_secs(1),
+            keep_on_wait: [SlotName::new("anthropic"), SlotName::new("gpu")].into(),
+            reacquire_timeout: Duration::from_micros(1_000_001),
         },
         paused: Some(PausePolicy::Reject),
         dead_by_day: BTreeMap::from([(-1, 2), (20_000, 3)]),

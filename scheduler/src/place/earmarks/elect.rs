@@ -306,7 +306,9 @@ fn node_by<'a>(
 /// By when a lease has given back what it holds; none: it is not known to be gone, or was to be gone before now.
 pub(crate) fn gone_by(entry: &LeaseEntry, now: Now) -> Option<Mono> {
     let (lease, watch) = (&entry.lease, &entry.watch);
-    let is_known = lease.stage.is_live() && watch.phase != Phase::Unkillable && !watch.kept;
+    // One that is parked gives what it keeps back when others have ended: nobody knows when.
+    let is_known =
+        lease.stage.is_live() && lease.waits().is_none() && watch.phase != Phase::Unkillable && !watch.kept;
     // Nobody is left to say that one is gone of which another instance knows nothing; it runs out.
     let by = if lease.orphaned { watch.expires } else { watch.returns_by };
     is_known.then_some(by).filter(|by| by.after(LATE) >= now.mono)

@@ -12,12 +12,18 @@ impl State {
     /// What a parent waits for, if it waits.
     pub(crate) fn child_wait(&self, id: JobId) -> Option<&ChildWait> {
         let job = &self.jobs.get(&id)?.job;
-        let waits = matches!(job.state, JobState::Waiting { .. });
-        job.detached.as_ref().filter(|_| waits).map(|detached| &detached.wait)
+        if !matches!(job.state, JobState::Waiting { .. }) {
+            return None;
+        }
+        match self.parked_wait(id) {
+            Some(parked) => Some(&parked.wait),
+            None => job.detached.as_ref().map(|detached| &detached.wait),
+        }
     }
 
     /// A parent begins to wait for its children, or is loaded while it does.
     pub(crate) fn await_children(&mut self, id: JobId, now: Now) {
+        self.keys_changed = true;
         let Some(wait) = self.child_wait(id) else { return };
         let until = wait.until;
         if let Some(until) = until {
@@ -75,6 +81,7 @@ impl State {
     /// The row of a parent tells the end of a child for as long as an execution may be given it. A row that cannot be
     /// written stays as it is.
     fn note_end(&mut self, parent: JobId, child: JobId, end: Option<ChildEnd>) {
+        self.note_end_for_parked(parent, child, end);
         let Some(entry) = self.jobs.get_mut(&parent) else { return };
         if entry.stand == Stand::Broken {
             return;
@@ -88,6 +95,21 @@ impl State {
         let waits = matches!(entry.job.state, JobState::Waiting { .. });
         self.dirty.update_job(parent, token);
         if waits {
+            self.woken.insert(parent);
+        }
+    }
+
+    /// The same for a parent whose process stays: its lease tells it.
+    fn note_end_for_parked(&mut self, parent: JobId, child: JobId, end: Option<ChildEnd>) {
+        let Some(entry) = self.lease_of.get(&parent).and_then(|token| self.leases.get_mut(token)) else {
+            return;
+        };
+        if entry.lease.waits().is_none() || entry.watch.kept {
+            return;
+        }
+        let Some(parked) = &mut entry.lease.parked else { return };
+        if parked.wait.note(child, end) {
+            self.dirty.lease(entry.lease.token);
             self.woken.insert(parent);
         }
     }

@@ -136,6 +136,7 @@ impl State {
     pub(super) fn join_class(&mut self, id: JobId, now: Now) {
         let Some(entry) = self.jobs.get(&id) else { return };
         let Some(key) = self.class_key(&entry.job) else { return };
+        self.parking_changed |= entry.job.needs.is_some(); // They may be larger than those of any kind.
         let class_id = self.classes.intern(key, &self.slots);
         let Some(class) = self.classes.get_mut(class_id) else { return };
         class.queue.insert(&entry.job);
@@ -177,7 +178,8 @@ impl State {
 
     /// Its row is what could not be written, so it stays as it is.
     pub(super) fn set_aside(&mut self, id: JobId, now: Now) {
-        if self.jobs.get(&id).is_some_and(|entry| entry.job.state == JobState::Running) {
+        let runs = self.jobs.get(&id).is_some_and(|entry| entry.job.state == JobState::Running);
+        if runs || self.parked_wait(id).is_some() {
             let lease = self.lease_of.get(&id).and_then(|token| self.leases.get_mut(token));
             lease.into_iter().for_each(|entry| entry.watch.kept = true);
             return;

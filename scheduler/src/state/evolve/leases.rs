@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     budget::Usage,
     event::AttemptEnd,
+    family::WaitVerdict,
     ids::{FencingToken, KindName, NodeName, Ordinal, SlotName},
     job::{Attempt, Job, JobState, Outcome, Wait},
     lease::{
@@ -66,6 +67,7 @@ impl State {
             answered: false,
             spooled: false,
             kept: false,
+            wants: None,
             revoked: None,
             started_at: None,
             hard_limit,
@@ -92,14 +94,21 @@ impl State {
         for (token, entry) in &mut self.leases {
             let lease = &mut entry.lease;
             // One that was granted under an earlier limit holds it still.
-            let held = lease.reservation.fleet.amount(slot) > 0;
+            let given = lease.parked.as_ref().is_some_and(|parked| parked.yielded.fleet.amount(slot) > 0);
+            let held = lease.reservation.fleet.amount(slot) > 0 || given;
             if lease.stage.is_live() && !held && SlotName::of_kind(&lease.kind) == *slot {
                 let fleet = &lease.reservation.fleet;
                 let both = fleet.iter().chain(one.iter()).map(|(slot, amount)| (slot.clone(), amount));
-                lease.reservation.fleet = Needs::new(both);
-                self.fleet.take(&one);
-                self.tenants.take(&lease.tenant, &one);
-                self.holders.take(*token, &one);
+                if let Some(parked) = lease.parked.as_mut().filter(|parked| parked.verdict.is_none()) {
+                    // It has given it back already, like all that it does not keep, and wants it with the rest: its
+                    // tenant is charged when it takes it.
+                    parked.yielded.fleet = parked.yielded.fleet.with(&one);
+                } else {
+                    lease.reservation.fleet = Needs::new(both);
+                    self.fleet.take(&one);
+                    self.tenants.take(&lease.tenant, &one);
+                    self.holders.take(*token, &one);
+                }
                 self.dirty.lease(*token);
             }
         }
@@ -124,11 +133,17 @@ impl State {
                 usage: end.usage.clone(),
             });
         }
-        let held = self.leases.get(&end.token).and_then(|entry| whole_run(&entry.watch, end, now));
-        if let Some(kind) = self.kinds.get_mut(&lease.kind) {
+        let entry = self.leases.get(&end.token);
+        // One that was parked did not hold its slots meanwhile.
+        let held = entry.filter(|entry| entry.lease.parked.is_none());
+        let held = held.and_then(|entry| whole_run(&entry.watch, end, now));
+        if lease.waits().is_some() {
+            self.leave(end.job, now);
+        } else if let Some(kind) = self.kinds.get_mut(&lease.kind) {
             kind.running = kind.running.saturating_sub(1);
             held.into_iter().for_each(|held| kind.runs.count(held));
         }
+        self.end_parking(end.token);
         match end.lease {
             Some(Stage::Finished) => {
                 if let Some(entry) = self.leases.get_mut(&end.token) {
@@ -254,7 +269,8 @@ impl State {
         it.then(|| self.waits(lease.job, now).unwrap_or_default())
     }
 
-    pub(super) fn slots_freed(&mut self, token: FencingToken) {
+    pub(super) fn slots_freed(&mut self, token: FencingToken, now: Now) {
+        self.runs_out(token, now);
         self.free_node_slots(token);
         let Some(entry) = self.leases.get_mut(&token) else { return };
         entry.watch.spooled = true;
@@ -276,17 +292,24 @@ impl State {
     }
 
     /// A lease gives back all that it held of these fleet slots.
-    fn free_fleet(&mut self, token: FencingToken, freed: &Reservation) {
+    pub(super) fn free_fleet(&mut self, token: FencingToken, freed: &Reservation) {
         self.fleet.give_back(&freed.fleet);
         self.holders.give_back(token, &freed.fleet);
         self.gain(freed);
     }
 
-    pub(super) fn lease_orphaned(&mut self, token: FencingToken) {
+    pub(super) fn lease_orphaned(&mut self, token: FencingToken, now: Now) {
+        self.runs_out(token, now);
         self.free_node_slots(token);
         if let Some(entry) = self.leases.get_mut(&token) {
             entry.lease.orphaned = true;
         }
+    }
+
+    /// Nobody is left whom anything could be told: it waits for nothing, and its lease wants nothing back.
+    fn runs_out(&mut self, token: FencingToken, now: Now) {
+        self.unparked(token, WaitVerdict::MustDetach, now);
+        self.end_parking(token);
     }
 
     /// A lease charges its node no more.

@@ -113,6 +113,7 @@ impl State {
     }
 
     fn change_key(&mut self, scope: &KeyScope, change: impl FnOnce(&mut crate::place::keyed::KeyUse)) {
+        self.keys_changed = true;
         let was_open = self.is_key_open(scope);
         let of = self.key_uses.entry(scope.clone()).or_default();
         change(of);

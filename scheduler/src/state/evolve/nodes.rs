@@ -16,6 +16,7 @@ use crate::{
 impl State {
     pub(super) fn node_put(&mut self, node: &Node, now: Now) {
         self.dirty.node(&node.name, self.nodes.contains_key(&node.name));
+        self.parking_changed = true;
         let Some(entry) = self.nodes.get_mut(&node.name) else {
             self.nodes.insert(node.name.clone(), NodeEntry::new(node.clone(), now));
             self.recount_node(None, Some(node));

@@ -19,6 +19,7 @@ impl State {
     pub(super) fn slot_put(&mut self, slot: &Slot, now: Now) {
         let known = self.slots.insert(slot.name.clone(), slot.clone());
         self.dirty.slot(&slot.name, known.is_some());
+        self.parking_changed = true;
         if known.is_none() && slot.name.is_of_kind() {
             self.charge_running(&slot.name);
         }

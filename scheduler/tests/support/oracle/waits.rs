@@ -6,7 +6,7 @@ use tenure_scheduler::{ChildEnd, ChildWait, Durable, JobId, JobState, WaitPolicy
 
 /// Whether nothing that may still happen to a child can change that a parent goes on: counted anew, from what the row of
 /// the parent tells and from which children live.
-fn is_over(wait: &ChildWait, rows: &Durable) -> bool {
+pub(super) fn is_over(wait: &ChildWait, rows: &Durable) -> bool {
     let ends = wait.children.iter().map(|child| match child.end {
         None if rows.jobs.contains_key(&child.job) => None,
         None => Some(ChildEnd::Missing),
@@ -27,7 +27,10 @@ fn is_over(wait: &ChildWait, rows: &Durable) -> bool {
 
 /// A parent that waits although it has nothing to wait for.
 pub(super) fn waits_for_nothing(rows: &Durable, broken: &BTreeSet<JobId>) -> Option<JobId> {
+    let parked: BTreeSet<JobId> =
+        rows.leases.values().filter(|lease| lease.waits().is_some()).map(|lease| lease.job).collect();
     let waiting = rows.jobs.values().filter(|job| matches!(job.state, JobState::Waiting { .. }));
+    let waiting = waiting.filter(|job| !parked.contains(&job.id));
     let mut idle = waiting.filter(|job| !broken.contains(&job.id)).filter(|job| {
         let wait = job.detached.as_ref().map(|detached| &detached.wait);
         wait.is_none_or(|wait| is_over(wait, rows))

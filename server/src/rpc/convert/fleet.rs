@@ -34,6 +34,8 @@ pub(crate) fn kind(kind: &Kind, now: Wall) -> v1::Kind {
             .map(|by_key| v1::Concurrency { key: by_key.key.to_string(), limit: by_key.limit }),
         fifo: policy.fifo,
         reserve_after: Some(duration(policy.reserve_after)),
+        keep_on_wait: policy.keep_on_wait.iter().map(ToString::to_string).collect(),
+        reacquire_timeout: Some(duration(policy.reacquire_timeout)),
         stale_after: policy.stale_after.map(duration),
         dedupe: match policy.dedupe {
             DedupePolicy::Retained => v1::DedupePolicy::Retained,

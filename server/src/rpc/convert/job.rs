@@ -81,7 +81,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
 /// What the row alone tells of a wait for children.
 fn row_wait(job: &Job) -> Option<WaitView> {
     let waits = matches!(job.state, JobState::Waiting { .. });
-    job.detached.as_ref().filter(|_| waits).map(|detached| detached.wait.view())
+    job.detached.as_ref().filter(|_| waits).map(|detached| detached.wait.view(false))
 }
 
 fn child_wait(view: &WaitView) -> v1::ChildWait {
@@ -99,6 +99,7 @@ fn child_wait(view: &WaitView) -> v1::ChildWait {
         policy: policy.into(),
         at_least,
         until: view.until.map(timestamp),
+        parked: view.parked,
     }
 }
 

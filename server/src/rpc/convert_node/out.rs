@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tenure_proto::node::v1 as wire;
-use tenure_scheduler::{FencingToken, Grant, Message, ReportKind, RevokeReason, Stored, Verdict};
+use tenure_scheduler::{
+    FencingToken, Grant, Message, ReportKind, RevokeReason, Stored, Verdict, WaitVerdict,
+};
 use tenure_store::Payload;
 
 use super::Settings;
@@ -45,6 +47,15 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
                 Out::Revoke(wire::Revoke { leases: leases.into_iter().map(revoked_out).collect() })
             }
             Message::Drain { deadline } => Out::Drain(wire::Drain { deadline: deadline.map(duration) }),
+            Message::Resume { token, wait_epoch, verdict } => Out::Resume(wire::Resume {
+                token: token.0,
+                wait_epoch,
+                verdict: match verdict {
+                    WaitVerdict::Go => wire::ResumeVerdict::Go,
+                    WaitVerdict::MustDetach => wire::ResumeVerdict::MustDetach,
+                }
+                .into(),
+            }),
             Message::Configure { heartbeat_interval } => Out::Configure(wire::Configure {
                 heartbeat_interval: Some(duration(heartbeat_interval)),
                 credits_ceiling: 0,

@@ -68,7 +68,7 @@ fn leaves(assembly: &mut Assembly) -> Vec<(char, Vec<u64>)> {
             Body::Alone(Message::Welcome { .. }) => 'w',
             Body::Alone(Message::Renewed { .. }) => 'n',
             Body::Alone(Message::Revoke { .. }) => 'r',
-            Body::Alone(Message::Drain { .. }) => 'd',
+            Body::Alone(Message::Drain { .. } | Message::Resume { .. }) => 'd',
             Body::Alone(Message::Grant(_) | Message::Stored(_) | Message::Configure { .. }) => '?',
         };
         all.push((letter, ordinals.into_iter().map(|ordinal| ordinal.0).collect()));

@@ -197,21 +197,22 @@ from unnest($1::uuid[], $2::bytea[], $3::text[]) as new (job_id, data, content_t
 pub(in crate::postgres) const LEASE_UPSERT: &str = "
 insert into leases (
   token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
-  concurrency_key)
+  concurrency_key, parked)
 select
   token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
-  concurrency_key
+  concurrency_key, parked
 from unnest(
   $1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::bigint[], $8::bigint[],
-  $9::timestamptz[], $10::text[], $11::boolean[], $12::text[], $13::text[])
+  $9::timestamptz[], $10::text[], $11::boolean[], $12::text[], $13::text[], $14::jsonb[])
   as new (
     token, job_id, kind, node, length_us, reservation, attempt, round, granted_at, phase, orphaned, tenant,
-    concurrency_key)
+    concurrency_key, parked)
 on conflict (token) do update set
   reservation = excluded.reservation,
   phase = excluded.phase,
   orphaned = excluded.orphaned,
-  concurrency_key = excluded.concurrency_key";
+  concurrency_key = excluded.concurrency_key,
+  parked = excluded.parked";
 
 pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (

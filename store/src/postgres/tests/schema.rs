@@ -81,6 +81,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set rate_full_at = now()", "slots_bucket_of_a_rate"),
         ("update slots set throttled_until = now()", "slots_throttled_of_the_fleet"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
+        ("update leases set parked = '{}'", "leases_parked_is_granted"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),

@@ -53,7 +53,7 @@ async fn checks_refuse_what_makes_no_sense() {
     insert_job(&mut hand, "j", "queued", 0).await;
     hand.execute("insert into slots (name, scope, capacity, capacity_since, paused, paused_until) values ('s', 'node', null, 0, 0, null)").await.unwrap();
     hand.execute(
-        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0, 't', null)",
+        "insert into leases values (1, 'j', 'k', 'n', 1, '{\"node\":{},\"fleet\":{}}', 1, 1, 1, 'unreaped', 0, 't', null, null)",
     )
     .await
     .unwrap();
@@ -96,6 +96,7 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update slots set rate_full_at = 1", "slots_bucket_of_a_rate"),
         ("update slots set throttled_until = 1", "slots_throttled_of_the_fleet"),
         ("update leases set phase = 'parked'", "leases_phase_is_known"),
+        ("update leases set parked = '{}'", "leases_parked_is_granted"),
         ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
@@ -248,7 +249,8 @@ async fn lease(
     phase: &str,
     reservation: &str,
 ) {
-    const INSERT: &str = "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0, 't', null)";
+    const INSERT: &str =
+        "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0, 't', null, null)";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
 }

@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use tenure_scheduler::{
     Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState, KindName, Outcome, ResultPut,
-    Stage, Tenant, TenantPolicy, WaitPolicy, Wall,
+    Stage, Tenant, TenantPolicy, WaitPolicy, WaitVerdict, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal};
 
 use crate::{
     samples::{
-        attempt, bare_node, class, ended, id, job, keyed, kinds, lease, node, rich_job, rich_lease, running,
-        slots, tenants, token, waiting,
+        attempt, bare_node, class, ended, id, job, keyed, kinds, lease, node, parked_lease, rich_job,
+        rich_lease, running, slots, tenants, token, waiting,
     },
     stores::{Led, TestStore, bytes_for, payload_of},
 };
@@ -80,6 +80,9 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
         rich_lease(20, token(9)),
         lease(21, token(10), Stage::Finished),
         lease(22, token(11), Stage::Unreaped),
+        parked_lease(23, token(12), None),
+        parked_lease(24, token(13), Some(WaitVerdict::Go)),
+        parked_lease(25, token(14), Some(WaitVerdict::MustDetach)),
     ];
     led.commit(&Changes {
         jobs: all.iter().map(insert).collect(),

@@ -9,11 +9,11 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Allowance, Budget, Changes, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey, DedupePolicy,
-    Detach, Effect, Enqueue, Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job, JobId, KindName,
-    KindPolicy, Mono, NodeName, Now, OnExhausted, OnParent, PausePolicy, Preferences, Pressure, Prior,
-    Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector, SessionId, SlotName, State,
-    Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
+    Allowance, BeginWait, Budget, Changes, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
+    DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job,
+    JobId, KindName, KindPolicy, Mono, NodeName, Now, OnExhausted, OnParent, PausePolicy, Phase, Preferences,
+    Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector, SessionId,
+    SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -146,7 +146,12 @@ impl World {
         self.next_job += u64::from(!again);
         let key = random.chance(40).then(|| DedupeKey::new(format!("key-{}", random.below(5))));
         let own_needs = random.chance(30).then(|| needs(&[("browser", 1), ("anthropic", 1)]));
-        let parent = (self.next_job > 1 && random.chance(25)).then(|| id(random.below(self.next_job)));
+        let parent = (self.next_job > 1 && random.chance(50)).then(|| {
+            // Of those that run, so that both live at a time.
+            let running = self.agents.values().flat_map(|agent| agent.held.values().map(|(job, _)| *job));
+            let running: Vec<JobId> = running.collect();
+            random.pick(&running).copied().unwrap_or(id(random.below(self.next_job)))
+        });
         if let Some(parent) = parent {
             self.children.entry(parent).or_default().insert(id(n));
         }
@@ -206,7 +211,13 @@ impl World {
         }
         let held: Vec<_> = agent.held.iter().map(|(token, held)| (*token, *held)).collect();
         let seq = agent.next_seq();
-        let Some(&(token, (job, phase))) = random.pick(&held).filter(|_| random.chance(70)) else {
+        let is_parent = |(_, (job, phase)): &&(_, (JobId, Phase))| {
+            let live = |id: &JobId| self.state.job(*id).is_some_and(|job| !job.state.is_final());
+            *phase == Phase::Started && self.children.get(job).is_some_and(|all| all.iter().any(live))
+        };
+        let parent = held.iter().find(is_parent).filter(|_| random.chance(50));
+        let picked = parent.or(random.pick(&held));
+        let Some(&(token, (job, phase))) = picked.filter(|_| random.chance(70)) else {
             return Command::Heartbeat(Box::new(Heartbeat {
                 node,
                 session,
@@ -216,6 +227,28 @@ impl World {
                 pressure: Pressure::default(),
             }));
         };
+        if phase == Phase::Parked && !random.chance(10) {
+            return Command::Tick;
+        }
+        if phase == Phase::Started
+            && random.chance(40)
+            && let Some(children) = self.children.get(&job)
+        {
+            agent.held.insert(token, (job, Phase::Parked));
+            let wait_epoch = agent.waits.get(&token).map_or(1, |epoch| epoch + 1);
+            agent.waits.insert(token, wait_epoch);
+            let Detach { children, policy, max_wait, prior, .. } = detach(random, children);
+            return Command::BeginWait(Box::new(BeginWait {
+                node,
+                job,
+                token,
+                wait_epoch,
+                children,
+                policy,
+                max_wait,
+                prior,
+            }));
+        }
         let (mut statement, next) = statement(random, phase);
         if let (Statement::Finished(finish), Some(children)) = (&mut statement, self.children.get(&job))
             && finish.how != FinishedHow::Revoked
@@ -267,6 +300,9 @@ impl World {
                 let key = HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key };
                 *key_taken = !journal.prior(&[], &[key]).await.unwrap().is_empty();
             }
+        } else if let Command::BeginWait(wait) = command {
+            let unknown: Vec<JobId> = wait.children.iter().flat_map(|id| self.unknown(*id)).collect();
+            wait.prior = journal.prior(&unknown, &[]).await.unwrap();
         } else if let Command::Report(report) = command {
             report.prior = journal.prior(&self.unknown(report.job), &[]).await.unwrap().pop().map(Box::new);
             if let Statement::Finished(Finish { detach: Some(detach), .. }) = &mut report.statement {
@@ -359,6 +395,8 @@ fn fleet(random: &mut Random) -> Fleet {
         stale_after: random.chance(20).then(|| Duration::from_secs(30)),
         dedupe: if random.chance(50) { DedupePolicy::Live } else { DedupePolicy::Retained },
         result_ttl: Duration::from_secs(20),
+        keep_on_wait: if random.chance(30) { [SlotName::new("browser")].into() } else { [].into() },
+        reacquire_timeout: Duration::from_secs(3),
         ..KindPolicy::default()
     };
     let kinds = [

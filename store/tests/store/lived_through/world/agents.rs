@@ -21,6 +21,8 @@ pub(super) struct Agent {
     pub(super) incarnation: u64,
     pub(super) stream: u64,
     pub(super) held: BTreeMap<FencingToken, (JobId, Phase)>,
+    /// The newest wait of each lease.
+    pub(super) waits: BTreeMap<FencingToken, u64>,
 }
 
 impl Agent {
@@ -31,7 +33,16 @@ impl Agent {
 
     pub(super) fn listing(&self) -> Vec<Held> {
         let held = self.held.iter();
-        held.map(|(&token, &(job, phase))| Held { job, token, phase, elapsed: Duration::ZERO }).collect()
+        let wait =
+            |token: FencingToken, phase| self.waits.get(&token).copied().filter(|_| phase == Phase::Parked);
+        held.map(|(&token, &(job, phase))| Held {
+            job,
+            token,
+            phase,
+            elapsed: Duration::ZERO,
+            wait_epoch: wait(token, phase),
+        })
+        .collect()
     }
 }
 
@@ -51,6 +62,12 @@ pub(super) fn receive(agent: &mut Agent, message: Message) {
         Message::Stored(Stored { token, verdict: Verdict::LeaseLost(_), .. }) => {
             if let Some((_, phase)) = agent.held.get_mut(&token) {
                 *phase = (*phase).max(Phase::Stopping);
+            }
+        }
+        Message::Resume { token, .. } => {
+            if let Some((_, phase)) = agent.held.get_mut(&token).filter(|(_, phase)| *phase == Phase::Parked)
+            {
+                *phase = Phase::Started;
             }
         }
         Message::Stored(_)
@@ -107,6 +124,8 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
             };
             (finished(random, how), Some(Phase::Finished))
         }
+        // A process may die while it waits.
+        Phase::Parked => (finished(random, FinishedHow::Failed), Some(Phase::Finished)),
         Phase::Stopping => {
             let how = if random.chance(50) { FinishedHow::Revoked } else { FinishedHow::Lost };
             (finished(random, how), Some(Phase::Finished))

@@ -1,0 +1,220 @@
+//! Parents whose process stays while they wait for children: parking, going on, and getting back what they gave.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    command::BeginWait,
+    effect::{Message, Reply},
+    event::Event,
+    family::{Parked, WaitAnswer, WaitVerdict},
+    ids::{FencingToken, JobId, SlotName},
+    lease::{Lease, RevokeReason, Stage},
+    place::{
+        earmarks::{Dropped, Holder},
+        hold,
+        reacquire::{self, Kept},
+    },
+    refusal::{LostCause, Refusal},
+    slots::{Needs, Reservation},
+    step::Step,
+};
+
+/// What both databases can keep.
+const MOST_EPOCH: u64 = 1 << 62;
+
+impl Step<'_> {
+    pub(super) fn begin_wait(&mut self, wait: &BeginWait) -> Result<(), Refusal> {
+        let lease = self.open_lease(wait)?.clone();
+        if let Some(known) = &lease.parked {
+            if known.epoch == wait.wait_epoch {
+                self.reply(Reply::Wait {
+                    answer: known.verdict.map_or(WaitAnswer::Parked, WaitAnswer::Over),
+                });
+                return Ok(());
+            }
+            if known.epoch > wait.wait_epoch || known.verdict.is_none() {
+                let problem =
+                    format!("is {}, and wait {} of this lease is known", wait.wait_epoch, known.epoch);
+                return Err(Refusal::InvalidField { field: "wait_epoch", problem });
+            }
+        }
+        if wait.wait_epoch > MOST_EPOCH {
+            let problem = format!("is over {MOST_EPOCH}");
+            return Err(Refusal::InvalidField { field: "wait_epoch", problem });
+        }
+        let judged = self.judge(wait.job, &wait.children, &wait.prior, wait.policy, wait.max_wait);
+        let judged = judged.map_err(|problem| Refusal::InvalidField { field: "children", problem })?;
+        let (kept, yielded) = self.kept(&lease);
+        let answer = if judged.is_met() {
+            WaitAnswer::Over(WaitVerdict::Go)
+        } else if !self.may_park(&lease, &kept) {
+            WaitAnswer::Over(WaitVerdict::MustDetach)
+        } else {
+            let parked = Parked { epoch: wait.wait_epoch, wait: judged, yielded, verdict: None };
+            self.emit(Event::Parked { job: wait.job, token: wait.token, parked: Box::new(parked) });
+            self.notify(wait.job);
+            WaitAnswer::Parked
+        };
+        self.reply(Reply::Wait { answer });
+        Ok(())
+    }
+
+    /// The lease under which somebody wants to wait: the newest of the job, running, and not wanted back.
+    fn open_lease(&self, wait: &BeginWait) -> Result<&Lease, Refusal> {
+        let token = wait.token;
+        let job_state = self.state.job(wait.job).map(|job| job.state.name());
+        let lost = |cause| Refusal::LeaseLost { token, cause, job_state };
+        let entry = self.state.leases.get(&token).ok_or(lost(LostCause::StaleToken))?;
+        let lease = &entry.lease;
+        if lease.node != wait.node || lease.job != wait.job {
+            return Err(lost(LostCause::StaleToken));
+        }
+        if lease.stage != Stage::Granted || lease.orphaned || entry.watch.spooled {
+            return Err(lost(LostCause::Expired));
+        }
+        match entry.watch.revoked {
+            Some(RevokeReason::Cancelled) => Err(lost(LostCause::Cancelled)),
+            Some(RevokeReason::NotLive | RevokeReason::Unanswered | RevokeReason::Drained) => {
+                Err(lost(LostCause::Expired))
+            }
+            None => Ok(lease),
+        }
+    }
+
+    /// What a lease keeps while its process is parked, and what it gives back.
+    fn kept(&self, lease: &Lease) -> (Reservation, Reservation) {
+        let keep = self.state.kind(&lease.kind).map(|kind| &kind.policy.keep_on_wait);
+        let keeps = |slot: &SlotName| keep.is_some_and(|keep| keep.contains(slot));
+        let part = |needs: &Needs, kept: bool| {
+            let part = needs.iter().filter(|(slot, _)| keeps(slot) == kept);
+            Needs::new(part.map(|(slot, amount)| (slot.clone(), amount)))
+        };
+        let held = &lease.reservation;
+        let both = |kept| Reservation { node: part(&held.node, kept), fleet: part(&held.fleet, kept) };
+        (both(true), both(false))
+    }
+
+    /// Whether parked leases may keep this, too.
+    fn may_park(&self, lease: &Lease, kept: &Reservation) -> bool {
+        reacquire::places(&lease.node, kept).all(|(kept, amount)| {
+            let sum = reacquire::keeps(self.state, &kept).saturating_add(amount);
+            sum <= reacquire::may_keep(self.state, &kept)
+        })
+    }
+
+    /// The wait of a parked process is over: its lease wants back what it gave.
+    pub(super) fn want(&mut self, id: JobId) {
+        let Some(token) = self.state.lease_of.get(&id).copied() else { return };
+        let Some(entry) = self.state.leases.get(&token) else { return };
+        if entry.watch.wants.is_some() || entry.watch.revoked.is_some() || entry.watch.kept {
+            return;
+        }
+        self.emit(Event::Wants(token));
+        self.notify(id);
+        if let Some(earmark) = reacquire::earmark(self.state, self.now, token) {
+            self.emit(Event::Earmarked(Box::new(earmark)));
+        }
+    }
+
+    /// Lane 0: whoever finds all that it gave goes on, the first first.
+    pub(super) fn reacquire(&mut self) {
+        self.drop_stale_wants();
+        self.bound_parking();
+        self.free_keys();
+        let wanting = self.state.parked.iter().filter_map(|token| {
+            let entry = self.state.leases.get(token).filter(|entry| entry.watch.wants.is_some())?;
+            Some((reacquire::rank(self.state, entry)?, *token))
+        });
+        let wanting: BTreeSet<_> = wanting.collect();
+        for (_, token) in wanting {
+            let Some(lease) = self.state.leases.get(&token).map(|entry| &entry.lease) else { continue };
+            let Some(parked) = lease.waits() else { continue };
+            if reacquire::short(self.state, lease, &parked.yielded).is_none() {
+                self.unpark(token, WaitVerdict::Go);
+            }
+        }
+    }
+
+    /// Units that are kept for a lease that wants nothing any more: its execution has ended, however.
+    fn drop_stale_wants(&mut self) {
+        let wants = |token| self.state.leases.get(token).is_some_and(|entry| entry.watch.wants.is_some());
+        let stale = self.state.earmarks.iter().filter_map(|earmark| match &earmark.holder {
+            Holder::Lease(token) if !wants(token) => Some(*token),
+            Holder::Lease(_) | Holder::Class(_) => None,
+        });
+        let stale: Vec<FencingToken> = stale.collect();
+        stale.into_iter().for_each(|token| self.drop_wants(token, Dropped::Left));
+    }
+
+    fn drop_wants(&mut self, token: FencingToken, why: Dropped) {
+        let holder = Holder::Lease(token);
+        if let Some(earmark) = self.state.earmarks.of(holder) {
+            let (job, node) = (earmark.job, earmark.node.clone());
+            self.emit(Event::EarmarkDropped { holder, job, node, why });
+        }
+    }
+
+    /// What parked leases keep is to leave enough for any child, also after a capacity fell or a need grew: the youngest
+    /// are to detach.
+    fn bound_parking(&mut self) {
+        if !std::mem::take(&mut self.state.parking_changed) {
+            return;
+        }
+        let mut youngest_first: Vec<(u64, FencingToken)> = Vec::new();
+        for token in &self.state.parked {
+            let Some(entry) = self.state.leases.get(token) else { continue };
+            let since = self.state.jobs.get(&entry.lease.job).map_or(0, |entry| entry.since.mono.0);
+            youngest_first.push((since, *token));
+        }
+        youngest_first.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, token) in youngest_first {
+            let Some(lease) = self.state.leases.get(&token).map(|entry| &entry.lease) else { continue };
+            let over = |kept: &Kept| {
+                reacquire::keeps(self.state, kept) > reacquire::may_keep(self.state, kept)
+                    && reacquire::amount(lease, kept) > 0
+            };
+            if reacquire::places(&lease.node, &lease.reservation).any(|(kept, _)| over(&kept)) {
+                self.unpark(token, WaitVerdict::MustDetach);
+            }
+        }
+    }
+
+    /// A job that is parked may hold the key that one needs for whom somebody is parked.
+    fn free_keys(&mut self) {
+        if std::mem::take(&mut self.state.keys_changed) && !self.state.parked.is_empty() {
+            let tokens = hold::in_the_way(self.state);
+            tokens.into_iter().for_each(|token| self.unpark(token, WaitVerdict::MustDetach));
+        }
+    }
+
+    pub(super) fn due_reacquire(&mut self, token: FencingToken) {
+        let Some(entry) = self.state.leases.get(&token) else { return };
+        let Some(since) = entry.watch.wants else { return };
+        let Some(kind) = self.state.kind(&entry.lease.kind) else { return };
+        if self.now.mono.since(since) >= kind.policy.reacquire_timeout {
+            self.unpark(token, WaitVerdict::MustDetach);
+        }
+    }
+
+    fn unpark(&mut self, token: FencingToken, verdict: WaitVerdict) {
+        let Some(lease) = self.state.leases.get(&token).map(|entry| &entry.lease) else { return };
+        let Some(wait_epoch) = lease.waits().map(|parked| parked.epoch) else { return };
+        let (job, node) = (lease.job, lease.node.clone());
+        self.emit(Event::Unparked { job, token, verdict });
+        let why = if verdict == WaitVerdict::Go { Dropped::Used } else { Dropped::Left };
+        self.drop_wants(token, why);
+        self.send(&node, Message::Resume { token, wait_epoch, verdict });
+        self.notify(job);
+    }
+
+    /// What a node that lists a process as parked in a wait is to be told; none: it waits on.
+    pub(super) fn verdict_on(&self, token: FencingToken, wait_epoch: u64) -> Option<WaitVerdict> {
+        match self.state.leases.get(&token)?.lease.parked.as_deref() {
+            Some(parked) if parked.epoch == wait_epoch => parked.verdict,
+            Some(parked) if parked.verdict.is_none() => None,
+            // Nobody knows of that wait, so the lease holds what it was granted or was told to detach.
+            Some(parked) => parked.verdict,
+            None => Some(WaitVerdict::Go),
+        }
+    }
+}
