@@ -764,6 +764,7 @@ fn a_parked_parent_whose_key_its_child_needs_is_to_detach() {
             ended a token=1.1 detached (exit) -> waiting
             lease 1.1 gone
             granted d -> n1 token=1.3
+            deferred stranger concurrency_key: 1 with key x runs
         "#]],
     );
 }
