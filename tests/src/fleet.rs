@@ -5,6 +5,7 @@
 //! Invariant: when a fleet is gone, no process with its mark lives.
 
 mod certificates;
+mod database;
 mod look;
 mod parts;
 
@@ -50,6 +51,8 @@ pub struct Fleet {
     server: Option<Process>,
     agents: BTreeMap<String, Process>,
     proxies: BTreeMap<String, Proxy>,
+    /// Between the server and its database.
+    database: Option<Proxy>,
     finished: bool,
 }
 
@@ -99,6 +102,7 @@ impl Fleet {
             server: None,
             agents: BTreeMap::new(),
             proxies: BTreeMap::new(),
+            database: None,
             finished: false,
         };
         fleet.start_server().await?;

@@ -3,6 +3,7 @@
 
 mod cap;
 mod commands;
+mod database;
 mod dedupe;
 mod examples;
 mod health;
