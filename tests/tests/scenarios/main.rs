@@ -14,6 +14,7 @@ mod input;
 mod jobs;
 mod links;
 mod losses;
+mod older;
 mod oracle;
 mod poison;
 mod postgres;
