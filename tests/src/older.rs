@@ -175,7 +175,16 @@ fn known_value(value: &Value) -> Value {
         Value::Map(values) => {
             Value::Map(values.iter().map(|(key, value)| (key.clone(), known_value(value))).collect())
         }
-        plain => plain.clone(),
+        plain @ (Value::Bool(_)
+        | Value::I32(_)
+        | Value::I64(_)
+        | Value::U32(_)
+        | Value::U64(_)
+        | Value::F32(_)
+        | Value::F64(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::EnumNumber(_)) => plain.clone(),
     }
 }
 
