@@ -19,6 +19,7 @@ pub struct Plan {
     pub(crate) up: bool,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) hosts: bool,
+    pub(crate) older: bool,
     postgres: bool,
 }
 
@@ -92,6 +93,13 @@ impl Plan {
     #[must_use]
     pub fn postgres(mut self) -> Self {
         self.postgres = true;
+        self
+    }
+
+    /// Clients and agents speak to the server as peers of the committed baseline of the protocol do, and it to them.
+    #[must_use]
+    pub fn older_peers(mut self) -> Self {
+        self.older = true;
         self
     }
 

@@ -115,7 +115,7 @@ impl Fleet {
             job = self.path("test-job");
         }
         let mut settings = self.plan.node_file(plan, &job, self.directory(), &self.mark);
-        let mut server = format!("http://{}", self.proxies.get(node).map_or(self.grpc, Proxy::address));
+        let mut server = format!("http://{}", self.proxies.get(node).map_or(self.door(), Proxy::address));
         let program = match plan.uid {
             Some(_) => self.path("tenure"),
             None => binary::tenure()?.to_owned(),

@@ -3,6 +3,7 @@
 
 mod cap;
 mod commands;
+mod database;
 mod dedupe;
 mod examples;
 mod health;
@@ -13,6 +14,7 @@ mod input;
 mod jobs;
 mod links;
 mod losses;
+mod older;
 mod oracle;
 mod poison;
 mod postgres;
