@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tenure_client::{Client, Options, RetryPolicy};
 use tenure_tests::clock::Moment;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::Found;
@@ -87,7 +87,7 @@ async fn once(mut rig: Rig, args: &Args) -> anyhow::Result<(Rig, Once)> {
 /// Calls that go on until they are told to end.
 struct Calls {
     stop: Arc<AtomicBool>,
-    all: JoinHandle<anyhow::Result<Vec<(Moment, Duration)>>>,
+    callers: JoinSet<anyhow::Result<Vec<(Moment, Duration)>>>,
 }
 
 impl Calls {
@@ -100,19 +100,16 @@ impl Calls {
             let client = Client::connect_with(endpoint, Options { retry, ..Options::default() })?;
             callers.spawn(call(client, payload, stop.clone()));
         }
-        let all = tokio::spawn(async move {
-            let mut calls = Vec::new();
-            while let Some(taken) = callers.join_next().await {
-                calls.extend(taken.context("a caller")??);
-            }
-            Ok(calls)
-        });
-        Ok(Self { stop, all })
+        Ok(Self { stop, callers })
     }
 
-    async fn end(self) -> anyhow::Result<Vec<(Moment, Duration)>> {
+    async fn end(mut self) -> anyhow::Result<Vec<(Moment, Duration)>> {
         self.stop.store(true, Ordering::Relaxed);
-        self.all.await.context("the callers")?
+        let mut calls = Vec::new();
+        while let Some(taken) = self.callers.join_next().await {
+            calls.extend(taken.context("a caller")??);
+        }
+        Ok(calls)
     }
 }
 
