@@ -18,6 +18,7 @@ mod spec;
 mod sweep;
 pub(crate) mod tag;
 pub(crate) mod tree;
+mod usage;
 mod wire;
 
 use std::io::Write as _;
