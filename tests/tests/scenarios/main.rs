@@ -6,6 +6,7 @@ mod commands;
 mod dedupe;
 mod examples;
 mod health;
+mod hostile;
 mod hosts;
 mod identities;
 mod indexes;
