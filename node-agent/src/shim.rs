@@ -14,6 +14,7 @@ pub(crate) mod files;
 mod handle;
 mod keeper;
 pub(crate) mod killer;
+mod met;
 mod spec;
 mod sweep;
 pub(crate) mod tag;

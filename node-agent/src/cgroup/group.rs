@@ -61,7 +61,7 @@ impl Place {
 
 impl Cgroup {
     /// At a path that is known to be an attempt's.
-    pub(super) fn at(dir: PathBuf) -> Self {
+    pub(crate) fn at(dir: PathBuf) -> Self {
         Self { dir }
     }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -116,9 +117,13 @@ impl Subtree {
         strays.filter(end_stray).count()
     }
 
-    /// Removes it, if nothing is left in it. An agent that has moved stays: its unit's end removes it.
+    /// Removes it, if nothing is left in it: a shim may be about to start something. An agent that has moved stays: its
+    /// unit's end removes it.
     pub fn leave(&self) {
         let Some(dir) = self.dir.as_ref().filter(|_| !self.moved) else { return };
+        if Cgroup::at(dir.join(SHIMS)).is_populated().unwrap_or(true) {
+            return;
+        }
         for one in below(&dir.join(ATTEMPTS)) {
             // One that is not empty is in use.
             fs::remove_dir(one).ok();
@@ -129,10 +134,9 @@ impl Subtree {
         fs::remove_dir(dir).ok();
     }
 
-    /// Whether a directory is the agent's part of a hierarchy, or its own leaf in it.
-    pub(crate) fn contains(dir: &Path) -> bool {
-        let leaf = dir.file_name().is_some_and(|name| name == AGENT);
-        is_subtree(dir) || leaf && dir.parent().is_some_and(is_subtree)
+    /// The cgroup below which this agent and its jobs are: the own one, or that above a leaf that is for the agent alone.
+    pub(crate) fn base(mount: &Path, own: &Path) -> PathBuf {
+        handed_over(mount, above_subtree(own))
     }
 }
 
@@ -182,7 +186,7 @@ fn make(root: &Path, state_dir: &Path) -> Result<Subtree, String> {
         Owner::of(state_dir).map_err(|error| format!("the state directory cannot be read: {error}"))?;
     let own = Own::find(root, None).ok_or("no cgroup file system of version 2 is mounted")?;
     let inside = own.inside.as_deref().ok_or("the own cgroup is outside of what is mounted here")?;
-    let base = above_subtree(&own.point.join(inside));
+    let base = Subtree::base(&own.point, &own.point.join(inside));
     let at = base.display();
     // The kernel asks for this right when a process is moved below; without it nobody could join.
     access(base.join("cgroup.procs"), Access::WRITE_OK).map_err(|error| {
@@ -197,10 +201,7 @@ fn make(root: &Path, state_dir: &Path) -> Result<Subtree, String> {
         return Err(format!("the own cgroup {at} is for threads: its part is \"{}\"", kind.trim()));
     }
     let delegated = is_delegated(root, &own.point, &base);
-    let mut moved = false;
-    if delegated {
-        moved = open_up(&base, &dir.join(AGENT));
-    }
+    let opened = if delegated { open_up(&base, &dir.join(AGENT)) } else { Opened::Stayed };
     turn_on(&dir, &available(&dir));
     turn_on(&dir.join(ATTEMPTS), &available(&dir.join(ATTEMPTS)));
     for leaf in [AGENT, SHIMS] {
@@ -215,17 +216,39 @@ fn make(root: &Path, state_dir: &Path) -> Result<Subtree, String> {
         .filter(|controller| !controllers.contains(controller))
         .map(Controller::as_str)
         .collect();
-    let why = if delegated { "is not to be had in" } else { "is not handed over (Delegate=yes) in" };
+    let why = match opened {
+        Opened::Stayed if !delegated => "is not handed over (Delegate=yes) in",
+        Opened::Stayed | Opened::Moved => "is not to be had in",
+        Opened::Crowded => "is not handed down while other processes are in",
+    };
     let shortfall = (!missing.is_empty()).then(|| format!("{} {why} {at}", missing.join(", ")));
-    Ok(Subtree { dir: Some(dir), controllers, shortfall, moved })
+    Ok(Subtree { dir: Some(dir), controllers, shortfall, moved: opened == Opened::Moved })
 }
 
 /// The cgroup that the agent was started in, also if it stands in the leaf of an agent already.
 fn above_subtree(own: &Path) -> PathBuf {
-    match own.parent().filter(|_| Subtree::contains(own)) {
-        Some(parent) if is_subtree(parent) => parent.parent().unwrap_or(parent).to_owned(),
-        Some(_) | None => own.to_owned(),
+    let leaf = own.file_name().is_some_and(|name| name == AGENT);
+    let subtree = own.parent().filter(|parent| leaf && is_subtree(parent));
+    subtree.and_then(Path::parent).unwrap_or(own).to_owned()
+}
+
+/// The cgroup that a service manager hands over: the own one, or that above it where the manager has put the agent into a
+/// leaf already (`DelegateSubgroup=`).
+fn handed_over(mount: &Path, own: PathBuf) -> PathBuf {
+    let leaf =
+        own != mount && !says_delegated(&own) && own.file_name().is_some_and(|name| name != "init.scope");
+    match own.parent().filter(|parent| leaf && says_delegated(parent)) {
+        Some(parent) => parent.to_owned(),
+        None => own,
     }
+}
+
+/// What systemd writes on a cgroup that it will not govern any more.
+fn says_delegated(dir: &Path) -> bool {
+    ["user.delegate", "trusted.delegate"].into_iter().any(|name| {
+        let mut value = [0; 8];
+        getxattr(dir, name, &mut value).is_ok_and(|length| value.get(..length) == Some(b"1"))
+    })
 }
 
 fn make_one(dir: &Path) -> io::Result<()> {
@@ -237,43 +260,46 @@ fn make_one(dir: &Path) -> io::Result<()> {
 /// Whether the agent may govern its cgroup: systemd says so, or nobody governs it. Elsewhere systemd may change it back at
 /// any time, so nothing is to depend on it.
 fn is_delegated(root: &Path, mount: &Path, base: &Path) -> bool {
-    let says = |name: &str| {
-        let mut value = [0; 8];
-        getxattr(base, name, &mut value).is_ok_and(|length| value.get(..length) == Some(b"1"))
-    };
-    let owns = || {
-        use std::os::unix::fs::MetadataExt as _;
-        let own = rustix::process::geteuid();
-        !own.is_root() && fs::metadata(base).is_ok_and(|facts| facts.uid() == own.as_raw())
-    };
+    let own = rustix::process::geteuid();
+    let owns =
+        |dir: &Path| !own.is_root() && fs::metadata(dir).is_ok_and(|facts| facts.uid() == own.as_raw());
     // The root of what is mounted: the whole host's, which only root can write, or a container's own.
     base == mount
         || !root.join("run/systemd/system").exists()
-        || says("trusted.delegate")
-        || says("user.delegate")
-        || owns()
+        || says_delegated(base)
+        // An older systemd says it to root alone. What it gave away is ours and what is above is not.
+        || owns(base) && base.parent().is_some_and(|above| !owns(above))
 }
 
 /// Hands the controllers of the own cgroup down. A cgroup with processes cannot, but for the host's root: then the agent
-/// moves into its leaf, and back if that did not help. Answers whether it is there.
-fn open_up(base: &Path, leaf: &Path) -> bool {
+/// moves into its leaf, and back if that did not help.
+fn open_up(base: &Path, leaf: &Path) -> Opened {
     let wanted = available(base);
     if turn_on(base, &wanted) != Refused::Busy {
-        return false;
+        return Opened::Stayed;
     }
     if let Err(error) = join(leaf) {
         tracing::warn!(path = %leaf.display(), %error, "the agent cannot move into its own cgroup");
-        return false;
+        return Opened::Crowded;
     }
-    turn_on(base, &wanted);
-    if !on(base).is_empty() {
-        return true;
+    if turn_on(base, &wanted) != Refused::Busy {
+        return Opened::Moved;
     }
     if let Err(error) = join(base) {
         tracing::warn!(path = %base.display(), %error, "the agent cannot move back into its own cgroup");
-        return true;
     }
-    false
+    Opened::Crowded
+}
+
+/// What became of the wish to hand controllers down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opened {
+    /// The agent is where it was.
+    Stayed,
+    /// It is in its leaf.
+    Moved,
+    /// It is where it was, as others are, who keep the kernel from it.
+    Crowded,
 }
 
 /// What became of a wish for controllers.

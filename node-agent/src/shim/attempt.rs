@@ -19,16 +19,16 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 
 use super::deadlines::{Deadlines, Due};
 use super::files::State;
+use super::met::{self, Met};
 use super::spec::{Cause, ExitRecord, Spec, VERSION};
 use super::sweep::{Sweep, Verdict};
 use super::tag;
 use super::tree::{self, Identity, Tree};
 use super::usage::{Excess, Watch};
 use super::wire::{Inbox, Notice, Opening};
-use crate::cgroup::Cgroup;
 use crate::clock::Mono;
 use crate::exec_stage::{Answer, Plan};
-use crate::output::{self, Capture, Stream};
+use crate::output::{Capture, Stream};
 
 /// How long after the end of the command its output may still come: whoever else holds a pipe open is not waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -338,36 +338,6 @@ impl Attempt {
         }
     }
 
-    /// By its own cgroup if that counts, else by the host, where it may have been another's process.
-    fn ran_out_of_memory(&self) -> bool {
-        let own = self.tree.cgroup.as_ref().and_then(Cgroup::oom_kills);
-        own.map_or_else(|| tree::oom_kills() > self.oom_kills, |own| own > 0)
-    }
-
-    /// What a person should read of a command that ran: which of its limits it met, and its own last lines.
-    fn last_words(&self, cause: Cause) -> String {
-        let limits = &self.spec.limits;
-        let refused = self.tree.cgroup.as_ref().and_then(Cgroup::refused_tasks).unwrap_or(0);
-        let met = match (cause, &self.excess, limits.tasks) {
-            (Cause::Disk, Some(excess), _) => {
-                Some(format!("{excess}, limits.disk is {}", limits.disk.unwrap_or(0)))
-            }
-            (Cause::Oom, _, _) if self.tree.cgroup.as_ref().and_then(Cgroup::oom_kills).is_some() => {
-                limits.memory.map(|memory| format!("killed for memory, limits.memory is {memory}"))
-            }
-            (Cause::Exit | Cause::Signal, _, Some(tasks)) if refused > 0 => {
-                Some(format!("it could not start {refused} processes or threads, limits.tasks is {tasks}"))
-            }
-            _ => None,
-        };
-        let lines = self.stderr.capture.last_lines();
-        match met {
-            Some(met) if lines.is_empty() => met,
-            Some(met) => output::cut_front(format!("{met}\n{lines}")),
-            None => lines,
-        }
-    }
-
     fn record(&self, end: &End) -> ExitRecord {
         let signal = end.status.and_then(WaitStatus::terminating_signal);
         let cause = if self.failed.is_some() {
@@ -376,7 +346,9 @@ impl Attempt {
             cause
         } else if !self.running {
             Cause::Spawn
-        } else if signal == Some(Signal::KILL.as_raw()) && self.ran_out_of_memory() {
+        } else if signal == Some(Signal::KILL.as_raw())
+            && met::out_of_memory(self.tree.cgroup.as_ref(), self.oom_kills)
+        {
             Cause::Oom
         } else if signal.is_some() {
             Cause::Signal
@@ -385,7 +357,8 @@ impl Attempt {
         };
         let error = match (&self.failed, self.running) {
             (Some(reason), _) => reason.clone(),
-            (None, true) => self.last_words(cause),
+            (None, true) => Met { cause, limits: &self.spec.limits, excess: self.excess.as_ref() }
+                .before(self.stderr.capture.last_lines(), self.tree.cgroup.as_ref()),
             (None, false) => "it was ended before its command could be executed".to_owned(),
         };
         ExitRecord {

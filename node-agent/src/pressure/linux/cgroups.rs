@@ -66,10 +66,10 @@ impl Cgroups {
         .collect()
     }
 
-    /// The stall file of the cgroup that the agent was started in: its own leaf, if it has moved there, holds no job.
+    /// The stall file of the cgroup that holds the jobs, too: a leaf of the agent's own holds none.
     pub(super) fn stalls(&self, resource: Resource) -> Option<PathBuf> {
-        let outside = self.unified.iter().find(|dir| !cgroup::Subtree::contains(dir))?;
-        Some(outside.join(format!("{}.pressure", resource.as_str())))
+        let (own, mount) = (self.unified.first()?, self.unified.last()?);
+        Some(cgroup::Subtree::base(mount, own).join(format!("{}.pressure", resource.as_str())))
     }
 
     /// Processes of the own cgroups that the kernel has killed for memory: the outermost one counts for all.
