@@ -272,8 +272,7 @@ fn lay_out(directory: &Path, plan: &Plan) -> anyhow::Result<()> {
     fs::write(&log, "")?;
     open_to(&log, 0o666)?;
     fs::write(directory.join("server.toml"), &plan.server_file)?;
-    // Another user may not be able to reach the target directory.
-    if plan.nodes.iter().any(|node| node.uid.is_some()) {
+    if plan.has_other_users() {
         fs::copy(binary::test_job()?, directory.join("test-job"))?;
         fs::copy(binary::tenure()?, directory.join("tenure"))?;
     }

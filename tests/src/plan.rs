@@ -30,6 +30,7 @@ pub struct KindPlan {
     needs: Vec<(String, u32)>,
     lease: String,
     grace: String,
+    pub(crate) uid: Option<u32>,
     lines: Vec<String>,
     node_lines: Vec<String>,
 }
@@ -123,6 +124,11 @@ impl Plan {
         self
     }
 
+    /// Whether a job runs as another user, who may not be able to reach the target directory.
+    pub(crate) fn has_other_users(&self) -> bool {
+        self.nodes.iter().any(|node| node.uid.is_some()) || self.kinds.iter().any(|kind| kind.uid.is_some())
+    }
+
     /// What a job of a kind takes on a node.
     pub fn needs(&self, kind: &str, node: &str) -> Vec<Need> {
         let kind = self.kinds.iter().find(|plan| plan.name == kind);
@@ -208,6 +214,7 @@ impl KindPlan {
             lease: "10s".to_owned(),
             lines: Vec::new(),
             grace: "1s".to_owned(),
+            uid: None,
             node_lines: Vec::new(),
         }
     }
@@ -231,6 +238,13 @@ impl KindPlan {
     pub fn grace(mut self, grace: &str) -> Self {
         grace.clone_into(&mut self.grace);
         self
+    }
+
+    /// Its jobs belong to another user than their agent's, which must be root.
+    #[must_use]
+    pub fn uid(mut self, uid: u32) -> Self {
+        self.uid = Some(uid);
+        self.node_line(&format!("user = {uid}"))
     }
 
     /// A further line of the fleet file.

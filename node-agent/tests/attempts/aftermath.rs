@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustix::process::Signal;
+use tenure_node_agent::cgroup::Subtree;
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::holdings::{End, FencingToken};
 use tenure_node_agent::runner::{Event, Options, Runner};
@@ -28,6 +29,7 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         kinds: BTreeMap::new(),
         programs: BTreeMap::new(),
         indexes: BTreeMap::new(),
+        cgroups: Subtree::none("the test has none"),
         spans: Spans::default(),
     };
     let (mut runner, inherited) = Runner::start(options, Arc::clone(&spool)).await.unwrap();

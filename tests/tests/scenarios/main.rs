@@ -7,6 +7,7 @@ mod database;
 mod dedupe;
 mod examples;
 mod health;
+mod hostile;
 mod hosts;
 mod identities;
 mod indexes;
