@@ -68,6 +68,9 @@ struct Identity {
     inode: u64,
     incarnation: u64,
     max_epoch_seen: u64,
+    /// It was found to be a copy, and what it records of the original's attempts is not forgotten yet.
+    #[serde(default)]
+    copy: bool,
 }
 
 impl StateDir {
@@ -92,6 +95,7 @@ impl StateDir {
             inode: place.ino(),
             incarnation: 0,
             max_epoch_seen: 0,
+            copy: false,
         };
         let mut identity = match read(&path)? {
             Some(found) if found.version != VERSION => {
@@ -100,7 +104,7 @@ impl StateDir {
             Some(found) if found.is_of(machine_id, &place) => found,
             Some(copied) => {
                 tracing::warn!(path = %root.display(), "the state directory is a copy; it gets an instance of its own");
-                Identity { max_epoch_seen: copied.max_epoch_seen, ..fresh() }
+                Identity { copy: true, max_epoch_seen: copied.max_epoch_seen, ..fresh() }
             }
             None => fresh(),
         };
@@ -113,6 +117,23 @@ impl StateDir {
     /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Whether it was found to be a copy of another one, or on another machine: what it records of running attempts is not
+    /// this agent's, to take over or to kill.
+    pub fn is_copy(&self) -> bool {
+        self.identity.copy
+    }
+
+    /// What a copy records of the original's attempts is forgotten.
+    ///
+    /// # Errors
+    /// If it cannot be written down; the next start will forget again.
+    pub fn forgot_original(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.identity.copy) {
+            return Ok(());
+        }
+        self.save()
     }
 
     /// Where reports wait for their answers.
@@ -273,6 +294,7 @@ mod tests {
         let copy = StateDir::open(&two, "m1", false).unwrap();
         assert_ne!(copy.instance(), first.instance());
         assert_eq!((copy.incarnation(), copy.max_epoch_seen()), (1, 9));
+        assert!(copy.is_copy() && !first.is_copy());
         let instance = first.instance().to_owned();
         drop(first);
         assert_ne!(StateDir::open(&one, "m2", false).unwrap().instance(), instance);
