@@ -12,6 +12,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod drain;
 pub mod exec_stage;
 pub mod holdings;
 pub mod host;

@@ -8,7 +8,7 @@
 //! instance.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -226,10 +226,49 @@ fn lock(root: &Path) -> Result<File, Error> {
         .open(&path)
         .map_err(failed("open", &path))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => {
+            // For people, and for who wants the agent to drain.
+            let pid = std::process::id().to_string();
+            file.set_len(0)
+                .and_then(|()| (&file).write_all(pid.as_bytes()))
+                .map_err(failed("write", &path))?;
+            Ok(file)
+        }
         Err(TryLockError::WouldBlock) => Err(Error::Taken(root.to_owned())),
         Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source)),
     }
+}
+
+/// Who has a state directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// No agent.
+    Nobody,
+    /// This process.
+    Process(i32),
+    /// An agent whose lock does not say which process it is.
+    Unknown,
+}
+
+/// Looks at the lock of a state directory.
+///
+/// # Errors
+/// If it cannot be looked at.
+pub(crate) fn holder(root: &Path) -> io::Result<Holder> {
+    let file = match File::open(root.join(LOCK)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
+        Err(error) => return Err(error),
+    };
+    // Shared: an agent that starts at this very moment may be refused, another look may not.
+    match file.try_lock_shared() {
+        Ok(()) => return Ok(Holder::Nobody),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let mut said = String::new();
+    file.take(16).read_to_string(&mut said)?;
+    Ok(said.trim().parse().map_or(Holder::Unknown, Holder::Process))
 }
 
 fn read(path: &Path) -> Result<Option<Identity>, Error> {
@@ -277,10 +316,14 @@ mod tests {
     #[test]
     fn a_second_agent_is_refused_with_a_sentence() {
         let home = tempfile::tempdir().unwrap();
-        let _first = StateDir::open(home.path(), "m1", false).unwrap();
+        let first = StateDir::open(home.path(), "m1", false).unwrap();
         let error = StateDir::open(home.path(), "m1", false).unwrap_err();
         assert!(matches!(error, Error::Taken(_)));
         assert!(error.to_string().starts_with("another agent uses the state directory"), "{error}");
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(holder(home.path()).unwrap(), Holder::Process(own));
+        drop(first);
+        assert_eq!(holder(home.path()).unwrap(), Holder::Nobody);
     }
 
     #[test]
