@@ -49,8 +49,8 @@ const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 const DECODE_LIMIT: usize = 4 << 20;
 /// Whatever the server says, a heartbeat goes no more and no less often than this.
 const HEARTBEAT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
-/// At the agent's end, what was sent last gets this long to arrive.
-const CLOSING: Duration = Duration::from_secs(2);
+/// At the agent's end, what was sent last gets this long to arrive; the second, if the next agent's Hello stands for it.
+const CLOSING: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(500));
 /// At the agent's end, the removal of directories may take this long.
 const TIDYING: Duration = Duration::from_secs(10);
 
@@ -115,6 +115,7 @@ impl Session {
             pressure: parts.pressure,
             clock: options.clock,
             drain: shutdown,
+            hand_over: parts.hand_over,
             at_once: parts.at_once,
             drain_deadline: options.drain_deadline,
             longest_grace: options.longest_grace,
@@ -162,6 +163,13 @@ impl Session {
         let ended = self.local.may_end().unwrap_or(Ok(()));
         self.local.errands.close();
         self.local.errands.wait().await;
+        if self.local.is_handing_over() {
+            tracing::info!(
+                live = self.local.holdings.live(),
+                "the agent has ended; its shims hold what runs for the next one"
+            );
+            return ended;
+        }
         if ended.is_ok() {
             match tokio::time::timeout(TIDYING, self.local.runner.finish()).await {
                 Ok(finished) => finished.map_err(Error::Runner)?,
@@ -270,7 +278,8 @@ impl Session {
             link.flush(&mut self.local).await;
             if self.local.may_end().is_some() {
                 // What was said last has to arrive.
-                drop(tokio::time::timeout(CLOSING, link.close()).await);
+                let within = if self.local.is_handing_over() { CLOSING.1 } else { CLOSING.0 };
+                drop(tokio::time::timeout(within, link.close()).await);
                 return Over::Stopped;
             }
             let (room, wants_room) = (link.room(), link.wants_room(&self.local));
@@ -290,7 +299,7 @@ impl Session {
                 Served::Server(Ok(None)) => Err(Lost::Closed.into()),
                 Served::Server(Err(refusal)) => Err(Lost::from(refusal).into()),
                 Served::Local(input) => {
-                    link.draining_due |= matches!(input, Input::Drain | Input::AtOnce);
+                    link.draining_due |= matches!(input, Input::Drain | Input::HandOver | Input::AtOnce);
                     self.local.apply(input).map_err(Over::Failed)
                 }
                 Served::Room => Ok(()),

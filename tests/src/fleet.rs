@@ -200,7 +200,8 @@ impl Fleet {
     pub async fn finish(mut self) -> anyhow::Result<()> {
         self.check().await?;
         for (name, agent) in &self.agents {
-            agent.signal(Signal::TERM).with_context(|| format!("at the end of agent {name}"))?;
+            // SIGTERM would leave what still runs to a next agent.
+            agent.signal(Signal::INT).with_context(|| format!("at the end of agent {name}"))?;
         }
         for (name, mut agent) in std::mem::take(&mut self.agents) {
             let status = agent.ended(PATIENCE).await?;

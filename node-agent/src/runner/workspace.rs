@@ -28,7 +28,7 @@ pub(super) struct Workspace {
 }
 
 /// What a restarted agent needs to know of an attempt.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Memo {
     /// The node slots that it takes.
     pub(super) slots: BTreeMap<String, u32>,

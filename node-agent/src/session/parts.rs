@@ -60,6 +60,8 @@ pub struct Parts {
     pub spool: Arc<Spool>,
     /// How the host feels.
     pub pressure: pressure::Handle,
+    /// Ends the agent, and leaves what runs to the next one.
+    pub hand_over: CancellationToken,
     /// Ends the agent at once.
     pub at_once: CancellationToken,
     /// Where it is published how things are.

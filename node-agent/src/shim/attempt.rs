@@ -25,7 +25,7 @@ use super::sweep::{Sweep, Verdict};
 use super::tag;
 use super::tree::{self, Identity, Tree};
 use super::usage::{Excess, Watch};
-use super::wire::{Inbox, Notice, Opening};
+use super::wire::{Inbox, Notice, Opening, Standing};
 use crate::clock::Mono;
 use crate::exec_stage::{Answer, Plan};
 use crate::output::{Capture, Stream};
@@ -74,7 +74,7 @@ struct End {
 /// What the agent has been told, and what stands on the disk.
 #[derive(Default)]
 struct Told {
-    ended: bool,
+    ended: Option<Box<ExitRecord>>,
     unkillable: bool,
     reaped: bool,
     /// A record that the disk has refused, and when to try again.
@@ -147,6 +147,21 @@ impl Attempt {
         self.deadlines.renew(gone_by);
     }
 
+    /// All that an agent must hear that takes the attempt over.
+    pub(super) fn standing(&self) -> Vec<Notice> {
+        let standing = Standing {
+            token: self.spec.token,
+            gone_by: self.deadlines.gone_by(),
+            started: self.running.then(|| self.deadlines.start()),
+            stopping: self.deadlines.is_stopping(),
+        };
+        let mut notices = vec![Notice::Attached(standing)];
+        notices.extend(self.told.ended.clone().map(Notice::Ended));
+        notices.extend(self.told.unkillable.then_some(Notice::Unkillable));
+        notices.extend(self.told.reaped.then_some(Notice::Reaped));
+        notices
+    }
+
     /// Whether anything is left to do.
     pub(super) fn progress(&self) -> Progress {
         if self.told.reaped && self.told.unwritten.is_none() { Progress::Over } else { Progress::Going }
@@ -154,7 +169,8 @@ impl Attempt {
 
     /// When the next turn is due without input.
     pub(super) fn wake_at(&self) -> Option<Mono> {
-        let last_words = self.end.as_ref().filter(|_| !self.told.ended).map(|end| end.at + LAST_WORDS);
+        let last_words =
+            self.end.as_ref().filter(|_| self.told.ended.is_none()).map(|end| end.at + LAST_WORDS);
         let sweeps = (self.end.is_some() || self.sweep.is_killing()) && !self.sweep.is_gone();
         let scan = sweeps.then(|| self.sweep.next_at());
         let record = self.told.unwritten.as_ref().map(|(_, at)| *at);
@@ -304,17 +320,17 @@ impl Attempt {
     fn conclude(&mut self, now: Mono, notices: &mut Vec<Notice>) {
         let Some(end) = &self.end else { return };
         let complete = self.stdout.pipe.is_none() && self.stderr.pipe.is_none();
-        if !self.told.ended && (complete || now >= end.at + LAST_WORDS) {
+        if self.told.ended.is_none() && (complete || now >= end.at + LAST_WORDS) {
             self.stdout.pipe = None;
             self.stderr.pipe = None;
             let record = Box::new(self.record(end));
-            self.told.ended = true;
+            self.told.ended = Some(record.clone());
             self.told.unwritten = Some((record.clone(), now));
             self.write_record(now);
             notices.push(Notice::Ended(record));
         }
         self.write_record(now);
-        if self.told.ended && !self.told.reaped && self.sweep.is_gone() {
+        if self.told.ended.is_some() && !self.told.reaped && self.sweep.is_gone() {
             self.tree.remove_cgroup();
             self.told.reaped = true;
             notices.push(Notice::Reaped);

@@ -1,7 +1,7 @@
 //! `tenure shim`: the process that keeps one attempt, from `ready` to the last of its processes.
 //!
-//! Responsible for one loop over socket, signals, pipes and timer, and for the order of what it makes true: state
-//! file, then `ready`; child in the state file, then the plan; record on disk, then `ended`; two empty scans, then
+//! Responsible for one loop over sockets, signals, pipes and timer, and for the order of what it makes true: door and
+//! state file, then `ready`; child in the state file, then the plan; record on disk, then `ended`; two empty scans, then
 //! `reaped`. One thread, no runtime: the death signal of the command hangs on the thread that started it. (Where the
 //! disk is limited, another one looks at it: `usage.rs`.)
 //! Not responsible for deciding when (`deadlines.rs`), nor for single processes (`tree.rs`, `attempt.rs`).
@@ -22,6 +22,7 @@ use rustix::time::{
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::attempt::{Attempt, Progress};
+use super::door::Door;
 use super::files::State;
 use super::spec::{Cause, StopReason, VERSION};
 use super::tree::{self, Identity};
@@ -87,10 +88,11 @@ fn serve(agent: UnixStream, opening: Opening) -> Result<(), Error> {
     let signals = Signals::register().step("listen to signals")?;
     let state = state(&opening).step("read this process")?;
     state.write(&opening.spec.dir).step("write the state file")?;
+    let door = Door::open(&opening.spec.dir).step("open its door")?;
     let timer = Timer::new(opening.spec.clock).step("make a timer")?;
     let mut agent = Agent::new(agent).step("talk to the agent")?;
     agent.say(&Notice::Ready);
-    Keeper { opening, state, agent, signals, timer, attempt: None }.serve()
+    Keeper { opening, state, agent, door, signals, timer, attempt: None }.serve()
 }
 
 /// Takes the socket off descriptor 0 and reads the spec from it, while it still blocks.
@@ -132,6 +134,7 @@ struct Keeper {
     opening: Opening,
     state: State,
     agent: Agent,
+    door: Door,
     signals: Signals,
     timer: Timer,
     /// Absent before `go`.
@@ -145,6 +148,9 @@ impl Keeper {
             let now = self.opening.spec.clock.now();
             if ready.agent {
                 self.hear(now);
+            }
+            if ready.door {
+                self.look_at_door(now);
             }
             let signals = self.signals.take();
             if let Some(attempt) = &mut self.attempt {
@@ -175,6 +181,12 @@ impl Keeper {
             fds.push(PollFd::new(socket, PollFlags::IN | unsent));
         }
         let agent_at = self.agent.socket.as_ref().map(|_| fds.len() - 1);
+        let door_at = fds.len();
+        // Before `go` there is nothing to take over: an agent that goes then has started nothing.
+        if self.attempt.is_some() {
+            fds.extend(self.door.inputs().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        }
+        let door_until = fds.len();
         if let Some(attempt) = &self.attempt {
             fds.extend(attempt.inputs().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
@@ -183,7 +195,21 @@ impl Keeper {
             Err(error) => return Err(error).step("wait"),
         }
         let agent = agent_at.and_then(|at| fds.get(at)).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready { agent })
+        let door =
+            fds.get(door_at..door_until).is_some_and(|fds| fds.iter().any(|fd| !fd.revents().is_empty()));
+        Ok(Ready { agent, door })
+    }
+
+    /// Lets in the next agent, which has the attempt from then on. The one before it, if it is still there, is dead or
+    /// about to be: one state directory has one agent.
+    fn look_at_door(&mut self, now: Mono) {
+        let Some(attempt) = &self.attempt else { return };
+        let Some((socket, inbox)) = self.door.answer(self.opening.spec.token) else { return };
+        self.agent = Agent { socket: Some(socket), inbox, outbox: Outbox::default() };
+        for notice in attempt.standing() {
+            self.agent.say(&notice);
+        }
+        self.hear(now);
     }
 
     /// Does what the agent says.
@@ -207,6 +233,7 @@ impl Keeper {
 /// What `wait` found besides what every turn looks at anyway.
 struct Ready {
     agent: bool,
+    door: bool,
 }
 
 fn cause(reason: StopReason) -> Cause {
@@ -217,7 +244,7 @@ fn cause(reason: StopReason) -> Cause {
     }
 }
 
-/// The agent's end. Once it is gone it stays gone: the next agent finds the state file.
+/// The agent's end. Once it is gone it stays gone: the next agent comes to the door.
 struct Agent {
     socket: Option<UnixStream>,
     inbox: Inbox,

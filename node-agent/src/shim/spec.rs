@@ -14,8 +14,11 @@ use crate::cgroup::Place;
 use crate::clock::{Clock, Mono};
 use crate::output::Captured;
 
-/// The version of the spec, the messages and both files. A shim refuses a spec of another one.
-pub const VERSION: u32 = 1;
+/// The version of the spec, the messages and both files. A shim refuses a spec of another one: its agent is of the same
+/// executable. Version 1 had no door, so that nobody can take over a shim that speaks it.
+pub const VERSION: u32 = 2;
+/// The oldest version whose files an agent reads.
+pub(crate) const OLDEST: u32 = 1;
 
 /// Everything that a shim needs to run one attempt without its agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -125,8 +128,8 @@ pub enum Cause {
     Revoked,
     /// It was stopped because the node is being drained.
     Drained,
-    /// It was stopped because its shim got SIGTERM: host shutdown, or an agent that has restarted. Also of a shim that
-    /// ended before the command was started.
+    /// It was stopped because its shim got SIGTERM: host shutdown, or an agent that could not take it over. Also of a
+    /// shim that ended before the command was started.
     Terminated,
     /// It never ran: `error` says why.
     Spawn,

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
+use std::time::Duration;
 
 use procfs::process::{Process, all_processes};
 use procfs::{ProcError, ProcResult};
@@ -42,6 +43,15 @@ impl Identity {
         Process::new(self.pid)
             .and_then(|process| process.stat())
             .is_ok_and(|stat| stat.starttime == self.start && !is_zombie(stat.state, stat.num_threads))
+    }
+
+    /// Returns once it has ended. Cancel-safe.
+    pub(crate) async fn left(self) {
+        let mut pause = Duration::from_millis(5);
+        while self.is_alive() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
     }
 
     /// Signals it, whoever else may have its pid by now. Answers whether it was there.

@@ -192,8 +192,8 @@ impl Stream {
         let mut words = Vec::new();
         while let Some(message) = self.try_read().await {
             self.seen = message.seq;
-            if matches!(message.body, Some(node_message::Body::Draining(_))) {
-                words.push("draining".to_owned());
+            if let Some(node_message::Body::Draining(draining)) = &message.body {
+                words.push(if draining.restart { "draining restart" } else { "draining" }.to_owned());
             }
             if let Some(reports) = self.handle(message).await {
                 words.extend(reports.iter().map(word));
