@@ -3,10 +3,13 @@
 
 #[path = "session/fake.rs"]
 mod fake;
+#[path = "session/servers.rs"]
+mod servers;
 #[path = "session/storm.rs"]
 mod storm;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,9 +90,14 @@ async fn start_in(home: tempfile::TempDir, server: &Fake) -> Node {
 }
 
 async fn start_with(home: tempfile::TempDir, server: &Fake, text: &str) -> Node {
+    start_among(home, &[server.address], text).await
+}
+
+async fn start_among(home: tempfile::TempDir, servers: &[SocketAddr], text: &str) -> Node {
     let file = NodeFile::parse(text, Path::new("node.toml")).unwrap();
+    let servers: Vec<String> = servers.iter().map(|address| format!("http://{address}")).collect();
     let overrides = Overrides {
-        server: Some(format!("http://{}", server.address)),
+        server: Some(servers.join(",")),
         data: Some(home.path().join("state")),
         ..Overrides::default()
     };
