@@ -1,13 +1,14 @@
 //! Several servers: one leads, the others say where it is.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_proto::node::v1::{Grant, LeasePhase};
 
 use crate::fake::{Fake, grant, seconds};
 use crate::{NODE, Node, start_among, token};
 use tenure_node_agent::Stop;
+use tenure_node_agent::clock::Clock;
 
 async fn start(servers: &[SocketAddr]) -> Node {
     start_among(tempfile::tempdir().unwrap(), servers, NODE).await
@@ -72,9 +73,9 @@ async fn a_node_comes_back_when_the_server_wants_it_and_not_later_than_its_lease
     let (stream, _) = server.session().await;
     let asked = Duration::from_millis(900);
     stream.follow(None, Some(asked)).await;
-    let begun = Instant::now();
+    let begun = Clock::Boottime.now();
     let (mut stream, _) = server.session().await;
-    assert!(begun.elapsed() >= asked, "after {:?}", begun.elapsed());
+    assert!(Clock::Boottime.now().since(begun) >= asked, "after {:?}", Clock::Boottime.now().since(begun));
 
     // A quarter of a lease of 12 s is nearer than what is asked for.
     stream.renew = Duration::from_secs(12);
@@ -82,9 +83,13 @@ async fn a_node_comes_back_when_the_server_wants_it_and_not_later_than_its_lease
     stream.grant(Grant { lease: seconds(12), ..gated }).await;
     stream.until_listed(token(1), LeasePhase::Started).await;
     stream.follow(None, Some(Duration::from_secs(20))).await;
-    let begun = Instant::now();
+    let begun = Clock::Boottime.now();
     let (mut stream, _) = server.session().await;
-    assert!(begun.elapsed() < Duration::from_secs(5), "after {:?}", begun.elapsed());
+    assert!(
+        Clock::Boottime.now().since(begun) < Duration::from_secs(5),
+        "after {:?}",
+        Clock::Boottime.now().since(begun)
+    );
     node.open_gate();
     stream.until(token(1), "reaped").await;
     node.stop(Stop::Drain).await;
