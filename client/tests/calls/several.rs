@@ -1,4 +1,5 @@
 //! Several servers: one is asked for as long as it serves, then the next one.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::time::Duration;
 
