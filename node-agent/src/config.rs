@@ -25,6 +25,7 @@ use tonic::transport::Uri;
 use self::kinds::KindFile;
 use self::lines::Lines;
 use self::units::Rate;
+use crate::cgroup::Wanted;
 use crate::clock::Clock;
 use crate::holdings::StartRate;
 use crate::pressure::rules::KindFacts;
@@ -79,6 +80,8 @@ pub struct Config {
     pub credits: u32,
     /// How long running jobs may go on when the agent stops.
     pub drain_deadline: Duration,
+    /// Whether attempts are held by cgroups.
+    pub containment: Wanted,
 }
 
 /// The file as it is written. [`NodeFile::validate`] makes a [`Config`] of it.
@@ -92,6 +95,7 @@ pub struct NodeFile {
     credits: Option<u32>,
     #[serde(deserialize_with = "units::optional_duration")]
     drain_deadline: Option<Duration>,
+    containment: Wanted,
     tls: Option<TlsFile>,
     slots: BTreeMap<String, slots::SlotFile>,
     labels: BTreeMap<String, String>,
@@ -275,6 +279,7 @@ impl NodeFile {
             pressure: self.pressure,
             credits,
             drain_deadline: self.drain_deadline.unwrap_or(DEFAULT_DRAIN),
+            containment: self.containment,
         };
         if let Err(pressure::Error::Settings(reasons)) =
             Pressure::new(config.watched(Vec::new(), Clock::default()))

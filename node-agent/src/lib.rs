@@ -10,6 +10,7 @@
 //! attempt), [`shim`] (its process), [`pressure`] (when not), [`spool`] and [`state_dir`] (what outlives the agent),
 //! [`config`].
 
+pub mod cgroup;
 pub mod clock;
 pub mod config;
 pub mod drain;
@@ -37,6 +38,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::cgroup::Subtree;
 use crate::clock::Clock;
 use crate::config::{Advertised, Config};
 use crate::holdings::Holdings;
@@ -174,10 +176,12 @@ impl Agent {
         let users: Vec<u32> =
             config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
         let shared = users.iter().any(|&uid| uid != own);
-        let machine = host::read(std::path::Path::new("/"));
-        let boot_id = options.boot_id.unwrap_or_else(|| machine.boot_id.clone());
-        let mut state = StateDir::open(&config.data, &machine.machine_id, shared).map_err(Error::State)?;
-        let host = Host { boot_id: boot_id.clone(), ..host::read(&state.attempts()) };
+        let mut state = StateDir::open(&config.data, &host::machine_id(), shared).map_err(Error::State)?;
+        let cgroups = Subtree::prepare(config.containment, state.root());
+        tell_of_containment(&config, &cgroups);
+        let host = host::read(&state.attempts(), cgroups.containment());
+        let boot_id = options.boot_id.unwrap_or_else(|| host.boot_id.clone());
+        let host = Host { boot_id: boot_id.clone(), ..host };
         let spool = spool::Options {
             dir: state.spool(),
             max_bytes: options.spool_max_bytes,
@@ -198,8 +202,13 @@ impl Agent {
             kinds: config.kinds.clone(),
             programs: advertised.programs.clone(),
             indexes: config.indexes.clone(),
+            cgroups: cgroups.clone(),
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
         };
+        let (subtree, attempts) = (cgroups.clone(), state.attempts());
+        // Only of the log: what is left in cgroups that nobody can list is ended before anything is said of them.
+        let ended = tokio::task::spawn_blocking(move || subtree.end_strays(&attempts));
+        ended.await.map_err(Error::Task)?;
         let (runner, before) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
         state.forgot_original().map_err(Error::State)?;
         let graces: BTreeMap<_, _> = advertised
@@ -249,7 +258,9 @@ impl Agent {
         tasks.spawn(async move {
             // Until the first sample everything is closed: a Hello before it would only be followed by another.
             drop(tokio::time::timeout(FIRST_SAMPLE, pressure.ready()).await);
-            Ended::Session(session.run().await)
+            let ended = session.run().await;
+            cgroups.leave();
+            Ended::Session(ended)
         });
         let handle = Handle { status, drain: shutdown, hand_over, at_once };
         Ok(Running { handle, tasks, sampler: stop_sampler })
@@ -314,6 +325,26 @@ fn advertise(config: &Config) -> Advertised {
         tracing::warn!(job.kind = %kind, reason = %why, "this kind is not advertised");
     }
     advertised
+}
+
+/// Says how much of its promises this host lets the agent keep, and which limits of kinds nothing enforces.
+fn tell_of_containment(config: &Config, cgroups: &Subtree) {
+    let containment = cgroups.containment();
+    match cgroups.shortfall() {
+        Some(shortfall) => {
+            tracing::warn!(%containment, reason = shortfall, "attempts are not fully contained")
+        }
+        None => tracing::info!(%containment, "attempts run in cgroups"),
+    }
+    let own = config::own_account().uid;
+    for (kind, settings) in &config.kinds {
+        let root = settings.user.as_ref().map_or(own, |user| user.uid) == 0;
+        let unenforced = cgroups.unenforced(&settings.limits, root);
+        if !unenforced.is_empty() {
+            let limits = unenforced.join(", ");
+            tracing::warn!(job.kind = %kind, limits, %containment, "limits of this kind are not enforced here");
+        }
+    }
 }
 
 /// Says so if the user of a kind cannot reach its own directories: every start of it would fail.

@@ -22,6 +22,7 @@ use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::cgroup::Subtree;
 use crate::clock::{Clock, Mono};
 use crate::config::Kind;
 use crate::holdings::{End, FencingToken, Stop};
@@ -60,6 +61,8 @@ pub struct Options {
     pub programs: BTreeMap<String, PathBuf>,
     /// The numbers of the units of slots that have some.
     pub indexes: BTreeMap<String, Vec<u32>>,
+    /// What holds attempts together.
+    pub cgroups: Subtree,
     /// Makes the spans of attempts.
     pub spans: Spans,
 }

@@ -16,10 +16,12 @@ pub(crate) mod files;
 mod handle;
 mod keeper;
 pub(crate) mod killer;
+mod met;
 mod spec;
 mod sweep;
 pub(crate) mod tag;
 pub(crate) mod tree;
+mod usage;
 mod wire;
 
 use std::io::Write as _;

@@ -20,6 +20,7 @@ impl Config {
             pressure,
             credits,
             drain_deadline,
+            containment,
         } = self;
         let differ = [
             ("name", *name != other.name),
@@ -33,6 +34,7 @@ impl Config {
             ("pressure", *pressure != other.pressure),
             ("credits", *credits != other.credits),
             ("drain_deadline", *drain_deadline != other.drain_deadline),
+            ("containment", *containment != other.containment),
         ];
         differ.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

@@ -1,6 +1,7 @@
 //! What the node file may say, and how it is told what it may not.
 
 use super::*;
+use crate::shim::Limits;
 
 const EXAMPLE: &str = r#"
 name = "mini-1"
@@ -21,7 +22,7 @@ env = { MODE = "quick" }
 env_from = ["LANG"]
 grace = "3s"
 result = "stdout"
-limits = { tasks = 100, files = 512, file_size = "1GiB" }
+limits = { memory = "2GiB", tasks = 100, cpu = 1.5, files = 512, file_size = "1GiB", disk = "4GiB" }
 
 [kinds."site.qa".headroom]
 mem = "1200MiB"
@@ -48,8 +49,16 @@ fn the_example_of_the_documentation_is_accepted() {
     let kind = &config.kinds["site.qa"];
     assert_eq!(kind.grace, Duration::from_secs(3));
     assert_eq!(kind.result, ResultSource::Stdout);
-    assert_eq!(kind.limits.file_size, Some(1 << 30));
-    assert_eq!(kind.limits.tasks, Some(100));
+    let limits = Limits {
+        memory: Some(2 << 30),
+        tasks: Some(100),
+        cpu_millis: Some(1_500),
+        files: Some(512),
+        file_size: Some(1 << 30),
+        disk: Some(4 << 30),
+    };
+    assert_eq!(kind.limits, limits);
+    assert_eq!(config.containment, Wanted::Auto);
     assert_eq!(config.credits, DEFAULT_CREDITS);
 }
 
@@ -57,9 +66,9 @@ fn the_example_of_the_documentation_is_accepted() {
 fn a_key_that_does_not_exist_is_named_with_its_line() {
     let error = check("name = \"a\"\nslot = 3\n", false).unwrap_err();
     assert!(error.starts_with("/etc/tenure/node.toml:2: unknown field `slot`"), "{error}");
-    let error = check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { memory = \"1GiB\" }\n", false);
+    let error = check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { gpu = \"1GiB\" }\n", false);
     let error = error.unwrap_err();
-    assert!(error.contains(":4: unknown field `memory`"), "{error}");
+    assert!(error.contains(":4: unknown field `gpu`"), "{error}");
     let error = check("[slots]\nbrowser = -1\n", false).unwrap_err();
     assert!(error.contains("node.toml:2: "), "{error}");
 }

@@ -190,6 +190,8 @@ impl Attempt {
                 groups: user.groups.clone(),
             }),
             limits: kind.limits.clone(),
+            filled: self.workspace.filled().to_vec(),
+            cgroup: options.cgroups.place(grant.token, &kind.limits),
             clock: options.clock,
             grace: kind.grace,
             lease: length(grant.lease).unwrap_or_default(),

@@ -19,10 +19,12 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 
 use super::deadlines::{Deadlines, Due};
 use super::files::State;
+use super::met::{self, Met};
 use super::spec::{Cause, ExitRecord, Spec, VERSION};
 use super::sweep::{Sweep, Verdict};
 use super::tag;
 use super::tree::{self, Identity, Tree};
+use super::usage::{Excess, Watch};
 use super::wire::{Inbox, Notice, Opening, Standing};
 use crate::clock::Mono;
 use crate::exec_stage::{Answer, Plan};
@@ -54,6 +56,10 @@ pub(super) struct Attempt {
     /// Members that got SIGTERM, each once.
     asked: BTreeSet<Identity>,
     sweep: Sweep,
+    /// Looks at what it fills, if that is limited.
+    usage: Option<Watch>,
+    /// What of that was too much.
+    excess: Option<Excess>,
     oom_kills: u64,
     told: Told,
 }
@@ -100,6 +106,8 @@ impl Attempt {
             end: None,
             asked: BTreeSet::new(),
             sweep: Sweep::new(now),
+            usage: None,
+            excess: None,
             oom_kills: tree::oom_kills(),
             told: Told::default(),
             spec,
@@ -120,6 +128,7 @@ impl Attempt {
         self.hear_stage(now, &mut notices);
         self.stdout.drain();
         self.stderr.drain();
+        self.look_at_usage(now);
         self.obey_deadlines(now);
         if self.end.is_some() || self.sweep.is_killing() {
             self.sweep_up(now, reaped_some, &mut notices);
@@ -172,7 +181,8 @@ impl Attempt {
     pub(super) fn inputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let stage = self.stage.as_ref().map(|stage| stage.socket.as_fd());
         let pipes = [&self.stdout, &self.stderr].map(|channel| channel.pipe.as_ref().map(File::as_fd));
-        stage.into_iter().chain(pipes.into_iter().flatten())
+        let usage = self.usage.as_ref().map(Watch::as_fd);
+        stage.into_iter().chain(pipes.into_iter().flatten()).chain(usage)
     }
 
     fn spawn(&mut self, opening: &Opening, state: &mut State) -> io::Result<()> {
@@ -197,12 +207,16 @@ impl Attempt {
         state.child = Some(identity);
         // The stage waits for its plan: if the state cannot be written it gets none and leaves.
         state.write(&self.spec.dir)?;
+        if let Some(limit) = self.spec.limits.disk {
+            self.usage = Some(Watch::start(self.spec.filled.clone(), limit)?);
+        }
         let plan = Plan {
             argv: self.spec.argv.clone(),
             workdir: self.spec.workdir.clone(),
             stdin: self.spec.stdin.clone(),
             user: self.spec.user.clone(),
-            limits: self.spec.limits.clone(),
+            limits: self.spec.own_limits(),
+            cgroup: self.tree.cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
             shim: getpid().as_raw_pid(),
         };
         let mut line = serde_json::to_vec(&plan)?;
@@ -246,6 +260,18 @@ impl Attempt {
             notices.push(Notice::Started { pid });
         }
         self.stage = None;
+    }
+
+    /// Stops what has filled its directories, without a grace if it is far beyond its limit.
+    fn look_at_usage(&mut self, now: Mono) {
+        let Some(excess) = self.usage.as_ref().and_then(Watch::take) else { return };
+        if self.end.is_some() {
+            return;
+        }
+        let twice = self.spec.limits.disk.unwrap_or(u64::MAX).saturating_mul(2);
+        let far = matches!(excess, Excess::Bytes(bytes) if bytes > twice);
+        self.deadlines.stop(Cause::Disk, if far { Duration::ZERO } else { self.spec.grace }, now);
+        self.excess.get_or_insert(excess);
     }
 
     fn obey_deadlines(&mut self, now: Mono) {
@@ -305,6 +331,7 @@ impl Attempt {
         }
         self.write_record(now);
         if self.told.ended.is_some() && !self.told.reaped && self.sweep.is_gone() {
+            self.tree.remove_cgroup();
             self.told.reaped = true;
             notices.push(Notice::Reaped);
         }
@@ -335,7 +362,9 @@ impl Attempt {
             cause
         } else if !self.running {
             Cause::Spawn
-        } else if signal == Some(Signal::KILL.as_raw()) && tree::oom_kills() > self.oom_kills {
+        } else if signal == Some(Signal::KILL.as_raw())
+            && met::out_of_memory(self.tree.cgroup.as_ref(), self.oom_kills)
+        {
             Cause::Oom
         } else if signal.is_some() {
             Cause::Signal
@@ -344,7 +373,8 @@ impl Attempt {
         };
         let error = match (&self.failed, self.running) {
             (Some(reason), _) => reason.clone(),
-            (None, true) => self.stderr.capture.last_lines(),
+            (None, true) => Met { cause, limits: &self.spec.limits, excess: self.excess.as_ref() }
+                .before(self.stderr.capture.last_lines(), self.tree.cgroup.as_ref()),
             (None, false) => "it was ended before its command could be executed".to_owned(),
         };
         ExitRecord {

@@ -24,6 +24,7 @@ use super::tag::Owner;
 use super::tree::{Identity, Tree};
 use super::wire::{Inbox, MESSAGE_LIMIT, Notice, Opening, Order, Outbox};
 use super::{Error, Event, Options};
+use crate::cgroup::Place;
 use crate::clock::{Clock, Mono};
 use crate::output::Captured;
 
@@ -127,7 +128,8 @@ impl Shim {
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
         let keeper = Identity::of(pid).map_err(Error::Start)?;
         let uid = spec.user.as_ref().map(|user| user.uid);
-        let tree = Tree { tag: tag.clone(), keeper, uid, zombies: false };
+        let cgroup = spec.cgroup.as_ref().map(Place::cgroup);
+        let tree = Tree { tag: tag.clone(), keeper, uid, zombies: false, cgroup };
         let known = Known {
             job: spec.job.clone(),
             token: spec.token,

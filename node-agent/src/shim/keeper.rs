@@ -2,7 +2,8 @@
 //!
 //! Responsible for one loop over sockets, signals, pipes and timer, and for the order of what it makes true: door and
 //! state file, then `ready`; child in the state file, then the plan; record on disk, then `ended`; two empty scans, then
-//! `reaped`. One thread, no runtime: the death signal of the command hangs on the thread that started it.
+//! `reaped`. One thread, no runtime: the death signal of the command hangs on the thread that started it. (Where the
+//! disk is limited, another one looks at it: `usage.rs`.)
 //! Not responsible for deciding when (`deadlines.rs`), nor for single processes (`tree.rs`, `attempt.rs`).
 //! Invariant: nothing that the agent does or fails to do keeps it from enforcing the deadlines.
 
@@ -26,6 +27,7 @@ use super::files::State;
 use super::spec::{Cause, StopReason, VERSION};
 use super::tree::{self, Identity};
 use super::wire::{Inbox, MESSAGE_LIMIT, Notice, Opening, Order, Outbox};
+use crate::cgroup::{Cgroup, Place};
 use crate::clock::{Clock, Mono};
 
 /// Why a shim could not do its work. Nothing has been started then.
@@ -67,6 +69,18 @@ pub(super) fn run() -> Result<(), Error> {
     }
     // Executed as `/proc/self/exe` it would be listed as "exe". Only a name: if it cannot be set, it is listed so.
     rustix::thread::set_name(c"tenure-shim").ok();
+    let cgroup = opening.spec.cgroup.as_ref().map(Place::cgroup);
+    if let Some(place) = &opening.spec.cgroup {
+        place.enter().step("enter its cgroup")?;
+    }
+    let served = serve(agent, opening);
+    // It is empty; one that an error has left is removed by whoever clears up.
+    cgroup.iter().for_each(Cgroup::remove);
+    served
+}
+
+/// Holds the attempt, in its cgroup.
+fn serve(agent: UnixStream, opening: Opening) -> Result<(), Error> {
     // Its own session: no terminal, and a number by which everything that stays in it is known.
     setsid().step("make a session")?;
     // Orphans of the attempt become children of this process, wherever they moved.
@@ -111,6 +125,7 @@ fn state(opening: &Opening) -> io::Result<State> {
         lease: spec.lease,
         hard_time_limit: spec.hard_time_limit,
         gone_by: spec.gone_by,
+        cgroup: spec.cgroup.as_ref().map(|place| place.cgroup().dir().to_owned()),
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustix::process::Signal;
+use tenure_node_agent::cgroup::Subtree;
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::holdings::{End, FencingToken};
 use tenure_node_agent::runner::{Event, Options, Runner};
@@ -11,7 +12,7 @@ use tenure_node_agent::spool::{self, Spool};
 use tenure_node_agent::trace::Spans;
 use tenure_proto::node::v1::{FinishedOutcome, report};
 
-use crate::bench::{Bench, PATIENCE, eventually, is_gone, signal};
+use crate::bench::{Bench, PATIENCE, boot_id, eventually, is_gone, signal};
 
 const TOKEN: FencingToken = FencingToken(7);
 
@@ -25,11 +26,12 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         shim: bench.options.clone(),
         attempts_dir: bench.attempts(),
         clock: Clock::Boottime,
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned(),
+        boot_id: boot_id(),
         copy: false,
         kinds: BTreeMap::new(),
         programs: BTreeMap::new(),
         indexes: BTreeMap::new(),
+        cgroups: Subtree::none("the test has none"),
         spans: Spans::default(),
     };
     let (mut runner, before) = Runner::start(options, Arc::clone(&spool)).await.unwrap();

@@ -125,13 +125,13 @@ impl Fleet {
         let file = self.path(&format!("nodes/{node}.toml"));
         let data = self.path(&format!("nodes/{node}"));
         fs::create_dir_all(&data)?;
-        let mut job = binary::test_job()?;
         if let Some(uid) = plan.uid {
             chown(&data, Some(uid), Some(uid))?;
-            job = self.path("test-job");
         }
+        let other = self.plan.has_other_users();
+        let job = if other { self.path("test-job") } else { binary::test_job()? };
         let mut settings = self.plan.node_file(plan, &job, self.directory(), &self.mark);
-        let mut server = format!("http://{}", self.proxies.get(node).map_or(self.grpc, Proxy::address));
+        let mut server = format!("http://{}", self.proxies.get(node).map_or(self.door(), Proxy::address));
         let program = match plan.uid {
             Some(_) => self.path("tenure"),
             None => binary::tenure()?.to_owned(),
