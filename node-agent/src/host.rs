@@ -42,9 +42,14 @@ pub fn read(dir: &Path, containment: Containment) -> Host {
         os: std::env::consts::OS,
         arch: std::env::consts::ARCH,
         containment: containment.as_str(),
-        boot_id: first_line("/proc/sys/kernel/random/boot_id"),
+        boot_id: boot_id(),
         machine_id: machine_id(),
     }
+}
+
+/// The random id of this boot.
+pub fn boot_id() -> String {
+    first_line("/proc/sys/kernel/random/boot_id")
 }
 
 /// The machine's id; empty where there is none.

@@ -169,19 +169,18 @@ impl Agent {
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         config.check_certificate().map_err(Error::Tls)?;
-        let secure = config.tls.clone().filter(|_| config.server.scheme_str() == Some("https"));
+        let secure = config.tls.clone().filter(|_| config.speaks_tls());
         let connector = secure.map(Connector::new).transpose().map_err(Error::Tls)?;
         let exe = options.exe.map_or_else(own_executable, Ok).map_err(Error::Exe)?;
         let own = config::own_account().uid;
         let users: Vec<u32> =
             config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
         let shared = users.iter().any(|&uid| uid != own);
+        let boot_id = options.boot_id.unwrap_or_else(host::boot_id);
         let mut state = StateDir::open(&config.data, &host::machine_id(), shared).map_err(Error::State)?;
         let cgroups = Subtree::prepare(config.containment, state.root());
         tell_of_containment(&config, &cgroups);
-        let host = host::read(&state.attempts(), cgroups.containment());
-        let boot_id = options.boot_id.unwrap_or_else(|| host.boot_id.clone());
-        let host = Host { boot_id: boot_id.clone(), ..host };
+        let host = Host { boot_id: boot_id.clone(), ..host::read(&state.attempts(), cgroups.containment()) };
         let spool = spool::Options {
             dir: state.spool(),
             max_bytes: options.spool_max_bytes,
@@ -239,7 +238,8 @@ impl Agent {
         };
         let session = session::Options {
             name: config.name,
-            server: config.server,
+            servers: config.servers,
+            insecure: config.insecure,
             connector,
             slots: config.slots,
             labels: config.labels,

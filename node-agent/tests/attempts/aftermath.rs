@@ -12,7 +12,7 @@ use tenure_node_agent::spool::{self, Spool};
 use tenure_node_agent::trace::Spans;
 use tenure_proto::node::v1::{FinishedOutcome, report};
 
-use crate::bench::{Bench, PATIENCE, boot_id, eventually, is_gone, signal};
+use crate::bench::{Bench, PATIENCE, eventually, is_gone, signal};
 
 const TOKEN: FencingToken = FencingToken(7);
 
@@ -26,7 +26,7 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         shim: bench.options.clone(),
         attempts_dir: bench.attempts(),
         clock: Clock::Boottime,
-        boot_id: boot_id(),
+        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned(),
         copy: false,
         kinds: BTreeMap::new(),
         programs: BTreeMap::new(),

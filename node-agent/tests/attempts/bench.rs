@@ -8,7 +8,6 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tenure_node_agent::clock::Clock;
-use tenure_node_agent::leftovers;
 use tenure_node_agent::shim::{Event, ExitRecord, Limits, Options, Shim, Spec};
 
 /// No wait in these tests is longer.
@@ -46,17 +45,6 @@ impl Bench {
 
     pub(crate) fn work(&self) -> PathBuf {
         self.dir().join("work")
-    }
-
-    /// What the next agent is told that scans it.
-    pub(crate) fn scanned(&self) -> leftovers::Options {
-        leftovers::Options {
-            state_dir: self.root().to_owned(),
-            attempts_dir: self.attempts(),
-            boot_id: boot_id(),
-            clock: Clock::Boottime,
-            copy: false,
-        }
     }
 
     /// An hour of lease and limit, a second of grace.
@@ -160,11 +148,6 @@ pub(crate) async fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>
         assert!(Clock::Monotonic.now() < deadline, "{what} did not come");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-/// That of this host.
-pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
 }
 
 pub(crate) fn shim_host() -> PathBuf {

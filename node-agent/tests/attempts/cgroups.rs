@@ -9,6 +9,7 @@ use tenure_node_agent::leftovers::{Change, scan};
 use tenure_node_agent::shim::{Cause, Spec};
 
 use crate::bench::{Bench, PATIENCE, eventually, hear_out, is_gone, is_there, signal};
+use crate::leftovers::options;
 
 /// A process that left its session, its parent and its environment, and ignores SIGTERM; then the command waits.
 const ESCAPE: &str = "env -i /bin/sh -c 'setsid /bin/sh -c \"trap \\\"\\\" TERM; echo \\$\\$ > stray; \
@@ -77,7 +78,7 @@ async fn what_has_cut_every_tie_dies_with_its_attempt_even_without_shim_and_agen
         let cgroup = held.cgroup(stray);
         signal(shim, Signal::KILL);
         eventually("the death of the shim", || is_gone(shim).then_some(())).await;
-        let (_, mut leftovers) = scan(&held.bench.scanned()).await.unwrap();
+        let (_, mut leftovers) = scan(&options(&held.bench)).await.unwrap();
         let change = tokio::time::timeout(PATIENCE, leftovers.next()).await.expect("a change must come");
         assert!(matches!(change, Some(Change::Gone { token: 7, .. })), "{change:?}");
         // Without a cgroup nothing is left by which it could be known: that is what `weak` means.

@@ -12,8 +12,19 @@ use tenure_node_agent::shim::{Cause, ExitRecord, StopReason};
 const STUBBORN: &str = "setsid sh -c 'trap \"\" TERM; echo $$ > stray; while :; do sleep 1; done' & \
     while ! [ -s stray ]; do sleep 0.01; done; echo $$ > up; exec sleep 1000";
 
+pub(crate) fn options(bench: &Bench) -> Options {
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    Options {
+        state_dir: bench.root().to_owned(),
+        attempts_dir: bench.attempts(),
+        boot_id: boot_id.trim().to_owned(),
+        clock: Clock::Boottime,
+        copy: false,
+    }
+}
+
 async fn scan_bench(bench: &Bench) -> (Vec<Leftover>, Leftovers) {
-    scan(&bench.scanned()).await.unwrap()
+    scan(&options(bench)).await.unwrap()
 }
 
 /// Scans, and expects the attempt to be taken over and nothing else to be done.
@@ -232,7 +243,7 @@ async fn a_copy_takes_over_and_kills_nobody() {
     );
     fs::write(ended.join("exit"), record).unwrap();
     fs::copy(bench.dir().join("state"), ended.join("state")).unwrap();
-    let (found, _leftovers) = scan(&Options { copy: true, ..copy.scanned() }).await.unwrap();
+    let (found, _leftovers) = scan(&Options { copy: true, ..options(&copy) }).await.unwrap();
     assert!(matches!(found.as_slice(), [Leftover { token: 8, found: Found::Ended(_), .. }]), "{found:?}");
     assert!(
         !copy.dir().exists() && !ended.join("state").exists(),
