@@ -10,6 +10,7 @@ use tenure_client::proto::{JobState, Outcome};
 use tenure_tests::clock::Moment;
 use tenure_tests::intervals::Run;
 use tenure_tests::process::Process;
+use tenure_tests::random::Random;
 use tenure_tests::wait::{PATIENCE, level, until};
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, Step, scenario, tag};
 
@@ -28,7 +29,11 @@ fn plan(slots: u32) -> Plan {
 
 /// It ran once, nothing was charged, and its result is there.
 async fn undisturbed(fleet: &Fleet, job: &str, result: &str) -> anyhow::Result<()> {
-    let found = fleet.state(job, JobState::Succeeded, PATIENCE).await?;
+    undisturbed_within(fleet, job, result, PATIENCE).await
+}
+
+async fn undisturbed_within(fleet: &Fleet, job: &str, result: &str, within: Duration) -> anyhow::Result<()> {
+    let found = fleet.state(job, JobState::Succeeded, within).await?;
     ensure!((found.failures, found.losses, found.returns, found.attempt) == (0, 0, 0, 1), "{found:?}");
     ensure!(fleet.log()?.of(job).count() == 1, "it ran once");
     let stored = fleet.client().result(job).await?;
@@ -312,6 +317,136 @@ async fn reports_of_an_outage_are_all_stored_and_nothing_runs_again() -> anyhow:
             level(reports <= 1, || format!("{reports} files")) // The reserve.
         })
         .await
+    })
+    .await
+}
+
+/// Rules on pressure that 500 processes on a small machine would break.
+const NO_PRESSURE: [&str; 5] = ["load_high", "load_busy", "mem_low", "uid_tasks", "cpu_stall"];
+
+/// Run by `scripts/torture agents`; its figure stands in `docs/performance.md`.
+#[tokio::test]
+#[ignore = "500 processes"]
+async fn an_agent_with_500_running_jobs_restarts_in_two_seconds() -> anyhow::Result<()> {
+    let count = 500;
+    let rules: String = NO_PRESSURE
+        .iter()
+        .map(|rule| format!("[[pressure.rule]]\nid = \"{rule}\"\nenabled = false\n"))
+        .collect();
+    let plan = Plan::new()
+        .kind(KindPlan::new("long").need("shell", 1).lease("5m"))
+        .node(NodePlan::new("n1").slot("shell", count).line("credits = 100").tables(&rules));
+    scenario(plan, async |fleet| {
+        let mut jobs = Vec::new();
+        for _ in 0..count {
+            let script = Script::new().sleep(Duration::from_secs(100)).then(Step::Result("slept".to_owned()));
+            jobs.push(fleet.enqueue("long", &script).await?);
+        }
+        until("all run", Duration::from_secs(90), async || {
+            let log = fleet.log().map_err(|error| error.to_string())?;
+            level(log.runs.len() == jobs.len(), || format!("{} run", log.runs.len()))
+        })
+        .await?;
+        for (start, how) in [(2, Signal::TERM), (3, Signal::KILL), (4, Signal::TERM), (5, Signal::KILL)] {
+            let asked = Moment::now();
+            let mut agent = fleet.take_agent("n1")?;
+            agent.signal(how)?;
+            agent.ended(PATIENCE).await?;
+            let ended = asked.elapsed();
+            fleet.start_agent("n1")?;
+            until("its Hello is applied", PATIENCE, async || {
+                let node = fleet.client().node("n1").await.map_err(|error| error.to_string())?;
+                level(node.incarnation == start, || format!("{node:?}"))
+            })
+            .await?;
+            let restarted = asked.elapsed();
+            let node = fleet.client().node("n1").await?;
+            eprintln!("{how:?}: ended after {ended:?}, back with {} after {restarted:?}", node.running);
+            ensure!(node.running == count, "{node:?}");
+            ensure!(restarted < Duration::from_secs(2), "it took {restarted:?}");
+        }
+        for job in &jobs {
+            undisturbed_within(fleet, job, "slept", PATIENCE * 4).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Three agents are restarted one after the other, as for an upgrade, again and again under load.
+#[tokio::test]
+async fn a_rolling_restart_under_load_loses_nothing_and_charges_nothing() -> anyhow::Result<()> {
+    let rounds = if torture() { 10 } else { 2 };
+    let nodes = ["n1", "n2", "n3"];
+    let plan = nodes.iter().fold(
+        Plan::new().kind(KindPlan::new("short").need("shell", 1).lease("10s").line("queue_cap = 100000")),
+        |plan, node| plan.node(NodePlan::new(node).slot("shell", 3)),
+    );
+    scenario(plan, async |fleet| {
+        let mut random = Random::from_environment();
+        eprintln!("{random}");
+        let mut jobs = Vec::new();
+        for _ in 0..rounds {
+            for node in nodes {
+                for _ in 0..12 {
+                    let length = random.between(Duration::from_millis(10), Duration::from_millis(2_500));
+                    let script = Script::new().sleep(length).then(Step::Result("done".to_owned()));
+                    jobs.push(fleet.enqueue("short", &script).await?);
+                }
+                tokio::time::sleep(random.between(Duration::ZERO, Duration::from_millis(700))).await;
+                let mut agent = fleet.take_agent(node)?;
+                agent.signal(Signal::TERM)?;
+                ensure!(agent.ended(PATIENCE).await?.success(), "{}", agent.tail());
+                tokio::time::sleep(random.between(Duration::ZERO, Duration::from_millis(300))).await;
+                fleet.start_agent(node)?;
+                fleet.node_live(node).await?;
+            }
+        }
+        for job in &jobs {
+            let found = fleet.state(job, JobState::Succeeded, PATIENCE * 2).await?;
+            ensure!((found.failures, found.losses) == (0, 0), "{found:?}");
+            ensure!(fleet.log()?.of(job).count() == 1, "it ran once");
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// `tenure up` dies with its server; the next one finds its job as it left it, on its own clock.
+#[tokio::test]
+async fn what_a_killed_tenure_up_ran_goes_on_in_the_next() -> anyhow::Result<()> {
+    scenario(plan(2).up(), async |fleet| {
+        let mut runs = start(fleet, "long", 1).await?;
+        let (job, run) = runs.pop().context("one job")?;
+        fleet.kill_server().await?;
+        ensure!(!tag::of_token(fleet.mark(), run.start.token).is_empty(), "it runs on");
+        fleet.start_server().await?;
+        fleet.node_live("n1").await?;
+        fleet.open("go")?;
+        undisturbed(fleet, &job, "long 0").await
+    })
+    .await
+}
+
+/// A job that ends its agent and its shim each time is dead at its cap, and the node takes other work again.
+#[tokio::test]
+async fn a_job_that_kills_its_agent_each_time_dies_at_its_cap_of_losses() -> anyhow::Result<()> {
+    let plan = Plan::new()
+        .kind(KindPlan::new("short").need("shell", 1).lease("10s").line("max_losses = 3"))
+        .node(NodePlan::new("n1").slot("shell", 2));
+    scenario(plan, async |fleet| {
+        let job = fleet.enqueue("short", &Script::new().then(Step::KillAgent)).await?;
+        for attempt in 1..=3 {
+            let run = fleet.started(&job, attempt, PATIENCE).await?;
+            let mut agent = fleet.take_agent("n1")?;
+            agent.ended(PATIENCE).await?;
+            fleet.start_agent("n1")?;
+            fleet.gone(run.start.token, PATIENCE).await?;
+        }
+        let dead = fleet.state(&job, JobState::Dead, PATIENCE).await?;
+        ensure!((dead.failures, dead.losses) == (0, 3), "{dead:?}");
+        let next = fleet.enqueue("short", &Script::new()).await?;
+        fleet.all_succeed(&[next], PATIENCE).await
     })
     .await
 }
