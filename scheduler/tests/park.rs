@@ -468,7 +468,8 @@ fn a_parked_process_that_ends_by_itself_ends_its_attempt() {
     );
 }
 
-/// volcano#5805: a parent wants its slots back while a tenant of zero share has fresh jobs: the parent first.
+/// volcano#5805: a parent wants its slots back while a tenant of zero share has fresh jobs: the parent first. Of the fresh
+/// jobs that of the tenant without a share comes before that of the one whose x1 still runs; once that has ended, the older.
 #[test]
 fn a_parent_that_wants_its_slots_back_comes_before_every_fresh_job() {
     check(

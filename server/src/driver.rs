@@ -367,7 +367,7 @@ impl<J: Journal> Driver<J> {
             return Ok(());
         }
         let found = self.prior(&asked).await?;
-        prior::fill(items, &asked, found);
+        prior::fill(items, &leader.state, &asked, found);
         // Which key a job gave up is known only now.
         let keys = Asked::by_found(items, &leader.state);
         if !keys.is_empty() {
