@@ -67,6 +67,7 @@ impl State {
             answered: false,
             spooled: false,
             kept: false,
+            spared: false,
             wants: None,
             revoked: None,
             started_at: None,
