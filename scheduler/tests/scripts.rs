@@ -46,6 +46,8 @@ mod room;
 #[cfg(test)]
 mod routing;
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod scale;
 #[cfg(test)]
 mod score;
