@@ -510,7 +510,7 @@ fn a_parent_that_wants_its_slots_back_comes_before_every_fresh_job() {
             deferred x3 earmarked: slot s on n1 earmarked for a
             deferred x2 earmarked: slot s on n1 earmarked for a
             x2 waits: earmarked slot s on n1 earmarked for a for 0ns, tried 1
-              earmarked slot s on n1 earmarked for a: 1 times, 0ns
+              earmarked slot s on n1 earmarked: 1 times, 0ns
             ended x1 token=1.2 succeeded (exit) -> succeeded
             lease 1.2 gone
             unparked a token=1.1 go

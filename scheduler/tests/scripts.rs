@@ -64,4 +64,6 @@ mod tenants;
 #[cfg(test)]
 mod throttle;
 #[cfg(test)]
+mod told;
+#[cfg(test)]
 mod waits;

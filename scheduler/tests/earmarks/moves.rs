@@ -339,7 +339,7 @@ fn who_waits_for_an_earmark_and_whose_it_is_can_be_told() {
         35s:   node n1: slot gpu on n1 earmarked for big
         35s:   node n2: slot gpu on n2 2/2
         35s:   kept on n1 within 65s: gpu:2 for big
-        35s:   > job big, for which slot gpu is kept, starts or is cancelled, or a hard time limit of this one gives the slot back in time
+        35s:   > the job for which slot gpu is kept starts or is cancelled, or a hard time limit of this one gives the slot back in time
         35s:   > 2 leases hold slot gpu; they are listed
     "#]].assert_eq(&after(
         "
