@@ -357,6 +357,7 @@ impl<J: Journal> Driver<J> {
         turn.freed.drain(..).for_each(|job| self.isolation.release(job));
         let figures = TurnFigures {
             commands: turn.commands,
+            evaluations: turn.looked,
             turn: self.ends.clock.steady().saturating_sub(begun),
             commit,
         };

@@ -15,6 +15,9 @@ const MOST_VIOLATIONS: usize = 1000;
 /// What the clocks of server and database may differ by without a word.
 const MOST_SKEW: Duration = Duration::from_secs(2);
 
+/// What a read of one row may take without a word.
+const MOST_TAKEN: Duration = Duration::from_millis(100);
+
 /// The service.
 #[derive(Debug, Clone)]
 pub(crate) struct Admin(pub(crate) Api);
@@ -60,9 +63,14 @@ async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
 
 async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> {
     let stored = api.read(api.handle.reader().violations().await)?;
+    let clock = api.handle.clock();
+    let began = clock.steady();
+    api.read(api.handle.reader().ping().await)?;
+    let took = clock.steady().saturating_sub(began);
     let asked = api.now();
     let mut examined = api.read(api.handle.reader().examine().await)?;
     examined.findings.extend(examined.wall.and_then(|theirs| skew(asked, theirs, api.now())));
+    examined.findings.extend(slow(took));
     let in_memory = api.query(|state, _| state.check_invariants()).await?;
     let stored = stored.into_iter().map(|violation| v1::InvariantViolation {
         invariant: violation.invariant,
@@ -82,6 +90,17 @@ async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> 
     })
 }
 
+/// How long a small question took, if that was long: every commit is several.
+fn slow(took: Duration) -> Option<String> {
+    (took > MOST_TAKEN).then(|| {
+        let most = MOST_TAKEN.as_millis();
+        format!(
+            "the store took {} ms to answer a small question, and should take {most} at the most",
+            took.as_millis()
+        )
+    })
+}
+
 /// What the clocks differ by, if it is much: theirs was read between two readings of ours.
 fn skew(before: Wall, theirs: Wall, after: Wall) -> Option<String> {
     let skew = before.since(theirs).max(theirs.since(after));
@@ -96,6 +115,12 @@ fn skew(before: Wall, theirs: Wall, after: Wall) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_that_answers_slowly_is_told() {
+        assert_eq!(slow(MOST_TAKEN), None);
+        assert!(slow(Duration::from_millis(340)).is_some_and(|text| text.contains("340 ms")));
+    }
 
     #[test]
     fn clocks_that_differ_much_are_told() {

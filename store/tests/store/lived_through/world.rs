@@ -158,8 +158,8 @@ impl World {
         Command::Enqueue(Box::new(Enqueue {
             job: id(n),
             producer: Producer::new("local"),
-            tenant: random.chance(20).then(|| Tenant::new("other")),
-            default_tenant: Tenant::new("default"),
+            tenant: None,
+            default_tenant: Tenant::new(if random.chance(25) { "other" } else { "default" }),
             kind: kind(random),
             fingerprint: Fingerprint([u8::try_from(n % 251).unwrap(); 32]),
             payload_size: random.below(3) * 10,
