@@ -57,7 +57,10 @@ pub use ids::{
     ConcurrencyKey, CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName,
     NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
 };
-pub use invariants::{NAMES as INVARIANTS, Violation};
+pub use invariants::{
+    NAMES as INVARIANTS, Violation,
+    slices::{Checked, Checking},
+};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
 pub use kind::{Concurrency, DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, Placement, RetryPolicy};
 pub use lease::{
