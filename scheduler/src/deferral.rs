@@ -353,8 +353,8 @@ impl Deferral {
         self
     }
 
-    /// As a sentence for the history of a class, which everybody reads whose job was in it.
-    pub(crate) fn for_history(&self) -> String {
+    /// As a sentence that everybody may read: in the history of a class, whoever has a job in it, and in summaries.
+    pub(crate) fn for_everybody(&self) -> String {
         self.clone().without_others().to_string()
     }
 
