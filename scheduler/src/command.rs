@@ -199,8 +199,10 @@ pub struct Enqueue {
     pub job: JobId,
     /// Who enqueues.
     pub producer: Producer,
-    /// Whose work it is.
-    pub tenant: Tenant,
+    /// Whose work it is, if it says so. A child's is its parent's: another one is refused.
+    pub tenant: Option<Tenant>,
+    /// Whose work it is if neither it nor a parent says so.
+    pub default_tenant: Tenant,
     /// Its kind.
     pub kind: KindName,
     /// Of kind, payload, content type and dedupe key.
@@ -211,7 +213,7 @@ pub struct Enqueue {
     pub dedupe_key: Option<DedupeKey>,
     /// What it shares with jobs of its kind that may not all run at once, if it names that.
     pub concurrency_key: Option<ConcurrencyKey>,
-    /// If it names its own.
+    /// If it names its own. That of a child is brought within what its parent and its root allow.
     pub priority: Option<i8>,
     /// Not before.
     pub run_at: Option<Wall>,
@@ -239,6 +241,39 @@ pub struct Enqueue {
     pub trace: Option<Arc<TraceContext>>,
     /// Jobs that memory does not hold: under this id, and under this dedupe key.
     pub prior: Prior,
+}
+
+impl Enqueue {
+    /// One that asks for nothing but its kind, of the producer `local`, with an empty payload. The rest is for the caller to
+    /// fill in.
+    #[must_use]
+    pub fn new(job: JobId, kind: KindName, default_tenant: Tenant) -> Self {
+        Self {
+            job,
+            producer: Producer::new("local"),
+            tenant: None,
+            default_tenant,
+            kind,
+            fingerprint: Fingerprint([0; 32]),
+            payload_size: 0,
+            dedupe_key: None,
+            concurrency_key: None,
+            priority: None,
+            run_at: None,
+            delay: None,
+            stale_after: None,
+            labels: BTreeMap::new(),
+            selector: Selector::default(),
+            prefer: Preferences::default(),
+            needs: None,
+            hard_time_limit: None,
+            parent: None,
+            on_parent_cancel: OnParent::Cancel,
+            on_parent_lost: OnParent::Keep,
+            trace: None,
+            prior: Prior::default(),
+        }
+    }
 }
 
 /// What the store knows of an enqueue's identities.
@@ -404,6 +439,24 @@ pub struct Finish {
     pub has_result: bool,
     /// What it waits for, if it detached.
     pub detach: Option<Box<Detach>>,
+}
+
+impl Finish {
+    /// An end with the cause `exit`, of which nothing else is said.
+    #[must_use]
+    pub fn new(how: FinishedHow) -> Self {
+        Self {
+            how,
+            exit_code: None,
+            cause: "exit".into(),
+            error: "".into(),
+            retry_after: None,
+            throttled: None,
+            usage: Usage::new(),
+            has_result: false,
+            detach: None,
+        }
+    }
 }
 
 /// What a provider said: not before.

@@ -28,8 +28,8 @@ pub enum Deferral {
         slot: SlotName,
         /// Where, for a node slot.
         node: Option<NodeName>,
-        /// For whom they are kept.
-        job: JobId,
+        /// For whom they are kept; none: whoever asked may not know.
+        job: Option<JobId>,
     },
     /// A pressure rule of the node that would fit is closed.
     NodePressure {
@@ -300,7 +300,8 @@ impl Deferral {
                 all
             }
             Self::Earmarked { slot, node, job } => {
-                let mut all = vec![("slot", slot.to_string()), ("job", job.to_string())];
+                let mut all = vec![("slot", slot.to_string())];
+                all.extend(job.as_ref().map(|job| ("job", job.to_string())));
                 all.extend(node.as_ref().map(|node| ("node", node.to_string())));
                 all
             }
@@ -341,6 +342,20 @@ impl Deferral {
             Self::WaitingChildren { children } => vec![("children", children.to_string())],
             Self::KindPaused | Self::Broken | Self::WarmingUp | Self::Ready => Vec::new(),
         }
+    }
+
+    /// The same for somebody who may know of no other job.
+    #[must_use]
+    pub fn without_others(mut self) -> Self {
+        if let Self::Earmarked { job, .. } = &mut self {
+            *job = None;
+        }
+        self
+    }
+
+    /// As a sentence that everybody may read: in the history of a class, whoever has a job in it, and in summaries.
+    pub(crate) fn for_everybody(&self) -> String {
+        self.clone().without_others().to_string()
     }
 
     /// Whether the other says the same with other figures. Time and tries of such reasons are added up.
@@ -388,7 +403,7 @@ impl fmt::Display for Deferral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SlotBusy { used, capacity, .. } => write!(f, "{} {used}/{capacity}", self.subject()),
-            Self::Earmarked { job, .. } => write!(f, "{} for {job}", self.subject()),
+            Self::Earmarked { job: Some(job), .. } => write!(f, "{} for {job}", self.subject()),
             Self::NodePressure { observed, threshold, .. } => {
                 write!(f, "{} ({observed}, closes at {threshold})", self.subject())
             }
@@ -404,7 +419,8 @@ impl fmt::Display for Deferral {
             Self::Impossible { slot, asked, most } => {
                 write!(f, "needs {asked} of slot {slot}, the most is {most}")
             }
-            Self::Masked { .. }
+            Self::Earmarked { job: None, .. }
+            | Self::Masked { .. }
             | Self::NodeBackoff { .. }
             | Self::NodesCordoned { .. }
             | Self::Draining { .. }

@@ -19,6 +19,7 @@ use crate::{
         earmarks::{Dropped, Earmark, Holder},
     },
     slots::Slot,
+    state::breaker::Fallen,
     tenant::TenantPolicy,
     time::{Mono, Wall},
 };
@@ -206,6 +207,15 @@ pub enum Event {
         /// It ends then unless it is renewed again.
         expires: Mono,
     },
+    /// A lease whose node fell silent with many others ends later than it would.
+    Spared {
+        /// Which.
+        token: FencingToken,
+        /// It ends then unless it is renewed.
+        expires: Mono,
+        /// How many fell silent at once.
+        fallen: Fallen,
+    },
     /// The server wants a lease back.
     Revoked {
         /// Which.
@@ -378,6 +388,7 @@ impl Event {
             | Self::MessageSent { .. }
             | Self::Phased { .. }
             | Self::Renewed { .. }
+            | Self::Spared { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
             | Self::BudgetTurned(_)
@@ -440,6 +451,7 @@ impl Event {
             | Self::NodeLeaving(_)
             | Self::SessionBlocked { .. }
             | Self::Phased { .. }
+            | Self::Spared { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
             | Self::BudgetTurned(_)
@@ -544,6 +556,9 @@ impl fmt::Display for Event {
             Self::MessageSent { node } => write!(f, "sent to {node}"),
             Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
+            Self::Spared { token, fallen, .. } => {
+                write!(f, "spared {token}: {} of {} nodes fell silent at once", fallen.silent, fallen.of)
+            }
             Self::Revoked { token, reason } => write!(f, "revoked {token} {}", reason.name()),
             Self::NotThrottled { token, slot } => write!(f, "slot {slot} not throttled by {token}"),
             Self::BudgetTurned(kind) => write!(f, "budget of {kind} turned"),

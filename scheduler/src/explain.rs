@@ -112,15 +112,16 @@ impl State {
         }
         let Stand::Class(id) = entry.stand else { return None };
         let class = self.classes.get(id)?;
-        let own = self.behind_in_line(&entry.job).or_else(|| self.key_reason(&entry.job));
-        if let Some(reason) = own {
-            return Some((reason, entry.since.wall));
+        let present = || {
+            let since = class.timeline.present_since().map_or(entry.since.wall, |since| since.wall);
+            since.max(entry.since.wall)
+        };
+        if let Some(reason) = fit::job_may_not_start(self, now, class, &entry.job) {
+            let of_class = class.failed.as_ref().is_some_and(|failed| failed.reason.is_same_reason(&reason));
+            return Some((reason, if of_class { present() } else { entry.since.wall }));
         }
         match &class.failed {
-            Some(failed) => {
-                let since = class.timeline.present_since().map_or(entry.since.wall, |since| since.wall);
-                Some((self.told_now(now, id, class, &failed.reason), since.max(entry.since.wall)))
-            }
+            Some(failed) => Some((self.told_now(now, id, class, &failed.reason), present())),
             None => {
                 let jobs = Asker::new(self, now, id, class, entry).ahead();
                 let reason = if jobs == 0 { Deferral::Ready } else { Deferral::Behind { jobs } };

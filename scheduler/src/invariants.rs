@@ -1,5 +1,7 @@
 //! What must hold after every command. A violation is a bug of ours; nothing a peer sends can cause one.
 
+pub(crate) mod slices;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +13,7 @@ use crate::{
     lease::Stage,
     place::keyed::{KeyScope, KeyUse, held_scope, scope_of},
     slots::{Ledger, Needs, Scope},
-    state::{Holders, Stand, State},
+    state::{Holders, JobEntry, Stand, State},
 };
 
 /// A broken invariant.
@@ -48,22 +50,24 @@ impl State {
     #[must_use]
     pub fn check_invariants(&self) -> Vec<Violation> {
         let mut found = Vec::new();
-        self.used_is_the_sum(&mut found);
-        self.used_is_within_capacity(&mut found);
-        self.running_jobs_have_one_lease(&mut found);
-        self.leases_fit_their_jobs(&mut found);
-        self.waiting_jobs_stand_somewhere(&mut found);
-        self.queues_hold_queued_jobs(&mut found);
-        self.kind_counts_match(&mut found);
-        self.held_keys_are_found(&mut found);
-        self.timers_have_live_jobs(&mut found);
-        self.tenants_use_what_their_leases_take(&mut found);
-        self.lines_and_keys_match(&mut found);
-        self.parked_leases_hold_what_they_keep(&mut found);
+        self.jobs.iter().for_each(|(id, entry)| self.job_holds(*id, &entry, &mut found));
+        for (_, check) in slices::OF_ALL.iter().chain(&slices::OF_ALL_JOBS) {
+            check(self, &mut found);
+        }
+        found
+    }
+
+    /// Everything that can be said of one job by itself.
+    fn job_holds(&self, id: JobId, entry: &JobEntry, found: &mut Vec<Violation>) {
+        self.job_has_its_lease(id, entry, found);
+        self.job_stands_somewhere(id, entry, found);
+        self.job_holds_its_key(id, entry, found);
+    }
+
+    fn earmarks_are_indexed(&self, found: &mut Vec<Violation>) {
         if !self.earmarks.is_consistent() {
             found.push(violation(NAMES[11], "earmarks".into(), "an index differs from them".into()));
         }
-        found
     }
 
     /// I7, I8: per fleet and per node.
@@ -133,17 +137,18 @@ impl State {
     }
 
     /// I4: a running job has exactly one live lease whose outcome is open, under its newest token.
-    fn running_jobs_have_one_lease(&self, found: &mut Vec<Violation>) {
-        for (id, entry) in self.jobs.iter() {
-            let lease = self.leases.get(&entry.job.token).filter(|lease| lease.lease.job == *id);
-            let open = lease.is_some_and(|lease| lease.lease.stage == Stage::Granted);
-            // A parked parent waits under its lease.
-            let running = self.has_process(&entry.job);
-            if running != open {
-                let detail = format!("state {}, open lease {open}", entry.job.state.name());
-                found.push(violation(NAMES[2], id.to_string(), detail));
-            }
+    fn job_has_its_lease(&self, id: JobId, entry: &JobEntry, found: &mut Vec<Violation>) {
+        let lease = self.leases.get(&entry.job.token).filter(|lease| lease.lease.job == id);
+        let open = lease.is_some_and(|lease| lease.lease.stage == Stage::Granted);
+        // A parked parent waits under its lease.
+        let running = self.has_process(&entry.job);
+        if running != open {
+            let detail = format!("state {}, open lease {open}", entry.job.state.name());
+            found.push(violation(NAMES[2], id.to_string(), detail));
         }
+    }
+
+    fn live_leases_are_found(&self, found: &mut Vec<Violation>) {
         let mut live: BTreeMap<JobId, FencingToken> = BTreeMap::new();
         for (token, entry) in self.leases.iter().filter(|(_, entry)| entry.lease.stage.is_live()) {
             if let Some(other) = live.insert(entry.lease.job, *token) {
@@ -193,31 +198,29 @@ impl State {
     }
 
     /// I14: a queued job is in exactly one place, so it can say why it waits.
-    fn waiting_jobs_stand_somewhere(&self, found: &mut Vec<Violation>) {
-        for (id, entry) in self.jobs.iter() {
-            let good = match (&entry.job.state, entry.stand) {
-                (JobState::Queued { .. }, Stand::Class(class)) => {
-                    self.classes.get(class).is_some_and(|class| class.queue.contains(&entry.job))
-                }
-                (JobState::Queued { .. }, Stand::NotReaped) => self.lease_of.contains_key(id),
-                (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
-                (JobState::Queued { .. }, Stand::Nowhere) => false,
-                (JobState::Scheduled { .. }, stand) => stand == Stand::Nowhere,
-                (JobState::Waiting { .. }, Stand::Nowhere) => self.child_wait(*id).is_some(),
-                (JobState::Waiting { .. }, stand) => stand == Stand::Broken,
-                (
-                    JobState::Running
-                    | JobState::Succeeded { .. }
-                    | JobState::Dead { .. }
-                    | JobState::Cancelled { .. }
-                    | JobState::Expired { .. },
-                    stand,
-                ) => stand == Stand::Nowhere,
-            };
-            if !good {
-                let detail = format!("state {}, stands {:?}", entry.job.state.name(), entry.stand);
-                found.push(violation(NAMES[5], id.to_string(), detail));
+    fn job_stands_somewhere(&self, id: JobId, entry: &JobEntry, found: &mut Vec<Violation>) {
+        let good = match (&entry.job.state, entry.stand) {
+            (JobState::Queued { .. }, Stand::Class(class)) => {
+                self.classes.get(class).is_some_and(|class| class.queue.contains(&entry.job))
             }
+            (JobState::Queued { .. }, Stand::NotReaped) => self.lease_of.contains_key(&id),
+            (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
+            (JobState::Queued { .. }, Stand::Nowhere) => false,
+            (JobState::Scheduled { .. }, stand) => stand == Stand::Nowhere,
+            (JobState::Waiting { .. }, Stand::Nowhere) => self.child_wait(id).is_some(),
+            (JobState::Waiting { .. }, stand) => stand == Stand::Broken,
+            (
+                JobState::Running
+                | JobState::Succeeded { .. }
+                | JobState::Dead { .. }
+                | JobState::Cancelled { .. }
+                | JobState::Expired { .. },
+                stand,
+            ) => stand == Stand::Nowhere,
+        };
+        if !good {
+            let detail = format!("state {}, stands {:?}", entry.job.state.name(), entry.stand);
+            found.push(violation(NAMES[5], id.to_string(), detail));
         }
     }
 
@@ -272,14 +275,15 @@ impl State {
     }
 
     /// I3: a live job that holds its key is the one that answers for it.
-    fn held_keys_are_found(&self, found: &mut Vec<Violation>) {
-        for (id, entry) in self.jobs.iter() {
-            let Some(key) = entry.job.dedupe_key.clone().filter(|_| entry.job.dedupe_held) else { continue };
-            let holder = self.keys.get(&(entry.job.tenant.clone(), entry.job.kind.clone(), key));
-            if holder != Some(id) {
-                found.push(violation(NAMES[8], id.to_string(), format!("its key is held by {holder:?}")));
-            }
+    fn job_holds_its_key(&self, id: JobId, entry: &JobEntry, found: &mut Vec<Violation>) {
+        let Some(key) = entry.job.dedupe_key.clone().filter(|_| entry.job.dedupe_held) else { return };
+        let holder = self.keys.get(&(entry.job.tenant.clone(), entry.job.kind.clone(), key));
+        if holder != Some(&id) {
+            found.push(violation(NAMES[8], id.to_string(), format!("its key is held by {holder:?}")));
         }
+    }
+
+    fn held_keys_are_found(&self, found: &mut Vec<Violation>) {
         for (key, id) in &self.keys {
             if self.jobs.get(id).is_none_or(|entry| !entry.job.dedupe_held) {
                 found.push(violation(

@@ -161,6 +161,8 @@ pub(crate) struct Watch {
     /// Its job was set aside: ending it in silence could not be stored. It lives on with its slots until its node speaks
     /// of its end, an operator asserts it, or another leader tries again. Nobody else may run the job meanwhile.
     pub(crate) kept: bool,
+    /// It was over, and lives on for a while since its node fell silent with many others: once between two renewals.
+    pub(crate) spared: bool,
     /// Its wait is over, since then, and it wants back what it gave; none: it does not.
     pub(crate) wants: Option<Mono>,
     /// The server wants it back.

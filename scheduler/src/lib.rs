@@ -57,7 +57,10 @@ pub use ids::{
     ConcurrencyKey, CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName,
     NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
 };
-pub use invariants::{NAMES as INVARIANTS, Violation};
+pub use invariants::{
+    NAMES as INVARIANTS, Violation,
+    slices::{Checked, Checking},
+};
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
 pub use kind::{Concurrency, DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, Placement, RetryPolicy};
 pub use lease::{
@@ -74,7 +77,7 @@ pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
 pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
 pub use selector::{Condition, Preferences, Requirement, Selector};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
-pub use state::{Limits, State};
+pub use state::{Limits, State, breaker::Fallen};
 pub use step::Applied;
 pub use tenant::{MOST_WEIGHT, TenantPolicy};
 pub use time::{Mono, Now, Wall, micros};

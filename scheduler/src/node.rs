@@ -59,6 +59,40 @@ impl Node {
     }
 }
 
+/// What placement tells nodes apart by: those of one type say the same to every class that waits, but for what they hold.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NodeType {
+    labels: BTreeMap<String, String>,
+    pub(crate) kinds: Vec<KindName>,
+    pub(crate) slots: BTreeMap<SlotName, u32>,
+    host: [Arc<str>; 3],
+}
+
+impl NodeType {
+    pub(crate) fn of(node: &Node) -> Self {
+        Self {
+            labels: node.labels.clone(),
+            kinds: node.kinds.clone(),
+            slots: node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units)).collect(),
+            host: node.host.facts().map(|(_, fact)| fact.clone()),
+        }
+    }
+
+    pub(crate) fn is_of(&self, node: &Node) -> bool {
+        self.kinds == node.kinds
+            && self.labels == node.labels
+            && self.slots.iter().eq(node.slots.iter().map(|(slot, capacity)| (slot, &capacity.units)))
+            && self.host.iter().eq(node.host.facts().map(|(_, fact)| fact))
+    }
+
+    /// Its labels with what its hosts are.
+    pub(crate) fn all_labels(&self) -> BTreeMap<String, String> {
+        let host = Host::LABELS.into_iter().zip(&self.host).filter(|(_, fact)| !fact.is_empty());
+        let host = host.map(|(label, fact)| (label.to_owned(), fact.to_string()));
+        self.labels.clone().into_iter().chain(host).collect()
+    }
+}
+
 /// What a node offers of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capacity {

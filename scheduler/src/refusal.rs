@@ -216,7 +216,7 @@ pub struct ImpossibleNeed {
 pub enum LostCause {
     /// A newer token exists, or the token was never granted to this node.
     StaleToken,
-    /// The report came by a session that is not the node's newest.
+    /// Another instance or another boot of the node said Hello: what an earlier one runs is not heard.
     SupersededSession,
     /// The lease ended in silence.
     Expired,

@@ -114,6 +114,14 @@ impl<T: Ord + Copy> Sorted<T> {
         }
     }
 
+    /// Those that are greater than this one, the least first.
+    pub(crate) fn after<'a>(&'a self, value: &T) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let (at, within) = self.find(value);
+        let seen = within.map_or_else(|next| next, |same| same + 1);
+        let rest = self.chunks.get(at).and_then(|chunk| chunk.values.get(seen..)).unwrap_or_default();
+        rest.iter().chain(self.chunks.iter().skip(at + 1).flat_map(|chunk| &chunk.values))
+    }
+
     /// All of them, the least first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         self.chunks.iter().flat_map(|chunk| &chunk.values)
@@ -157,6 +165,8 @@ mod tests {
             assert!(sorted.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.values.len())));
             for value in (0..12_100).step_by(7) {
                 assert_eq!(sorted.get(&value), known.get(&value));
+                let after = (std::ops::Bound::Excluded(value), std::ops::Bound::Unbounded);
+                assert!(sorted.after(&value).take(600).eq(known.range(after).take(600)));
             }
         }
         known.iter().for_each(|value| assert_eq!(sorted.remove(value), Some(*value)));

@@ -1,6 +1,7 @@
 //! The state: everything that the leader knows. [`State::evolve`](State) in `state/evolve.rs` is its only mutator; the
 //! rest of the crate reads it. Loading the rows gives the same `durable()` as having lived through the events.
 
+pub(crate) mod breaker;
 mod dirty;
 mod evolve;
 mod holders;
@@ -352,6 +353,7 @@ impl State {
             answered: false,
             spooled: false,
             kept: false,
+            spared: false,
             wants: None,
             revoked: None,
             started_at: None,

@@ -46,6 +46,23 @@ pub struct LiveView {
     pub waiting_for: Option<WaitView>,
 }
 
+impl LiveView {
+    /// The same for somebody who may know of no other job.
+    #[must_use]
+    pub fn without_others(mut self) -> Self {
+        self.deferral = self.deferral.map(DeferralView::without_others);
+        self
+    }
+}
+
+impl DeferralView {
+    /// The same for somebody who may know of no other job.
+    #[must_use]
+    pub fn without_others(self) -> Self {
+        Self { reason: self.reason.without_others(), ..self }
+    }
+}
+
 /// What a waiting parent waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitView {

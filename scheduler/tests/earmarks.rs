@@ -63,7 +63,7 @@ fn a_stream_of_small_jobs_does_not_starve_a_large_one() {
             60s: deferred d earmarked: slot gpu on n1 earmarked for big
             60s: d waits: earmarked slot gpu on n1 earmarked for big for 0ns, tried 2
             60s:   slot_busy slot gpu on n1 2/2: 1 times, 9s
-            60s:   earmarked slot gpu on n1 earmarked for big: 1 times, 0ns
+            60s:   earmarked slot gpu on n1 earmarked: 1 times, 0ns
             70s: ended c token=1.3 succeeded (exit) -> succeeded
             70s: lease 1.3 gone
             70s: granted big -> n1 token=1.4

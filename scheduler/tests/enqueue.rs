@@ -454,6 +454,69 @@ fn a_parent_must_be_a_live_job_of_the_same_producer() {
     );
 }
 
+/// Or its parent would wait for work that others of its own rank overtake. Whatever else is said of it: not by its own
+/// wish, and not because its parent rose far over its root.
+#[test]
+fn a_child_is_of_no_lower_band_than_its_parent() {
+    check(
+        "
+        kind k
+        enqueue a kind=k priority=25
+        enqueue b kind=k parent=a priority=-100
+        enqueue c kind=k
+        enqueue d kind=k parent=c priority=-100
+        priority d 60
+        enqueue e kind=k parent=d
+        enqueue f kind=k parent=d priority=55
+        enqueue g kind=k priority=-50
+        enqueue h kind=k parent=g priority=-99
+        job b
+        job d
+        job e
+        job f
+        job h
+        ",
+        expect![[r#"
+            reprioritized d 60
+            b queued round=1 attempt=1 priority=20
+            d queued round=1 attempt=1 priority=60
+            e queued round=1 attempt=1 priority=50
+            f queued round=1 attempt=1 priority=50
+            h queued round=1 attempt=1 priority=-99
+        "#]],
+    );
+}
+
+/// Its parent pays for it. One that asks for another tenant is refused; dedupe keys are those of the tenant that it has.
+#[test]
+fn a_child_is_of_the_tenant_of_its_parent() {
+    check(
+        "
+        slot f 2
+        kind k needs=f:1
+        node n1
+        enqueue a kind=k tenant=t
+        enqueue b kind=k parent=a key=x
+        enqueue c kind=k parent=b tenant=t
+        enqueue d kind=k parent=a tenant=u
+        enqueue e kind=k tenant=t key=x
+        enqueue f kind=k key=x
+        enqueue g kind=k parent=a key=x
+        enqueue h kind=k parent=a producer=q key=x
+        tick
+        ",
+        expect![[r#"
+            refused d INVALID_FIELD: job.tenant: is not that of its parent, which is t
+            e deduplicated -> b queued
+            g deduplicated -> b queued
+            h deduplicated -> f queued
+            granted c -> n1 token=1.1
+            granted f -> n1 token=1.2
+            deferred b slot_busy: slot f 2/2
+        "#]],
+    );
+}
+
 #[test]
 fn a_child_is_one_over_its_parent_and_three_over_its_root_at_the_most() {
     check(
@@ -465,6 +528,7 @@ fn a_child_is_one_over_its_parent_and_three_over_its_root_at_the_most() {
         enqueue d kind=k parent=c
         enqueue e kind=k parent=d
         enqueue f kind=k parent=e priority=-7
+        enqueue g kind=k parent=f priority=60
         enqueue high kind=k priority=100
         enqueue child kind=k parent=high
         job a
@@ -473,6 +537,7 @@ fn a_child_is_one_over_its_parent_and_three_over_its_root_at_the_most() {
         job d
         job e
         job f
+        job g
         job child
         ",
         expect![[r#"
@@ -482,6 +547,7 @@ fn a_child_is_one_over_its_parent_and_three_over_its_root_at_the_most() {
             d queued round=1 attempt=1 priority=8
             e queued round=1 attempt=1 priority=8
             f queued round=1 attempt=1 priority=-7
+            g queued round=1 attempt=1 priority=8
             child queued round=1 attempt=1 priority=100
         "#]],
     );

@@ -470,7 +470,8 @@ fn a_parked_process_that_ends_by_itself_ends_its_attempt() {
     );
 }
 
-/// volcano#5805: a parent wants its slots back while a tenant of zero share has fresh jobs: the parent first.
+/// volcano#5805: a parent wants its slots back while a tenant of zero share has fresh jobs: the parent first. Of the fresh
+/// jobs that of the tenant without a share comes before that of the one whose x1 still runs; once that has ended, the older.
 #[test]
 fn a_parent_that_wants_its_slots_back_comes_before_every_fresh_job() {
     check(
@@ -511,7 +512,7 @@ fn a_parent_that_wants_its_slots_back_comes_before_every_fresh_job() {
             deferred x3 earmarked: slot s on n1 earmarked for a
             deferred x2 earmarked: slot s on n1 earmarked for a
             x2 waits: earmarked slot s on n1 earmarked for a for 0ns, tried 1
-              earmarked slot s on n1 earmarked for a: 1 times, 0ns
+              earmarked slot s on n1 earmarked: 1 times, 0ns
             ended x1 token=1.2 succeeded (exit) -> succeeded
             lease 1.2 gone
             unparked a token=1.1 go

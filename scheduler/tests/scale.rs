@@ -4,10 +4,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
-    Applied, ClosedGroup, Command, Enqueue, Epoch, Event, FencingToken, Fingerprint, Finish, FinishedHow,
-    Fleet, Group, Heartbeat, Held, Hello, Host, JobId, JobState, KindName, KindPolicy, Limits, Mono, Needs,
-    NodeName, Now, OnParent, Ordinal, Phase, Pressure, Prior, Producer, Report, Return, Scope, SessionId,
-    SlotName, State, Statement, Tenant, Wall,
+    Applied, ClosedGroup, Command, Enqueue, Epoch, Event, FencingToken, Finish, FinishedHow, Fleet, Group,
+    Heartbeat, Held, Hello, Host, JobId, JobState, KindName, KindPolicy, Limits, Mono, Needs, NodeName, Now,
+    Ordinal, Phase, Pressure, Report, Return, Scope, SessionId, SlotName, State, Statement, Tenant, Wall,
 };
 use uuid::Uuid;
 
@@ -72,28 +71,8 @@ impl Bare {
         self.jobs += 1;
         let job = job_id(self.jobs);
         self.apply(Command::Enqueue(Box::new(Enqueue {
-            job,
-            producer: Producer::new("p"),
-            tenant: Tenant::new("t"),
-            kind: KindName::new(kind),
-            fingerprint: Fingerprint([0; 32]),
-            payload_size: 0,
-            dedupe_key: None,
-            concurrency_key: None,
             priority: Some(priority),
-            run_at: None,
-            delay: None,
-            stale_after: None,
-            labels: BTreeMap::new(),
-            selector: Default::default(),
-            prefer: Default::default(),
-            needs: None,
-            hard_time_limit: None,
-            parent: None,
-            on_parent_cancel: OnParent::Cancel,
-            on_parent_lost: OnParent::Keep,
-            trace: None,
-            prior: Prior::default(),
+            ..Enqueue::new(job, KindName::new(kind), Tenant::new("t"))
         })));
         job
     }
@@ -150,19 +129,7 @@ impl Bare {
 
     /// What one holds ends well and is gone.
     fn finish(&mut self, token: FencingToken) {
-        let how = FinishedHow::Succeeded;
-        let (cause, error) = ("exit".into(), "".into());
-        let finish = Finish {
-            how,
-            exit_code: None,
-            cause,
-            error,
-            retry_after: None,
-            throttled: None,
-            usage: Default::default(),
-            has_result: false,
-            detach: None,
-        };
+        let finish = Finish::new(FinishedHow::Succeeded);
         self.report(token, Statement::Accepted);
         self.report(token, Statement::Finished(finish));
         self.report(token, Statement::Reaped);

@@ -46,6 +46,8 @@ mod room;
 #[cfg(test)]
 mod routing;
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod scale;
 #[cfg(test)]
 mod score;
@@ -61,5 +63,7 @@ mod support;
 mod tenants;
 #[cfg(test)]
 mod throttle;
+#[cfg(test)]
+mod told;
 #[cfg(test)]
 mod waits;

@@ -460,3 +460,72 @@ fn a_grant_that_an_earlier_stream_read_takes_a_credit_of_the_next_one() {
         "#]],
     );
 }
+
+/// Rule 10: many nodes that fall silent at once are cut off, and what they run goes on there. One that is heard and does
+/// not list its lease, and one that falls silent alone, get nothing longer.
+#[test]
+fn leases_of_nodes_that_fall_silent_at_once_wait_longer_and_once() {
+    check(
+        "
+        slot s node
+        kind k needs=s:1 lease=60s
+        node n1 slots=s:1
+        node n2 slots=s:1
+        node n3 slots=s:1
+        node n4 slots=s:1
+        node n5 slots=s:1
+        enqueue a kind=k
+        enqueue b kind=k
+        enqueue c kind=k
+        enqueue d kind=k
+        enqueue e kind=k
+        tick
+        run a
+        run b
+        run c
+        run d
+        run e
+        steady n5
+        mute n1
+        mute n2
+        mute n3
+        mute n4
+        advance 60s
+        hello n4
+        steady n4
+        beat n4
+        advance 5s
+        advance 2s
+        close n3
+        advance 10s
+        hello n3
+        advance 18s
+        advance 2s
+        mute n5
+        advance 66s
+        ",
+        expect![[r#"
+            granted a -> n3 token=1.1
+            granted b -> n2 token=1.2
+            granted c -> n5 token=1.3
+            granted d -> n4 token=1.4
+            granted e -> n1 token=1.5
+            12s: suspect n1
+            12s: suspect n2
+            12s: suspect n3
+            12s: suspect n4
+            60s: session 4 of n4 is closed: SUPERSEDED_SESSION
+            65s: spared 1.1: 3 of 5 nodes fell silent at once
+            65s: spared 1.2: 3 of 5 nodes fell silent at once
+            65s: spared 1.5: 3 of 5 nodes fell silent at once
+            89s: suspect n3
+            95s: ended b token=1.2 lost (lease_expired) -> queued [its lease ended in silence]
+            95s: ended e token=1.5 lost (lease_expired) -> queued [its lease ended in silence]
+            95s: deferred b slot_busy: slot s on n5 1/1
+            107s: suspect n5
+            107s: deferred b slot_busy: slot s on n4 1/1
+            142s: ended a token=1.1 lost (lease_expired) -> queued [its lease ended in silence]
+            160s: ended c token=1.3 lost (lease_expired) -> queued [its lease ended in silence]
+        "#]],
+    );
+}

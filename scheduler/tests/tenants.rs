@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use expect_test::expect;
 use tenure_scheduler::{
-    Command, Durable, Effect, Enqueue, Epoch, Event, Fingerprint, Finish, FinishedHow, Fleet, JobId,
-    KindName, KindPolicy, Lease, Limits, Mono, Needs, Now, Prior, Producer, Scope, Selector, SessionId,
-    SlotName, State, Statement, Tenant, TenantPolicy, Wall,
+    Command, Durable, Effect, Enqueue, Epoch, Event, Finish, FinishedHow, Fleet, JobId, KindName, KindPolicy,
+    Lease, Limits, Mono, Needs, Now, Scope, SessionId, SlotName, State, Statement, Tenant, TenantPolicy,
+    Wall,
 };
 use uuid::Uuid;
 
@@ -407,47 +407,15 @@ impl Bare {
     fn enqueue(&mut self, tenant: &str, kind: &str) -> JobId {
         self.jobs += 1;
         let job = JobId(Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + self.jobs));
-        self.apply(Command::Enqueue(Box::new(Enqueue {
-            job,
-            producer: Producer::new("p"),
-            tenant: Tenant::new(tenant),
-            kind: KindName::new(kind),
-            fingerprint: Fingerprint([0; 32]),
-            payload_size: 0,
-            dedupe_key: None,
-            concurrency_key: None,
-            priority: None,
-            run_at: None,
-            delay: None,
-            stale_after: None,
-            labels: BTreeMap::new(),
-            selector: Selector::default(),
-            prefer: Default::default(),
-            needs: None,
-            hard_time_limit: None,
-            parent: None,
-            on_parent_cancel: tenure_scheduler::OnParent::Cancel,
-            on_parent_lost: tenure_scheduler::OnParent::Keep,
-            trace: None,
-            prior: Prior::default(),
-        })));
+        let enqueue = Enqueue::new(job, KindName::new(kind), Tenant::new(tenant));
+        self.apply(Command::Enqueue(Box::new(enqueue)));
         job
     }
 
     /// The `n`th of those that run ends, and its processes are gone.
     fn finish(&mut self, n: usize) {
         let lease = self.running.remove(n);
-        let how = Finish {
-            how: FinishedHow::Succeeded,
-            exit_code: Some(0),
-            cause: "exit".into(),
-            error: "".into(),
-            retry_after: None,
-            throttled: None,
-            usage: Default::default(),
-            has_result: false,
-            detach: None,
-        };
+        let how = Finish { exit_code: Some(0), ..Finish::new(FinishedHow::Succeeded) };
         for said in [
             Statement::Accepted,
             Statement::Started { elapsed: Duration::ZERO },

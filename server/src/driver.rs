@@ -63,6 +63,9 @@ const LONG_QUERY: Duration = Duration::from_millis(1);
 /// How far above its own epoch a leader believes a node. The scheduler refuses what is further.
 const MOST_AHEAD: u64 = 1000;
 
+/// Between two lines of the log about nodes that are not believed.
+const ALARM_EVERY: Duration = Duration::from_secs(60);
+
 /// Turns that a Tick may be put off because more input of nodes waits: silence is judged after what was said.
 const MOST_TICKLESS: u32 = 3;
 
@@ -116,6 +119,8 @@ pub(crate) struct Driver<J> {
     tick_soon: bool,
     /// When the newest commit was begun that went well. None: none was since the load.
     proven: Option<Duration>,
+    /// When it was last said that a node claims an epoch that cannot be believed.
+    alarmed: Option<Duration>,
 }
 
 /// The state with its time line.
@@ -161,6 +166,7 @@ impl<J: Journal> Driver<J> {
             tickless: 0,
             tick_soon: true,
             proven: None,
+            alarmed: None,
         };
         let leader = driver.load(taken);
         Ok((driver, leader))
@@ -216,6 +222,17 @@ impl<J: Journal> Driver<J> {
             if seen > leader.state.epoch() && seen.0 <= leader.state.epoch().0 + MOST_AHEAD {
                 tracing::warn!(epoch = %leader.state.epoch(), %seen, "a node saw a higher epoch; taking over above it");
                 return End::Reload { at_least: seen, wait: Duration::ZERO };
+            }
+            let said = self.alarmed.is_some_and(|at| steady.saturating_sub(at) < ALARM_EVERY);
+            if seen > leader.state.epoch() && !said {
+                self.alarmed = Some(steady);
+                // The scheduler refuses it. Nobody but an operator knows which of the two is right.
+                tracing::error!(
+                    epoch = %leader.state.epoch(),
+                    %seen,
+                    "a node claims an epoch too far ahead to be believed, and is refused: this database is an old \
+                     backup, or the node was with another fleet"
+                );
             }
             self.answer_queries(leader, query);
             if let Err(end) = self.turn(leader, true).await {
@@ -340,6 +357,7 @@ impl<J: Journal> Driver<J> {
         turn.freed.drain(..).for_each(|job| self.isolation.release(job));
         let figures = TurnFigures {
             commands: turn.commands,
+            evaluations: turn.looked,
             turn: self.ends.clock.steady().saturating_sub(begun),
             commit,
         };
@@ -367,7 +385,7 @@ impl<J: Journal> Driver<J> {
             return Ok(());
         }
         let found = self.prior(&asked).await?;
-        prior::fill(items, &asked, found);
+        prior::fill(items, &leader.state, &asked, found);
         // Which key a job gave up is known only now.
         let keys = Asked::by_found(items, &leader.state);
         if !keys.is_empty() {

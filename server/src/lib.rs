@@ -23,6 +23,7 @@ pub mod migrate;
 pub mod outbox;
 mod retention;
 mod rpc;
+mod sample;
 mod sessions;
 pub mod snapshot;
 pub mod tasks;
@@ -215,12 +216,13 @@ impl Server {
         let sweeper = Sweeper::new(sweeping, handle.clone());
 
         tasks.long("driver", driver.run(leader, shutdown.clone()));
-        let (rules, counts) = (in_force.rules, Arc::clone(&metrics));
+        let (rules, counts, sampled) = (in_force.rules, Arc::clone(&metrics), Arc::clone(&metrics));
         let secure = move |incoming| Acceptor::new(incoming, rules, counts, clock);
         let layers = (router.gate, router.auth);
         tasks.long("gRPC listener", listener::serve(grpc, secure, router.routes, layers, shutdown.clone()));
         tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
         tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown.clone()));
+        tasks.long("sampler", sample::run(handle.clone(), sampled, shutdown.clone()));
         tasks.long("sweeper", sweeper.run(shutdown));
         tracing::info!(grpc = %addresses.grpc, http = %addresses.http, epoch = handle.info().epoch, "serving");
         Ok(Running { addresses, handle, reload, tasks, reader })

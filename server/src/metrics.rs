@@ -15,11 +15,12 @@ use opentelemetry::{
     metrics::{Histogram, Meter},
 };
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder, proto::MetricFamily,
+    HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder, proto::MetricFamily,
 };
 use tenure_scheduler::{
     AttemptEnd, Effect, Event, JobState, Message, Outcome, Reply, Snapshot, Verdict, Wall,
 };
+use tenure_store::{Violation, reader};
 
 mod figure;
 mod gauges;
@@ -39,6 +40,8 @@ const MOST_RULES: usize = 64;
 pub struct TurnFigures {
     /// Commands that were applied, ticks included.
     pub commands: u64,
+    /// Looks of placement at a class, and at a node for it.
+    pub evaluations: u64,
     /// From the first command collected to the last effect released.
     pub turn: Duration,
     /// Of its commit; none if there was nothing to commit.
@@ -85,6 +88,8 @@ pub struct Metrics {
     failed_handshakes: IntCounterVec,
     deferrals: IntCounterVec,
     commands: IntCounterVec,
+    evaluations: IntCounterVec,
+    violations: IntGaugeVec,
     turn_seconds: Distribution,
     commit_seconds: Distribution,
     query_seconds: Distribution,
@@ -119,6 +124,8 @@ impl Metrics {
             failed_handshakes: counter(Figure::FailedHandshakes)?,
             deferrals: counter(Figure::Deferrals)?,
             commands: counter(Figure::Commands)?,
+            evaluations: counter(Figure::Evaluations)?,
+            violations: violations(&registry)?,
             turn_seconds: histogram(Figure::TurnSeconds)?,
             commit_seconds: histogram(Figure::CommitSeconds)?,
             query_seconds: histogram(Figure::QuerySeconds)?,
@@ -126,6 +133,7 @@ impl Metrics {
             rules: Mutex::default(),
             registry,
         };
+        metrics.observe_violations(&[]);
         for outcome in Outcome::ALL {
             metrics.attempts.with_label_values(&[outcome.name()]);
         }
@@ -138,9 +146,18 @@ impl Metrics {
         Ok(metrics)
     }
 
+    /// Takes over what the views over leases showed.
+    pub fn observe_violations(&self, found: &[Violation]) {
+        for name in reader::OF_LEASES {
+            let rows = found.iter().filter(|violation| violation.invariant == name).count();
+            self.violations.with_label_values(&[name]).set(i64::try_from(rows).unwrap_or(i64::MAX));
+        }
+    }
+
     /// Counts what a turn did. Called by the driver once a turn, after its commit.
     pub fn observe_turn(&self, turn: &TurnFigures, events: &[Event], effects: &[Effect]) {
         self.commands.with_label_values::<&str>(&[]).inc_by(turn.commands);
+        self.evaluations.with_label_values::<&str>(&[]).inc_by(turn.evaluations);
         self.turn_seconds.observe(&[], turn.turn.as_secs_f64());
         if let Some(commit) = turn.commit {
             self.commit_seconds.observe(&[], commit.as_secs_f64());
@@ -252,6 +269,14 @@ fn counter(registry: &Registry, figure: Figure) -> Result<IntCounterVec, prometh
     if spec.labels.is_empty() {
         vec.with_label_values::<&str>(&[]); // shown as zero from the start
     }
+    registry.register(Box::new(vec.clone()))?;
+    Ok(vec)
+}
+
+/// What stays from sample to sample: it is no part of the snapshot.
+fn violations(registry: &Registry) -> Result<IntGaugeVec, prometheus::Error> {
+    let spec = Figure::Violations.spec();
+    let vec = IntGaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
     registry.register(Box::new(vec.clone()))?;
     Ok(vec)
 }

@@ -6,6 +6,9 @@ mod desk;
 mod handshakes;
 #[path = "tls/live.rs"]
 mod live;
+#[path = "edge/node.rs"]
+#[expect(dead_code, reason = "what it runs here does not end")]
+mod node;
 #[path = "tls/owners.rs"]
 mod owners;
 #[path = "tls/roles.rs"]

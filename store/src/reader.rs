@@ -139,6 +139,15 @@ impl Reader {
         each!(self, reader => reader.violations().await)
     }
 
+    /// What those of the `inv_*` views show that read leases and little else, so that they may be asked often: see
+    /// [`OF_LEASES`].
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn lease_violations(&self) -> Result<Vec<Violation>, Error> {
+        each!(self, reader => reader.lease_violations().await)
+    }
+
     /// The number of the newest migration of the schema.
     ///
     /// # Errors
@@ -235,6 +244,11 @@ pub const INVARIANTS: [&str; 7] = [
     "inv_results_have_executions",
     "inv_attempts_are_counted",
 ];
+
+/// The names of the views that [`Reader::lease_violations`] evaluates: I7, I8 and I9. They grow with what runs, not with
+/// what waits or has ended.
+pub const OF_LEASES: [&str; 3] =
+    ["inv_slots_within_capacity", "inv_leases_have_owners", "inv_all_or_nothing"];
 
 /// Which jobs a list shows. Absent parts match everything; present ones are and-ed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

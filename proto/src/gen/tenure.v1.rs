@@ -56,10 +56,13 @@ pub struct JobSpec {
     /// Optional, at most 255 bytes. The identity of the business work, unique per (tenant, kind): the first job answers.
     #[prost(string, tag = "4")]
     pub dedupe_key: ::prost::alloc::string::String,
-    /// Optional. Whose work it is. Default: the name of the producer, else "default".
+    /// Optional. Whose work it is. Default: that of its parent, else the name of the producer, else "default". A child that
+    /// names another than its parent's is refused as INVALID_FIELD; an old server takes it, and its default ignores the parent.
     #[prost(string, tag = "5")]
     pub tenant: ::prost::alloc::string::String,
-    /// Optional, -100 to 100, higher first. Default: the kind's; for a child its parent's plus 1.
+    /// Optional, -100 to 100, higher first. Default: the kind's; for a child its parent's plus 1. That of a child, also one
+    /// that it names, is lowered to 3 over the root of its tree and then raised to the least of its parent's band (50, 20, -19
+    /// or -100); `Job.priority` says what became of it. An old server takes what a child names.
     #[prost(sint32, optional, tag = "6")]
     pub priority: ::core::option::Option<i32>,
     /// Optional; not together with `delay`. Not to be started before. In the past: now.

@@ -231,7 +231,7 @@ impl Facts<'_> {
 
     /// Who comes first: kinds, how many of each, and what the largest takes.
     fn ahead(&self) -> impl Iterator<Item = (&KindName, u64, u32)> {
-        let own = (&self.asker.class.key.kind, self.asker.ahead(), self.asker.takes(self.lacking));
+        let own = (&self.asker.class.key.kind, self.asker.may_come_first(), self.asker.takes(self.lacking));
         let others = self.others.runs.iter().map(|(kind, (count, most))| (kind, *count, *most));
         std::iter::once(own).chain(others).filter(|(_, count, _)| *count > 0)
     }

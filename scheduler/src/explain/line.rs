@@ -116,12 +116,34 @@ impl<'a> Asker<'a> {
         Self { is_kept_for, ..asker }
     }
 
-    /// How many jobs of its own class come first; of its kind, if that is in strict order.
+    /// How many jobs of its own class come first; of its kind, if that is in strict order. Those whose key is at its limit
+    /// are passed over, unless it is the same key.
     pub(super) fn ahead(&self) -> u64 {
         if let Some(line) = self.state.line_of(&self.job.kind) {
             return line.before(&place_in_line(self.job)) as u64;
         }
+        let same_band = |band| band == self.band;
+        let open = self.class.startable();
+        let all = self.in_better_lines(open, same_band);
+        let Some(own) = self.of_own_key() else { return all };
+        // Its first of each priority stand among those that may start, too, if the key is not at its limit.
+        let twice = own.heads().filter(|head| open.holds(head));
+        let twice =
+            twice.filter(|(priority, sequence, job)| self.leads(priority.0, *sequence, *job, same_band));
+        all + self.in_better_lines(own, same_band) - twice.count() as u64
+    }
+
+    /// How many jobs of its own class may come first before it starts: a key that is at its limit may be free by then.
+    pub(super) fn may_come_first(&self) -> u64 {
+        if self.state.line_of(&self.job.kind).is_some() {
+            return self.ahead();
+        }
         self.in_better_lines(&self.class.queue, |band| band == self.band)
+    }
+
+    /// The jobs of its class that name the same key.
+    fn of_own_key(&self) -> Option<&'a Queue> {
+        self.class.ready.as_ref()?.of_key(self.job.concurrency_key.as_ref()?)
     }
 
     /// The first of them, in order.
@@ -132,7 +154,8 @@ impl<'a> Asker<'a> {
         }
         // Each line is in order, so the first of all are among the first of each.
         let mut all: Vec<(Band, Reverse<i8>, Sequence, JobId)> = Vec::new();
-        for line in self.class.queue.lines() {
+        let queues = self.of_own_key().into_iter().chain([self.class.startable()]);
+        for line in queues.flat_map(Queue::lines) {
             let ahead = usize::try_from(self.leading(line, |band| band == self.band)).unwrap_or(usize::MAX);
             let first = line.iter().take(ahead.min(most));
             all.extend(first.map(|(sequence, job)| {
@@ -140,6 +163,7 @@ impl<'a> Asker<'a> {
             }));
         }
         all.sort_unstable();
+        all.dedup();
         all.into_iter().take(most).map(|(.., job)| job).collect()
     }
 
@@ -166,13 +190,14 @@ impl<'a> Asker<'a> {
         queue.lines().iter().map(|line| self.leading(line, counts)).sum()
     }
 
-    fn leading(&self, line: &Line, counts: impl Fn(Band) -> bool) -> u64 {
+    fn leading(&self, line: &Line, counts: impl Fn(Band) -> bool + Copy) -> u64 {
+        line.leading(|sequence, job| self.leads(line.priority(), sequence, job, counts)) as u64
+    }
+
+    fn leads(&self, priority: i8, sequence: Sequence, job: JobId, counts: impl FnOnce(Band) -> bool) -> bool {
         let own = (Reverse(self.job.priority), self.job.sequence);
-        let is_first = |sequence: Sequence, job: JobId| {
-            let band = self.band_of(line.priority(), job);
-            band < self.band || (counts(band) && (Reverse(line.priority()), sequence) < own)
-        };
-        line.leading(is_first) as u64
+        let band = self.band_of(priority, job);
+        band < self.band || (counts(band) && (Reverse(priority), sequence) < own)
     }
 
     fn band_of(&self, priority: i8, job: JobId) -> Band {

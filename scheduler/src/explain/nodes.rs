@@ -4,14 +4,13 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
 };
 
 use super::bracket::Room;
 use crate::{
     deferral::Deferral,
-    ids::{KindName, NodeName, SlotName},
-    node::Host,
+    ids::{NodeName, SlotName},
+    node::NodeType,
     place::{ClassId, classes::Class, earmarks::Asks, fit},
     slots::Count,
     state::{NodeEntry, State},
@@ -31,7 +30,7 @@ const MOST_DETAILED: usize = 20;
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
-    types: Vec<Type>,
+    types: Vec<NodeType>,
     /// Where a type stands in `types`, by its fingerprint.
     by_print: BTreeMap<u64, usize>,
     groups: BTreeMap<(usize, String), Group>,
@@ -49,16 +48,6 @@ type Near = (bool, (fit::Nearness, u32));
 
 fn near(why_not: Option<&Deferral>) -> Near {
     why_not.map_or((true, (fit::Nearness::MOST, 0)), |why_not| (false, fit::nearness(why_not)))
-}
-
-/// What makes nodes equal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Type {
-    labels: BTreeMap<String, String>,
-    /// What of their hosts are labels, too.
-    host: [Arc<str>; 3],
-    kinds: Vec<KindName>,
-    slots: BTreeMap<SlotName, u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -182,43 +171,19 @@ impl Tally {
         let mut print = fingerprint(node);
         loop {
             match self.by_print.get(&print) {
-                Some(&at) if self.types.get(at).is_some_and(|of_type| of_type.is_of(node)) => return at,
+                Some(&at) if self.types.get(at).is_some_and(|of_type| of_type.is_of(&node.node)) => {
+                    return at;
+                }
                 // Another type with this fingerprint: it stands at the next.
                 Some(_) => print = print.wrapping_add(1),
                 None => {
                     let at = self.types.len();
-                    self.types.push(Type::of(node));
+                    self.types.push(NodeType::of(&node.node));
                     self.by_print.insert(print, at);
                     return at;
                 }
             }
         }
-    }
-}
-
-impl Type {
-    fn of(node: &NodeEntry) -> Self {
-        let slots = node.node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units));
-        Self {
-            labels: node.node.labels.clone(),
-            host: node.node.host.facts().map(|(_, fact)| fact.clone()),
-            kinds: node.node.kinds.clone(),
-            slots: slots.collect(),
-        }
-    }
-
-    fn is_of(&self, node: &NodeEntry) -> bool {
-        let offered = node.node.slots.iter().map(|(slot, capacity)| (slot, &capacity.units));
-        self.labels == node.node.labels
-            && self.host.iter().eq(node.node.host.facts().map(|(_, fact)| fact))
-            && self.kinds == node.node.kinds
-            && self.slots.iter().eq(offered)
-    }
-
-    fn all_labels(&self) -> BTreeMap<String, String> {
-        let host = Host::LABELS.into_iter().zip(&self.host).filter(|(_, fact)| !fact.is_empty());
-        let host = host.map(|(label, fact)| (label.to_owned(), fact.to_string()));
-        self.labels.clone().into_iter().chain(host).collect()
     }
 }
 

@@ -37,8 +37,8 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
                 node_wanted(class)
             )
         }
-        Deferral::Earmarked { job, slot, .. } => format!(
-            "job {job}, for which slot {slot} is kept, starts or is cancelled, or a hard time limit of this one gives \
+        Deferral::Earmarked { slot, .. } => format!(
+            "the job for which slot {slot} is kept starts or is cancelled, or a hard time limit of this one gives \
              the slot back in time"
         ),
         Deferral::NodePressure { node, rule, threshold, .. } => {

@@ -55,7 +55,7 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         | Deferral::NotReaped { .. }
         | Deferral::Impossible { .. }
         | Deferral::Broken
-        | Deferral::WarmingUp => format!("It does not start: {reason}"),
+        | Deferral::WarmingUp => format!("It does not start: {}", reason.for_everybody()),
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn of_fleet(state: &State, now: Now, class: &Class, asks: Asks) -> Re
     })?;
     let free = |slot: &SlotName| state.fleet.count(slot).free();
     match state.earmarks.short(&asks, None, &class.fleet, free) {
-        Some((slot, job)) => Err(Deferral::Earmarked { slot, node: None, job }),
+        Some((slot, job)) => Err(Deferral::Earmarked { slot, node: None, job: Some(job) }),
         None => rates(state, now, class),
     }
 }
@@ -54,7 +54,23 @@ fn rates(state: &State, now: Now, class: &Class) -> Result<(), Deferral> {
 
 /// Why nothing of a class may start, whatever is free: it is paused, it is not its turn, or its keys are at their limit.
 pub(crate) fn may_not_start(state: &State, now: Now, class: &Class) -> Option<Deferral> {
-    paused(state, now, class).or_else(|| state.not_its_turn(class)).or_else(|| state.key_blocks(class))
+    in_order(state, now, class, || state.not_its_turn(class), || state.key_blocks(class))
+}
+
+/// The same of one job of the class. It may be behind in line, or have a key at its limit, while others of it start.
+pub(crate) fn job_may_not_start(state: &State, now: Now, class: &Class, job: &Job) -> Option<Deferral> {
+    in_order(state, now, class, || state.behind_in_line(job), || state.key_reason(job))
+}
+
+/// What people decided comes before what other jobs do.
+fn in_order(
+    state: &State,
+    now: Now,
+    class: &Class,
+    turn: impl FnOnce() -> Option<Deferral>,
+    key: impl FnOnce() -> Option<Deferral>,
+) -> Option<Deferral> {
+    paused(state, now, class).or_else(turn).or_else(key)
 }
 
 /// Whether an operator paused its kind or a slot that it needs, its kind's budget is spent, or a provider wants no more
@@ -114,7 +130,7 @@ pub(crate) fn of_node(
     }
     let short = state.earmarks.short(&asks, Some(&node.node.name), &class.node, |slot| node.free(slot));
     if let Some((slot, job)) = short {
-        return Err(Deferral::Earmarked { slot, node: Some(name()), job });
+        return Err(Deferral::Earmarked { slot, node: Some(name()), job: Some(job) });
     }
     if !live.takes_a_grant() {
         let grants = u32::try_from(live.unanswered.len()).unwrap_or(u32::MAX);

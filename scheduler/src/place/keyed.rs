@@ -80,7 +80,12 @@ impl Ready {
 
     /// The jobs that wait and name a key.
     pub(crate) fn with_key(&self, key: &ConcurrencyKey) -> impl Iterator<Item = JobId> {
-        self.by_key.get(key).into_iter().flat_map(Queue::iter)
+        self.of_key(key).into_iter().flat_map(Queue::iter)
+    }
+
+    /// The queue of a key; none: nobody waits who names it.
+    pub(crate) fn of_key(&self, key: &ConcurrencyKey) -> Option<&Queue> {
+        self.by_key.get(key)
     }
 
     /// How many jobs wait, by key.

@@ -60,6 +60,16 @@ impl Band {
             _ => Self::Low,
         }
     }
+
+    /// The lowest priority of it.
+    pub(crate) fn least(self) -> i8 {
+        match self {
+            Self::Critical => 50,
+            Self::High => 20,
+            Self::Normal => -19,
+            Self::Low => -100,
+        }
+    }
 }
 
 /// Where a class stands among those of its tenant, with the job that it stands there with.
@@ -266,6 +276,8 @@ mod tests {
         ] {
             let at = [0, 15, 30, 6000].map(|waited| Band::of(priority, minutes(waited)));
             assert_eq!(at, bands, "priority {priority}");
+            assert_eq!(Band::of(at[0].least(), Duration::ZERO), at[0], "priority {priority}");
+            assert!(at[0].least() <= priority);
             assert_eq!(Band::of(priority, minutes(15) - Duration::from_micros(1)), bands[0]);
         }
     }

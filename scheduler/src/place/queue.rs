@@ -81,7 +81,8 @@ impl Queue {
         self.lines.iter().flat_map(|line| line.spots.iter().map(|spot| place(line.priority, *spot)))
     }
 
-    fn holds(&self, place: &Place) -> bool {
+    /// Whether a job stands at that place.
+    pub(crate) fn holds(&self, place: &Place) -> bool {
         let line = self.line(place.0).ok().and_then(|at| self.lines.get(at));
         line.is_some_and(|line| line.spots.get(&spot(place)).is_some())
     }

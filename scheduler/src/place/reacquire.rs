@@ -35,7 +35,7 @@ pub(crate) fn short(state: &State, lease: &Lease, yielded: &Reservation) -> Opti
         }
         let kept = state.earmarks.short(&asks, Some(&lease.node), &yielded.node, |slot| node.free(slot));
         if let Some((slot, job)) = kept {
-            return Some(Deferral::Earmarked { slot, node: Some(lease.node.clone()), job });
+            return Some(Deferral::Earmarked { slot, node: Some(lease.node.clone()), job: Some(job) });
         }
     }
     if let Err(short) = state.fleet.check(&yielded.fleet, |_| None) {
@@ -44,7 +44,7 @@ pub(crate) fn short(state: &State, lease: &Lease, yielded: &Reservation) -> Opti
     }
     let free = |slot: &SlotName| state.fleet.count(slot).free();
     let (slot, job) = state.earmarks.short(&asks, None, &yielded.fleet, free)?;
-    Some(Deferral::Earmarked { slot, node: None, job })
+    Some(Deferral::Earmarked { slot, node: None, job: Some(job) })
 }
 
 /// Why a job that has nothing to wait for any more is still parked.

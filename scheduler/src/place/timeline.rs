@@ -53,7 +53,7 @@ impl Timeline {
         if let Some(last) = self.entries.back_mut() {
             if last.ended.is_none() && last.reason == reason.name() && *last.subject == *subject {
                 last.tries += 1;
-                last.message = reason.to_string().into();
+                last.message = reason.for_everybody().into();
                 return;
             }
             last.ended.get_or_insert(now);
@@ -62,7 +62,7 @@ impl Timeline {
             number: 0,
             reason: reason.name(),
             subject: subject.into(),
-            message: reason.to_string().into(),
+            message: reason.for_everybody().into(),
             tries: 1,
             since: now,
             ended: None,

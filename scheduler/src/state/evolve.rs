@@ -112,7 +112,14 @@ impl State {
             Event::Renewed { token, expires } => {
                 if let Some(entry) = self.leases.get_mut(token) {
                     entry.watch.expires = *expires;
+                    entry.watch.spared = false;
                     // The timer of the earlier expiry is still set; it finds this one and sets it anew.
+                }
+            }
+            Event::Spared { token, expires, fallen: _ } => {
+                if let Some(entry) = self.leases.get_mut(token) {
+                    entry.watch.expires = *expires;
+                    entry.watch.spared = true;
                 }
             }
             Event::Revoked { token, reason } => self.revoked(*token, *reason),

@@ -174,14 +174,21 @@ impl Jobs {
 
     /// All of them, by id. Nothing is made whole for longer than this look.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&JobId, Seen<'_>)> {
-        self.places.iter().filter_map(|Placed { id, at }| {
-            let place = self.place(*at)?;
-            let seen = match place.whole.get() {
-                Some(entry) => Seen::Lent(entry),
-                None => Seen::Copied(Box::new(place.packed.as_ref()?.unpack(*id))),
-            };
-            Some((id, seen))
-        })
+        self.places.iter().filter_map(|placed| self.see(placed))
+    }
+
+    /// As [`Jobs::iter`], from the one on that follows this id, whether or not there is a job with it.
+    pub(crate) fn after(&self, id: JobId) -> impl Iterator<Item = (&JobId, Seen<'_>)> {
+        self.places.after(&Placed { id, at: 0 }).filter_map(|placed| self.see(placed))
+    }
+
+    fn see<'a>(&'a self, Placed { id, at }: &'a Placed) -> Option<(&'a JobId, Seen<'a>)> {
+        let place = self.place(*at)?;
+        let seen = match place.whole.get() {
+            Some(entry) => Seen::Lent(entry),
+            None => Seen::Copied(Box::new(place.packed.as_ref()?.unpack(*id))),
+        };
+        Some((id, seen))
     }
 
     /// As [`Jobs::iter`].

@@ -7,13 +7,14 @@ use crate::{
     command::Enqueue,
     effect::Reply,
     event::Event,
-    ids::FencingToken,
+    ids::{FencingToken, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::{KindPolicy, PausePolicy},
     place::{
         classes::ClassKey,
         fit::{impossible, most_of},
         hold::{Deadlock, deadlock},
+        order::Band,
     },
     refusal::{Refusal, nearest},
     slots::Needs,
@@ -30,6 +31,9 @@ const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 
 /// A child is at most this much over the root of its tree.
 const MOST_BOOST: i8 = 3;
+
+/// The highest priority.
+const HIGHEST: i8 = 100;
 
 impl Step<'_> {
     pub(super) fn enqueue(&mut self, enqueue: Enqueue) -> Result<(), Refusal> {
@@ -58,14 +62,14 @@ impl Step<'_> {
             return if same { Ok(Some(job)) } else { Err(Refusal::JobIdReused { job: enqueue.job }) };
         }
         let Some(key) = &enqueue.dedupe_key else { return Ok(None) };
-        let holder = self.state.keys.get(&(enqueue.tenant.clone(), enqueue.kind.clone(), key.clone()));
+        let tenant = self.state.tenant_of(enqueue);
+        let holder = self.state.keys.get(&(tenant.clone(), enqueue.kind.clone(), key.clone()));
         if let Some(id) = holder {
             return Ok(self.state.jobs.get(id).map(|entry| entry.job.clone()));
         }
         let prior = enqueue.prior.by_key.as_deref().filter(|job| {
-            let same = job.dedupe_key.as_ref() == Some(key)
-                && job.tenant == enqueue.tenant
-                && job.kind == enqueue.kind;
+            let same =
+                job.dedupe_key.as_ref() == Some(key) && job.tenant == *tenant && job.kind == enqueue.kind;
             // Memory knows better: a job that it holds gave its key up, or it would have been found above.
             same && job.dedupe_held && !self.state.knows_job(job.id)
         });
@@ -166,6 +170,12 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         }
         None => None,
     };
+    if let (Some(parent), Some(named)) = (parent, &enqueue.tenant)
+        && *named != parent.tenant
+    {
+        let problem = format!("is not that of its parent, which is {}", parent.tenant);
+        return Err(Refusal::InvalidField { field: "job.tenant", problem });
+    }
     let run_at =
         enqueue.run_at.or(enqueue.delay.map(|delay| now.wall.after(delay))).filter(|at| *at > now.wall);
     let state_now = match run_at {
@@ -176,12 +186,15 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
     Ok(Job {
         id: enqueue.job,
         sequence: state.next_sequence(),
-        tenant: enqueue.tenant.clone(),
+        tenant: state.tenant_of(enqueue).clone(),
         producer: enqueue.producer.clone(),
         kind: enqueue.kind.clone(),
         state: state_now,
         version: 1,
-        priority: enqueue.priority.unwrap_or_else(|| inherited_priority(state, parent, policy)),
+        priority: match parent {
+            Some(parent) => child_priority(state, parent, enqueue.priority),
+            None => enqueue.priority.unwrap_or(policy.priority),
+        },
         needs: enqueue.needs.clone(),
         selector: enqueue.selector.clone(),
         prefer: enqueue.prefer.clone(),
@@ -218,12 +231,25 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
     })
 }
 
-/// A child gets its parent's priority plus one, at most three over its root while that lives.
-fn inherited_priority(state: &State, parent: Option<&Job>, policy: &KindPolicy) -> i8 {
-    let Some(parent) = parent else { return policy.priority };
+impl State {
+    /// Whose work a job would be: what it names, else its parent's, else the default.
+    #[must_use]
+    pub fn tenant_of<'a>(&'a self, enqueue: &'a Enqueue) -> &'a Tenant {
+        let parent = enqueue.parent.and_then(|id| self.jobs.get(&id)).map(|entry| &entry.job);
+        let parent = parent.filter(|parent| parent.producer == enqueue.producer);
+        let of_parent = parent.map(|parent| &parent.tenant);
+        enqueue.tenant.as_ref().or(of_parent).unwrap_or(&enqueue.default_tenant)
+    }
+}
+
+/// What a child asks for, or one more than its parent has: at most three over its root while that lives, or whoever
+/// spawns much would come before everybody, and within the band of its parent at the least, or that would wait for work
+/// that others of its own rank overtake.
+fn child_priority(state: &State, parent: &Job, own: Option<i8>) -> i8 {
     let root = state.jobs.get(&parent.root).map_or(parent.priority, |root| root.job.priority);
-    let boosted = parent.priority.saturating_add(1).min(root.saturating_add(MOST_BOOST));
-    boosted.max(parent.priority.min(root.saturating_add(MOST_BOOST))).min(100)
+    let most = root.saturating_add(MOST_BOOST).min(HIGHEST);
+    let wanted = own.unwrap_or(parent.priority.saturating_add(1));
+    wanted.min(most).max(Band::of(parent.priority, Duration::ZERO).least())
 }
 
 /// When the depth is expected below the cap, by how fast the kind was granted lately.

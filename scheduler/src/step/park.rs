@@ -8,6 +8,7 @@ use crate::{
     event::Event,
     family::{Parked, WaitAnswer, WaitVerdict},
     ids::{FencingToken, JobId, SlotName},
+    job::Outcome,
     lease::{Lease, RevokeReason, Stage},
     place::{
         earmarks::{Dropped, Holder},
@@ -64,12 +65,15 @@ impl Step<'_> {
         let token = wait.token;
         let job_state = self.state.job(wait.job).map(|job| job.state.name());
         let lost = |cause| Refusal::LeaseLost { token, cause, job_state };
-        let entry = self.state.leases.get(&token).ok_or(lost(LostCause::StaleToken))?;
+        let Some(entry) = self.state.leases.get(&token) else { return Err(lost(self.why_gone(wait))) };
         let lease = &entry.lease;
         if lease.node != wait.node || lease.job != wait.job {
             return Err(lost(LostCause::StaleToken));
         }
-        if lease.stage != Stage::Granted || lease.orphaned || entry.watch.spooled {
+        if lease.orphaned {
+            return Err(lost(LostCause::SupersededSession));
+        }
+        if lease.stage != Stage::Granted || entry.watch.spooled {
             return Err(lost(LostCause::Expired));
         }
         match entry.watch.revoked {
@@ -78,6 +82,17 @@ impl Step<'_> {
                 Err(lost(LostCause::Expired))
             }
             None => Ok(lease),
+        }
+    }
+
+    /// Why there is no lease of a token that somebody names: it was the newest of its job, or it was never that node's.
+    fn why_gone(&self, wait: &BeginWait) -> LostCause {
+        let newest = self.state.job(wait.job).filter(|job| job.token == wait.token);
+        let own = newest.filter(|job| job.last_node.as_ref() == Some(&wait.node));
+        match own.map(|job| job.last_outcome) {
+            Some(Some(Outcome::Cancelled)) => LostCause::Cancelled,
+            Some(_) => LostCause::Expired,
+            None => LostCause::StaleToken,
         }
     }
 

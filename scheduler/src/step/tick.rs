@@ -9,7 +9,11 @@ use crate::{
     lease::{RevokeReason, Stage, Watch, expiry},
     place::{self, ClassId, SAVE_EVERY, earmarks},
     slots::Slot,
-    state::{Due, JobEntry, NodeEntry, Stand, silence},
+    state::{
+        Due, JobEntry, NodeEntry, Stand,
+        breaker::{Breaker, WAITS_LONGER},
+        silence,
+    },
     step::{
         Step,
         outcome::{End, How},
@@ -25,6 +29,7 @@ impl Step<'_> {
     pub(super) fn tick(&mut self) -> bool {
         let mut save = false;
         let mut heads = BTreeSet::new();
+        let mut breaker = None;
         let mut fired = 0;
         while fired < MOST_TIMERS
             && let Some(due) = self.state.timers.pop(self.now)
@@ -41,7 +46,7 @@ impl Step<'_> {
                 Due::Budget(kind) => self.due_budget(kind),
                 Due::Throttle(slot) => self.due_throttle(&slot),
                 Due::Refill(slot) => self.due_refill(slot),
-                Due::Lease(token) => self.due_lease(token),
+                Due::Lease(token) => self.due_lease(token, &mut breaker),
                 Due::Answer(token) => self.due_answer(token),
                 Due::Silence(node) => self.due_silence(node),
                 Due::Mask(node, class) => self.due_mask(node, class),
@@ -133,8 +138,9 @@ impl Step<'_> {
         }
     }
 
-    /// A lease that nobody renewed is over. An unproven one charges nothing; a proven or loaded one is a loss.
-    fn due_lease(&mut self, token: FencingToken) {
+    /// A lease that nobody renewed is over. An unproven one charges nothing; a proven or loaded one is a loss, for which
+    /// one waits longer if many nodes fell silent at once.
+    fn due_lease(&mut self, token: FencingToken, breaker: &mut Option<Breaker>) {
         let Some(entry) = self.state.leases.get(&token) else { return };
         if !entry.lease.stage.is_live() {
             return;
@@ -150,12 +156,22 @@ impl Step<'_> {
             self.state.timers.at(expires, Due::Lease(token));
             return;
         }
+        let is_first = entry.watch.is_first() || was_refused(&entry.watch);
+        if entry.lease.stage == Stage::Granted && !is_first && !entry.watch.spared {
+            let breaker = breaker.get_or_insert_with(|| Breaker::of(self.state, self.now));
+            if let Some(fallen) = breaker.fallen_with(self.state, &entry.lease.node, self.now) {
+                let expires = self.now.mono.after(WAITS_LONGER);
+                self.emit(Event::Spared { token, expires, fallen });
+                self.state.timers.at(expires, Due::Lease(token));
+                return;
+            }
+        }
         match entry.lease.stage {
             Stage::Finished | Stage::Unreaped if entry.lease.reservation.node.is_empty() => {
                 self.emit(Event::LeaseGone(token));
             }
             Stage::Finished | Stage::Unreaped => self.emit(Event::LeaseUnreaped(token)),
-            Stage::Granted if entry.watch.is_first() || was_refused(&entry.watch) => self.end(
+            Stage::Granted if is_first => self.end(
                 token,
                 End {
                     cause: text("undelivered"),

@@ -42,6 +42,20 @@ pub struct Explanation {
     pub remedies: Vec<String>,
 }
 
+impl Explanation {
+    /// The same for somebody who may know of no other job: how much stands before it is told, and not which.
+    #[must_use]
+    pub fn without_others(mut self) -> Self {
+        self.ahead_jobs.clear();
+        self.deferral = self.deferral.map(DeferralView::without_others);
+        let why_nots = self.nodes.iter_mut().map(|node| &mut node.why_not);
+        for why_not in why_nots.chain(self.groups.iter_mut().map(|group| &mut group.why_not)) {
+            *why_not = why_not.take().map(Deferral::without_others);
+        }
+        self
+    }
+}
+
 /// Queued jobs of other classes that need the same slot and stand before a job, in the order of now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineAhead {

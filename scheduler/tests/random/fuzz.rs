@@ -244,7 +244,8 @@ impl Fuzz {
         let enqueue = Enqueue {
             job,
             producer: Producer::new(if rng.percent(90) { "p" } else { "q" }),
-            tenant: Tenant::new(rng.pick(&["t1", "t2"]).unwrap()),
+            tenant: rng.percent(30).then(|| Tenant::new("t1")),
+            default_tenant: Tenant::new(rng.pick(&["t1", "t2"]).unwrap()),
             kind,
             fingerprint: Fingerprint([u8::from(rng.percent(10)); 32]),
             payload_size: 0,
@@ -365,15 +366,11 @@ impl Fuzz {
             && let Some(detach) = self.detach(job)
         {
             return Statement::Finished(Finish {
-                how: FinishedHow::Detached,
                 exit_code: Some(79),
-                cause: "exit".into(),
-                error: "".into(),
-                retry_after: None,
-                throttled: None,
                 usage: self.usage(),
                 has_result: self.rng.percent(50),
                 detach: Some(Box::new(detach)),
+                ..Finish::new(FinishedHow::Detached)
             });
         }
         let how = match self.rng.below(12) {

@@ -83,17 +83,7 @@ impl Fuzz {
                     Statement::Started { elapsed: Duration::ZERO }
                 }
                 Phase::Started | Phase::Parked | Phase::Stopping | Phase::Unkillable => {
-                    Statement::Finished(Finish {
-                        how: FinishedHow::Succeeded,
-                        exit_code: Some(0),
-                        cause: "exit".into(),
-                        error: "".into(),
-                        retry_after: None,
-                        throttled: None,
-                        usage: Default::default(),
-                        has_result: false,
-                        detach: None,
-                    })
+                    Statement::Finished(Finish { exit_code: Some(0), ..Finish::new(FinishedHow::Succeeded) })
                 }
                 Phase::Finished => Statement::Reaped,
             };

@@ -20,7 +20,8 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
     Command::Enqueue(Box::new(Enqueue {
         job,
         producer: Producer::new(line.get("producer").unwrap_or("p")),
-        tenant: Tenant::new(line.get("tenant").unwrap_or("default")),
+        tenant: line.get("tenant").map(Tenant::new),
+        default_tenant: Tenant::new("default"),
         kind: KindName::new(kind),
         fingerprint: Fingerprint(fingerprint),
         payload_size: 0,
@@ -120,15 +121,10 @@ pub(crate) fn detached(line: &Line, children: Vec<JobId>) -> Statement {
         prior: Vec::new(),
     };
     Statement::Finished(Finish {
-        how: FinishedHow::Detached,
         exit_code: Some(79),
-        cause: "exit".into(),
-        error: "".into(),
-        retry_after: None,
-        throttled: None,
-        usage: Default::default(),
         has_result: line.has("state"),
         detach: Some(Box::new(detach)),
+        ..Finish::new(FinishedHow::Detached)
     })
 }
 

@@ -57,6 +57,7 @@ pub(crate) fn event(
         | Event::NodeForgotten(_)
         | Event::NodeSuspected(_)
         | Event::NodeLeaving(_)
+        | Event::Spared { .. }
         | Event::Revoked { .. }
         | Event::EarmarkDropped { .. }
         | Event::SetAside(_)

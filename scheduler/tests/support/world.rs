@@ -166,8 +166,8 @@ impl World {
         let prior = |id: JobId| if self.state.knows_job(id) { None } else { self.store.job(id) };
         match command {
             Command::Enqueue(enqueue) => {
-                let key =
-                    enqueue.dedupe_key.clone().map(|key| (enqueue.tenant.clone(), enqueue.kind.clone(), key));
+                let tenant = self.state.tenant_of(&enqueue);
+                let key = enqueue.dedupe_key.clone().map(|key| (tenant.clone(), enqueue.kind.clone(), key));
                 let key = key.filter(|(tenant, kind, key)| !self.state.knows_key(tenant, kind, key));
                 let mut prior = self.store.prior(enqueue.job, key);
                 prior.by_id = prior.by_id.filter(|_| !self.state.knows_job(enqueue.job));

@@ -220,6 +220,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::MessageSent { .. }
         | Event::Phased { .. }
         | Event::Renewed { .. }
+        | Event::Spared { .. }
         | Event::Revoked { .. }
         | Event::Wants(_)
         | Event::Deferred { .. }

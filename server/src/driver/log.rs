@@ -53,6 +53,7 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::LeaseOrphaned(token)
         | Event::Phased { token, .. }
         | Event::Renewed { token, .. } => tracing::debug!(%epoch, lease.token = %token, "{event}"),
+        Event::Spared { token, .. } => tracing::warn!(%epoch, lease.token = %token, "{event}"),
         Event::Revoked { token, reason } => {
             tracing::debug!(%epoch, lease.token = %token, reason = reason.name(), "{event}");
         }

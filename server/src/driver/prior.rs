@@ -3,10 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_scheduler::{Command, Finish, Job, JobId, State, Statement};
+use tenure_scheduler::{Command, Enqueue, Finish, Job, JobId, State, Statement};
 use tenure_store::HeldKey;
 
 use super::batch::Item;
+
+/// Trees are no deeper. What a batch names may go in a circle.
+const MOST_PARENTS: u8 = u8::MAX;
 
 /// The question of one turn.
 #[derive(Debug, Default)]
@@ -20,11 +23,12 @@ impl Asked {
     pub(super) fn by(items: &[Item], state: &State) -> Self {
         let mut ids = BTreeSet::new();
         let mut keys = BTreeSet::new();
+        let batch = Batch::of(items);
         for item in items {
             match item.command() {
                 Command::Enqueue(enqueue) => {
                     ids.insert(enqueue.job);
-                    if let Some(key) = held_key(enqueue)
+                    if let Some(key) = batch.held_key(enqueue, state)
                         && !state.knows_key(&key.tenant, &key.kind, &key.key)
                     {
                         keys.insert(key);
@@ -82,16 +86,22 @@ impl Asked {
 }
 
 /// Puts the answer into the commands that need it.
-pub(super) fn fill(items: &mut [Item], asked: &Asked, found: Vec<Job>) {
+pub(super) fn fill(items: &mut [Item], state: &State, asked: &Asked, found: Vec<Job>) {
+    let batch = Batch::of(items);
+    let key = |item: &Item| {
+        let Command::Enqueue(enqueue) = item.command() else { return None };
+        batch.held_key(enqueue, state)
+    };
+    let keys: Vec<Option<HeldKey>> = items.iter().map(key).collect();
     let found: BTreeMap<JobId, Job> = found.into_iter().map(|job| (job.id, job)).collect();
     let by_key: BTreeMap<HeldKey, JobId> =
         found.values().filter_map(|job| Some((key_of(job)?, job.id))).collect();
     let get = |id: &JobId| found.get(id).cloned().map(Box::new);
-    for item in items {
+    for (item, key) in items.iter_mut().zip(keys) {
         match item.command_mut() {
             Command::Enqueue(enqueue) => {
                 enqueue.prior.by_id = get(&enqueue.job);
-                enqueue.prior.by_key = held_key(enqueue).and_then(|key| by_key.get(&key)).and_then(get);
+                enqueue.prior.by_key = key.and_then(|key| by_key.get(&key)).and_then(get);
             }
             Command::Cancel { job, prior, .. }
             | Command::Requeue { job, prior, .. }
@@ -172,9 +182,31 @@ fn given_up(command: &Command) -> Option<HeldKey> {
     Some(HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key })
 }
 
-fn held_key(enqueue: &tenure_scheduler::Enqueue) -> Option<HeldKey> {
-    let key = enqueue.dedupe_key.clone()?;
-    Some(HeldKey { tenant: enqueue.tenant.clone(), kind: enqueue.kind.clone(), key })
+/// The enqueues of one turn: a parent may be enqueued in the turn of its child, and tells the tenant of that.
+struct Batch<'a>(BTreeMap<JobId, &'a Enqueue>);
+
+impl<'a> Batch<'a> {
+    fn of(items: &'a [Item]) -> Self {
+        let mut enqueues = BTreeMap::new();
+        for item in items {
+            if let Command::Enqueue(enqueue) = item.command() {
+                enqueues.entry(enqueue.job).or_insert(&**enqueue);
+            }
+        }
+        Self(enqueues)
+    }
+
+    /// The key that an enqueue would hold, or that a job beyond the state may hold.
+    fn held_key(&self, enqueue: &Enqueue, state: &State) -> Option<HeldKey> {
+        let key = enqueue.dedupe_key.clone()?;
+        let mut of = enqueue;
+        for _ in 0..MOST_PARENTS {
+            let parent = of.parent.filter(|parent| of.tenant.is_none() && !state.knows_job(*parent));
+            let Some(parent) = parent.and_then(|parent| self.0.get(&parent)) else { break };
+            of = parent;
+        }
+        Some(HeldKey { tenant: state.tenant_of(of).clone(), kind: enqueue.kind.clone(), key })
+    }
 }
 
 fn key_of(job: &Job) -> Option<HeldKey> {

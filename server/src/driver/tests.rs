@@ -4,7 +4,7 @@ mod rig;
 
 use std::time::Duration;
 
-use tenure_scheduler::{Command, JobState, Refusal, Reply};
+use tenure_scheduler::{Command, DedupeKey, Enqueue, JobState, Refusal, Reply, Tenant};
 use tenure_store::memory::{Fault, Memory};
 
 use self::rig::{Rig, enqueue, job_id};
@@ -305,6 +305,41 @@ async fn a_duplicate_brings_no_bytes_and_a_final_job_is_found_in_the_store() {
     let requeue = Command::Requeue { job: job_id(1), force: false, prior: None, key_taken: false };
     let Reply::Job { job, .. } = rig.handle.submit(rig::bare(requeue)).await.unwrap() else { panic!() };
     assert_eq!(job.round, 2);
+    assert_eq!(rig.handle.info().reloads, 0);
+    rig.end().await;
+}
+
+/// Which tenant a child has tells its parent, which may be enqueued in the same turn; so does which key it asks for.
+#[tokio::test]
+async fn a_child_finds_the_final_job_that_holds_its_key_by_the_tenant_of_a_parent_in_its_batch() {
+    let rig = Rig::start().await;
+    let with = |n, change: fn(&mut Enqueue)| {
+        let mut submission = enqueue(n, "a");
+        if let Command::Enqueue(enqueue) = &mut submission.command {
+            change(enqueue);
+        }
+        submission
+    };
+    let first = with(1, |job| {
+        job.tenant = Some(Tenant::new("t"));
+        job.dedupe_key = Some(DedupeKey::new("x"));
+    });
+    rig.handle.submit(first).await.unwrap();
+    let cancel = Command::Cancel { job: job_id(1), reason: None, prior: None };
+    rig.handle.submit(rig::bare(cancel)).await.unwrap();
+    let batch = vec![
+        with(2, |job| job.tenant = Some(Tenant::new("t"))),
+        with(3, |job| job.parent = Some(job_id(2))),
+        with(4, |job| {
+            job.parent = Some(job_id(3));
+            job.dedupe_key = Some(DedupeKey::new("x"));
+        }),
+    ];
+    let mut replies = rig.handle.submit_batch(batch).await.unwrap();
+    let Ok(Reply::Enqueued { job, deduplicated: true }) = replies.pop().unwrap() else { panic!() };
+    assert_eq!(job.id, job_id(1));
+    let Ok(Reply::Enqueued { job, deduplicated: false }) = replies.pop().unwrap() else { panic!() };
+    assert_eq!(job.tenant.as_str(), "t");
     assert_eq!(rig.handle.info().reloads, 0);
     rig.end().await;
 }

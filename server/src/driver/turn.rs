@@ -30,6 +30,7 @@ pub(super) struct Turn {
     pub(super) now: Now,
     /// Commands applied, the Tick included.
     pub(super) commands: u64,
+    pub(super) looked: u64,
     pub(super) answers: Vec<Waiting>,
     pub(super) events: Vec<Event>,
     pub(super) effects: Vec<Effect>,
@@ -85,6 +86,7 @@ impl Turn {
         let mut turn = Self {
             now,
             commands: 0,
+            looked: 0,
             answers: Vec::new(),
             events: Vec::new(),
             effects: Vec::new(),
@@ -224,6 +226,7 @@ impl Turn {
         self.events.extend(applied.events);
         self.effects.extend(applied.effects);
         self.more |= applied.more;
+        self.looked += applied.looked;
         Ok(first)
     }
 

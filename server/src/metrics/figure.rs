@@ -25,6 +25,8 @@ pub enum Figure {
     Deferrals,
     /// Commands applied.
     Commands,
+    /// Looks of placement at a class, and at a node for it.
+    Evaluations,
     /// Length of a turn.
     TurnSeconds,
     /// Length of a commit.
@@ -69,6 +71,8 @@ pub enum Figure {
     Leader,
     /// Takeovers from itself after a commit that failed.
     Reloads,
+    /// Rows that views show which must show none.
+    Violations,
     /// How old the figures of kinds, slots and nodes are.
     SnapshotAge,
     /// Since the start of the process.
@@ -112,7 +116,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -124,6 +128,7 @@ impl Figure {
         Self::FailedHandshakes,
         Self::Deferrals,
         Self::Commands,
+        Self::Evaluations,
         Self::TurnSeconds,
         Self::CommitSeconds,
         Self::QuerySeconds,
@@ -146,6 +151,7 @@ impl Figure {
         Self::Epoch,
         Self::Leader,
         Self::Reloads,
+        Self::Violations,
         Self::SnapshotAge,
         Self::Uptime,
         Self::BuildInfo,
@@ -193,6 +199,12 @@ impl Figure {
                 "Times that a class of jobs was looked at and not placed, by reason.",
             ),
             Self::Commands => ("tenure_commands_total", Counter, &[], "Commands applied."),
+            Self::Evaluations => (
+                "tenure_evaluations_total",
+                Counter,
+                &[],
+                "Looks of placement at a class of waiting jobs, and at a node for it.",
+            ),
             Self::TurnSeconds => (
                 "tenure_turn_seconds",
                 Histogram(STORE_BOUNDS),
@@ -266,6 +278,12 @@ impl Figure {
                 &[],
                 "Takeovers of the server from itself, each after a commit that failed or stayed unknown.",
             ),
+            Self::Violations => (
+                "tenure_invariant_violations",
+                Gauge,
+                &["invariant"],
+                "Rows of the views over leases that must show none, at most 100 each; sampled every 30 s.",
+            ),
             Self::SnapshotAge => {
                 ("tenure_snapshot_age_seconds", Gauge, &[], "Age of the figures of kinds, slots and nodes.")
             }
@@ -286,8 +304,8 @@ mod tests {
 
     /// What labels may be called. Each is bounded: declared names, closed sets of words, or capped (`Metrics::rule`).
     /// `job` and `instance` are Prometheus's own.
-    const LABELS: [&str; 9] =
-        ["cause", "kind", "node", "outcome", "reason", "rule", "slot", "state", "version"];
+    const LABELS: [&str; 10] =
+        ["cause", "invariant", "kind", "node", "outcome", "reason", "rule", "slot", "state", "version"];
 
     /// What no name holds: other units than the base ones, and the endings of a histogram's series.
     const FORBIDDEN: [&str; 16] = [

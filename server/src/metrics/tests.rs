@@ -60,6 +60,28 @@ fn a_server_without_kinds_nodes_and_slots_has_figures_too() {
 }
 
 #[test]
+fn what_the_views_over_leases_show_is_counted_by_view_and_forgotten_when_it_is_gone() {
+    let metrics = Metrics::new().unwrap();
+    let row = |invariant: &str| Violation {
+        invariant: invariant.to_owned(),
+        subject: "s".to_owned(),
+        detail: "d".to_owned(),
+    };
+    let found = ["inv_all_or_nothing", "inv_slots_within_capacity", "inv_all_or_nothing", "inv_of_later"];
+    metrics.observe_violations(&found.map(row));
+    let text = metrics.text(&empty_scrape()).unwrap();
+    for (name, rows) in
+        [("inv_slots_within_capacity", 1), ("inv_leases_have_owners", 0), ("inv_all_or_nothing", 2)]
+    {
+        assert_line(&text, &format!("tenure_invariant_violations{{invariant=\"{name}\"}} {rows}"));
+    }
+    assert!(!text.contains("inv_of_later"));
+    metrics.observe_violations(&[]);
+    let text = metrics.text(&empty_scrape()).unwrap();
+    assert_line(&text, "tenure_invariant_violations{invariant=\"inv_all_or_nothing\"} 0");
+}
+
+#[test]
 fn a_turn_is_counted_by_what_happened_in_it() {
     let metrics = Metrics::new().unwrap();
     let lost = Stored {
@@ -79,13 +101,18 @@ fn a_turn_is_counted_by_what_happened_in_it() {
         ended(Outcome::Returned, "uid_procs", JobState::Queued { since: Wall(0) }),
         ended(Outcome::Failed, "exit", JobState::Dead { at: Wall(0) }),
     ];
-    let turn =
-        TurnFigures { commands: 4, turn: Duration::from_millis(2), commit: Some(Duration::from_millis(1)) };
+    let turn = TurnFigures {
+        commands: 4,
+        evaluations: 7,
+        turn: Duration::from_millis(2),
+        commit: Some(Duration::from_millis(1)),
+    };
     metrics.observe_turn(&turn, &events, &effects);
     metrics.observe_refusal("QUEUE_FULL");
     let text = metrics.text(&empty_scrape()).unwrap();
     for line in [
         "tenure_commands_total 4",
+        "tenure_evaluations_total 7",
         "tenure_returns_total{rule=\"uid_procs\"} 1",
         "tenure_attempts_total{outcome=\"failed_retryable\"} 1",
         "tenure_final_jobs_total{state=\"dead\"} 1",

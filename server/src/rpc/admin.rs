@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_proto::v1::{self, admin_service_server::AdminService};
-use tenure_scheduler::Wall;
+use tenure_scheduler::{Checked, Checking, Wall};
 use tenure_store::reader;
 use tonic::{Request, Response, Status, async_trait};
 
@@ -14,6 +14,12 @@ const MOST_VIOLATIONS: usize = 1000;
 
 /// What the clocks of server and database may differ by without a word.
 const MOST_SKEW: Duration = Duration::from_secs(2);
+
+/// What a read of one row may take without a word.
+const MOST_TAKEN: Duration = Duration::from_millis(100);
+
+/// How many jobs one question to the driver looks at, so that it stays under a millisecond.
+const JOBS_A_QUESTION: usize = 512;
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -60,25 +66,58 @@ async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
 
 async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> {
     let stored = api.read(api.handle.reader().violations().await)?;
+    let clock = api.handle.clock();
+    let began = clock.steady();
+    api.read(api.handle.reader().ping().await)?;
+    let took = clock.steady().saturating_sub(began);
     let asked = api.now();
     let mut examined = api.read(api.handle.reader().examine().await)?;
     examined.findings.extend(examined.wall.and_then(|theirs| skew(asked, theirs, api.now())));
-    let in_memory = api.query(|state, _| state.check_invariants()).await?;
+    examined.findings.extend(slow(took));
+    let checked = in_memory(api).await?;
     let stored = stored.into_iter().map(|violation| v1::InvariantViolation {
         invariant: violation.invariant,
         subject: violation.subject,
         detail: violation.detail,
     });
-    let in_memory = in_memory.into_iter().map(|violation| v1::InvariantViolation {
+    let in_memory = checked.violations.into_iter().map(|violation| v1::InvariantViolation {
         invariant: violation.invariant.to_owned(),
         subject: violation.subject,
         detail: violation.detail,
     });
-    let checked = reader::INVARIANTS.iter().chain(&tenure_scheduler::INVARIANTS).map(ToString::to_string);
+    let checked = reader::INVARIANTS.iter().chain(&checked.names).map(ToString::to_string);
     Ok(v1::CheckInvariantsResponse {
         violations: stored.chain(in_memory).take(MOST_VIOLATIONS).collect(),
         checked: checked.collect(),
         findings: examined.findings,
+    })
+}
+
+/// The scheduler's own, in slices that hold up no turn for long.
+async fn in_memory(api: &Api) -> Result<Checked, No> {
+    let mut checking = Checking::default();
+    loop {
+        let mut slice = checking;
+        let asked = api.query(move |state, _| {
+            let checked = state.check_slice(&mut slice, JOBS_A_QUESTION);
+            (slice, checked)
+        });
+        let (slice, checked) = asked.await?;
+        match checked {
+            Some(checked) => return Ok(checked),
+            None => checking = slice,
+        }
+    }
+}
+
+/// How long a small question took, if that was long: every commit is several.
+fn slow(took: Duration) -> Option<String> {
+    (took > MOST_TAKEN).then(|| {
+        let most = MOST_TAKEN.as_millis();
+        format!(
+            "the store took {} ms to answer a small question, and should take {most} at the most",
+            took.as_millis()
+        )
     })
 }
 
@@ -96,6 +135,12 @@ fn skew(before: Wall, theirs: Wall, after: Wall) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_that_answers_slowly_is_told() {
+        assert_eq!(slow(MOST_TAKEN), None);
+        assert!(slow(Duration::from_millis(340)).is_some_and(|text| text.contains("340 ms")));
+    }
 
     #[test]
     fn clocks_that_differ_much_are_told() {

@@ -336,8 +336,12 @@ impl Caller {
             return Err(self.beyond(format!("enqueue jobs of kind {}", enqueue.kind)));
         }
         let tenants = self.limits().and_then(|limits| limits.tenants.as_ref());
-        if tenants.is_some_and(|tenants| !tenants.contains(&enqueue.tenant)) {
-            return Err(self.beyond(format!("enqueue jobs for tenant {}", enqueue.tenant)));
+        // A child that names none is of its parent's tenant: a job of the same producer, so within these.
+        let default = enqueue.parent.is_none().then_some(&enqueue.default_tenant);
+        if let (Some(tenants), Some(tenant)) = (tenants, enqueue.tenant.as_ref().or(default))
+            && !tenants.contains(tenant)
+        {
+            return Err(self.beyond(format!("enqueue jobs for tenant {tenant}")));
         }
         enqueue.priority.map_or(Ok(()), |priority| self.check_priority(priority))
     }

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Streaming, transport::Channel};
 
-use crate::served::SOON;
+/// No test waits longer for anything.
+const SOON: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// A live session.
 pub(crate) struct Node {

@@ -1,7 +1,9 @@
 //! What is whose: a producer's jobs are there for it and for nobody else of its kind.
 
+use std::time::Duration;
+
 use tenure_proto::v1::{
-    CancelJobRequest, DeleteJobRequest, EnqueueRequest, ExplainJobRequest, GetJobRequest,
+    ApplyRequest, CancelJobRequest, DeleteJobRequest, EnqueueRequest, ExplainJobRequest, GetJobRequest,
     GetQueueHealthRequest, GetResultRequest, Job, JobSpec, ListAttemptsRequest, ListJobsRequest,
     ListKindsRequest, ReprioritizeJobRequest, RequeueJobRequest, WaitJobRequest, WatchJobRequest,
     fleet_service_client::FleetServiceClient, health_service_client::HealthServiceClient,
@@ -12,7 +14,10 @@ use tenure_server::config::Producer;
 use tenure_tls::Role;
 use tonic::{Code, Status, transport::Channel};
 
-use crate::desk::{Desk, reason};
+use crate::{
+    desk::{Desk, SOON, reason},
+    node::Node,
+};
 
 type Jobs = JobServiceClient<Channel>;
 
@@ -86,6 +91,55 @@ async fn of_a_key_that_another_holds_only_the_id_is_told() {
     desk.end().await;
 }
 
+/// Units are kept for a job of somebody else: that is told, wherever why a job waits is told, and not for which.
+#[tokio::test]
+async fn for_whose_job_units_are_kept_is_told_to_those_who_see_it_only() {
+    let desk = Desk::new().await;
+    let fleet = "[slots]\nbrowser = \"node\"\n[kinds.page]\nneeds = { browser = 1 }\n\
+                 [kinds.large]\nneeds = { browser = 2 }\nreserve_after = \"1s\"\n";
+    let request = ApplyRequest { fleet: fleet.to_owned(), validate_only: false };
+    FleetServiceClient::new(desk.channel(Role::Admin, "root").await).apply(request).await.expect("a fleet");
+    let channel = desk.channel(Role::Node, "n1").await;
+    let mut node = Node::hello(&channel, "n1", &[("browser", 2)], &["page", "large"]).await;
+    let (mut web, mut other) =
+        (jobs(&desk, Role::Producer, "web").await, jobs(&desk, Role::Producer, "other").await);
+    let mut viewer = jobs(&desk, Role::Viewer, "v").await;
+    enqueue(&mut web, spec("page")).await.unwrap();
+    let grant = node.granted().await;
+    node.start(&grant).await;
+    let large = enqueue(&mut other, spec("large")).await.unwrap();
+    let request = || ExplainJobRequest { job_id: large.id.clone() };
+    let kept = tokio::time::timeout(SOON, async {
+        while viewer.explain_job(request()).await.unwrap().into_inner().earmarks.is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    kept.await.expect("an earmark in time");
+
+    let small = enqueue(&mut web, spec("page")).await.unwrap().id;
+    let get = || GetJobRequest { job_id: small.clone() };
+    let deferral = tokio::time::timeout(SOON, async {
+        loop {
+            let job = viewer.get_job(get()).await.unwrap().into_inner().job.unwrap();
+            if let Some(deferral) = job.deferral.filter(|deferral| deferral.reason == "earmarked") {
+                return deferral;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let deferral = deferral.await.expect("a unit that is kept");
+    assert_eq!(deferral.parameters.get("job"), Some(&large.id));
+    let seen = [
+        format!("{:?}", web.get_job(get()).await.unwrap().into_inner()),
+        format!("{:?}", web.list_jobs(ListJobsRequest::default()).await.unwrap().into_inner()),
+        format!("{:?}", web.explain_job(ExplainJobRequest { job_id: small }).await.unwrap().into_inner()),
+    ];
+    for seen in seen {
+        assert!(seen.contains("earmarked") && !seen.contains(&large.id), "{seen}");
+    }
+    desk.end().await;
+}
+
 #[tokio::test]
 async fn a_producer_keeps_to_what_the_server_file_gives_it() {
     let desk = Desk::with(|config| {
@@ -100,7 +154,14 @@ async fn a_producer_keeps_to_what_the_server_file_gives_it() {
     let channel = desk.channel(Role::Producer, "web").await;
     let mut web = JobServiceClient::new(channel.clone());
     let job = enqueue(&mut web, JobSpec { priority: Some(5), ..spec("page") }).await.unwrap();
+    let child = JobSpec { parent_id: job.id.clone(), ..spec("page") };
+    let status = enqueue(&mut web, child.clone()).await.map(|job| job.tenant);
+    assert_eq!(status.unwrap(), "web", "it is of its parent's tenant");
     for (spec, words) in [
+        (
+            JobSpec { tenant: "other".to_owned(), ..child },
+            "producer web may not enqueue jobs for tenant other",
+        ),
         (spec("print"), "producer web may not enqueue jobs of kind print"),
         (spec("unheard.of"), "producer web may not enqueue jobs of kind unheard.of"),
         (

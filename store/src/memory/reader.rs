@@ -126,6 +126,10 @@ impl MemoryReader {
         self.read(|_| Vec::new())
     }
 
+    pub(crate) async fn lease_violations(&self) -> Result<Vec<Violation>, Error> {
+        self.violations().await
+    }
+
     pub(crate) async fn schema_version(&self) -> Result<u64, Error> {
         self.read(|_| crate::sqlite::schema::newest())
     }

@@ -16,9 +16,17 @@ const LIMIT: Duration = Duration::from_secs(2);
 #[cfg(test)]
 pub(super) const ALL: [&str; 2] = [SETTINGS_GET, BACKEND_GET];
 
+// Of a session's own settings, two that every reading connection makes (connect.rs). Of the connections, those of clients.
 const SETTINGS_GET: &str = "
 select current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on',
-  current_setting('autovacuum') = 'on', (extract(epoch from clock_timestamp()) * 1000000)::bigint";
+  current_setting('autovacuum') = 'on',
+  current_setting('application_name') = 'tenure-reader' and current_setting('statement_timeout') = '5s',
+  (extract(epoch from clock_timestamp()) * 1000000)::bigint,
+  (select count(*) from pg_stat_activity where backend_type = 'client backend'),
+  current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint";
+
+/// Of ten connections that the database takes, so many in use are told: a takeover needs one more.
+const MANY_IN_TEN: i64 = 9;
 
 const BACKEND_GET: &str = "select pg_backend_pid()";
 
@@ -26,11 +34,15 @@ impl PostgresReader {
     /// See [`crate::Reader::examine`].
     pub(crate) async fn examine(&self) -> Result<Examination, Error> {
         let rows = self.rows(|| sqlx::query(SETTINGS_GET)).await?;
-        let settings = rows.first().map(|row| {
-            let flag = |index| row.try_get::<bool, _>(index).unwrap_or(true);
-            (flag(0), flag(1), flag(2), row.try_get(3).ok().map(Wall))
-        });
-        let (fsync, full_pages, autovacuum, wall) = settings.unwrap_or((true, true, true, None));
+        let row = rows.first();
+        let flag = |index| row.is_none_or(|row| row.try_get::<bool, _>(index).unwrap_or(true));
+        let number = |index| row.and_then(|row| row.try_get::<i64, _>(index).ok());
+        let (fsync, full_pages, autovacuum, settings_last) = (flag(0), flag(1), flag(2), flag(3));
+        let wall = number(4).map(Wall);
+        let (connections, most) = number(5).zip(number(6)).unwrap_or((0, i64::MAX));
+        let crowded = format!(
+            "{connections} of the {most} connections that the database takes are in use: a takeover may find none"
+        );
         let found = self.schema_version().await?;
         let later = format!(
             "the database has schema {found}, this server knows {}: a later version migrated it; start that",
@@ -49,6 +61,12 @@ impl PostgresReader {
                 self.is_pooled().await,
                 "a pooler hands connections out by transaction: connect directly, or by one in session mode",
             ),
+            (
+                !settings_last,
+                "settings of a session are gone from one read to the next: a pooler stands before the database that \
+                 does not keep them; use session mode, or connect directly",
+            ),
+            (connections.saturating_mul(10) >= most.saturating_mul(MANY_IN_TEN), &*crowded),
             (found > schema::newest(), &*later),
         ];
         let findings = findings.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text.to_owned());

@@ -239,6 +239,9 @@ const VIOLATION_LISTS: [&str; 7] = [
     VIOLATION_LIST_ATTEMPTS,
 ];
 
+/// In the order of [`crate::reader::OF_LEASES`].
+const LEASE_VIOLATION_LISTS: [&str; 3] = [VIOLATION_LIST_SLOTS, VIOLATION_LIST_OWNERS, VIOLATION_LIST_NEEDS];
+
 impl PostgresReader {
     pub(super) fn new(options: &Options) -> Self {
         let pool = PgPoolOptions::new()
@@ -377,12 +380,20 @@ impl PostgresReader {
     }
 
     pub(crate) async fn violations(&self) -> Result<Vec<Violation>, Error> {
+        self.shown(&VIOLATION_LISTS).await
+    }
+
+    pub(crate) async fn lease_violations(&self) -> Result<Vec<Violation>, Error> {
+        self.shown(&LEASE_VIOLATION_LISTS).await
+    }
+
+    async fn shown(&self, lists: &[&'static str]) -> Result<Vec<Violation>, Error> {
         let read = |row: &PgRow| -> Result<Violation, sqlx::Error> {
             let (invariant, subject, detail) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             Ok(Violation { invariant, subject, detail })
         };
         let mut all = Vec::new();
-        for list in VIOLATION_LISTS {
+        for list in lists.iter().copied() {
             for row in self.rows(|| sqlx::query(list)).await? {
                 all.push(read(&row).map_err(|error| unreadable("inv_*", &error))?);
             }

@@ -143,6 +143,23 @@ async fn an_examination_tells_what_weakens_the_database() {
     let [fsync, pages] = &found.findings[..] else { panic!("{found:?}") };
     assert!(fsync.starts_with("fsync is off") && pages.starts_with("full_page_writes is off"), "{found:?}");
     assert!(found.wall.is_some());
+    // As a pooler does that gives a connection to others in between.
+    let mut all = Vec::new();
+    for _ in 0..store.options.readers {
+        let mut lost = store.reader.pool.acquire().await.unwrap();
+        lost.execute("set application_name = 'psql'").await.unwrap();
+        all.push(lost);
+    }
+    let count = all.len();
+    drop(all);
+    let idle = async {
+        while store.reader.pool.num_idle() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), idle).await.unwrap();
+    let found = store.reader.examine().await.unwrap();
+    assert!(found.findings.iter().any(|finding| finding.starts_with("settings of a session")), "{found:?}");
     let later = "insert into _sqlx_migrations values (9999, 'later', now(), true, '\\x00', 0)";
     store.hand().await.execute(later).await.unwrap();
     let found = store.reader.examine().await.unwrap();

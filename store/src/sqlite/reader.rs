@@ -219,6 +219,9 @@ const VIOLATION_LISTS: [&str; 7] = [
     VIOLATION_LIST_ATTEMPTS,
 ];
 
+/// In the order of [`crate::reader::OF_LEASES`].
+const LEASE_VIOLATION_LISTS: [&str; 3] = [VIOLATION_LIST_SLOTS, VIOLATION_LIST_OWNERS, VIOLATION_LIST_NEEDS];
+
 impl SqliteReader {
     pub(super) fn new(connect: SqliteConnectOptions, options: &Options) -> Self {
         let pool = SqlitePoolOptions::new()
@@ -345,12 +348,20 @@ impl SqliteReader {
     }
 
     pub(crate) async fn violations(&self) -> Result<Vec<Violation>, Error> {
+        self.shown(&VIOLATION_LISTS).await
+    }
+
+    pub(crate) async fn lease_violations(&self) -> Result<Vec<Violation>, Error> {
+        self.shown(&LEASE_VIOLATION_LISTS).await
+    }
+
+    async fn shown(&self, lists: &[&'static str]) -> Result<Vec<Violation>, Error> {
         let read = |row: &SqliteRow| -> Result<Violation, sqlx::Error> {
             let (invariant, subject, detail) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             Ok(Violation { invariant, subject, detail })
         };
         let mut all = Vec::new();
-        for list in VIOLATION_LISTS {
+        for list in lists.iter().copied() {
             for row in self.rows(sqlx::query(list)).await? {
                 all.push(read(&row).map_err(|error| unreadable("inv_*", &error))?);
             }

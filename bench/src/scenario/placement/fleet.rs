@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use anyhow::{Context as _, anyhow, ensure};
 use tenure_scheduler::{
     Applied, Command, Durable, Enqueue, Epoch, Event, FencingToken, Fingerprint, Finish, FinishedHow, Fleet,
-    Hello, Host, JobId, KindName, KindPolicy, Limits, Mono, Needs, NodeName, Now, Ordinal, Pressure, Prior,
-    Producer, Report, Scope, SessionId, SlotName, State, Statement, Tenant, Wall,
+    Hello, Host, JobId, KindName, KindPolicy, Limits, Mono, Needs, NodeName, Now, Ordinal, Pressure, Report,
+    Scope, SessionId, SlotName, State, Statement, Tenant, Wall,
 };
 use uuid::Uuid;
 
@@ -116,29 +116,12 @@ impl World {
     /// A job that was never seen before. Its names are texts of its own, as they come in over the wire.
     pub(super) fn enqueue(&mut self, kind: &str, tenant: u32, priority: i8) -> Command {
         self.jobs += 1;
+        let job = self.last_job();
         Command::Enqueue(Box::new(Enqueue {
-            job: JobId(Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + self.jobs)),
-            producer: Producer::new("bench"),
-            tenant: Tenant::new(format!("tenant-{tenant}")),
-            kind: KindName::new(kind),
             fingerprint: Fingerprint([7; 32]),
             payload_size: 100,
-            dedupe_key: None,
-            concurrency_key: None,
             priority: Some(priority),
-            run_at: None,
-            delay: None,
-            stale_after: None,
-            labels: BTreeMap::new(),
-            selector: Default::default(),
-            needs: None,
-            hard_time_limit: None,
-            parent: None,
-            prefer: Default::default(),
-            on_parent_cancel: tenure_scheduler::OnParent::Cancel,
-            on_parent_lost: tenure_scheduler::OnParent::Keep,
-            trace: None,
-            prior: Prior::default(),
+            ..Enqueue::new(job, KindName::new(kind), Tenant::new(format!("tenant-{tenant}")))
         }))
     }
 
@@ -208,17 +191,7 @@ impl World {
 
     /// The reports that end something that runs: of its end, and that it is gone.
     pub(super) fn ends(&mut self, held: &(FencingToken, JobId, NodeName)) -> anyhow::Result<[Command; 2]> {
-        let finish = Finish {
-            how: FinishedHow::Succeeded,
-            exit_code: Some(0),
-            cause: "exit".into(),
-            error: "".into(),
-            retry_after: None,
-            throttled: None,
-            usage: Default::default(),
-            has_result: false,
-            detach: None,
-        };
+        let finish = Finish { exit_code: Some(0), ..Finish::new(FinishedHow::Succeeded) };
         Ok([self.report(held, Statement::Finished(finish))?, self.report(held, Statement::Reaped)?])
     }
 

@@ -15,7 +15,7 @@ use crate::{
     event::Event,
     ids::{JobId, NodeName, SlotName},
     lease::Phase,
-    node::Node,
+    node::NodeType,
     place::{ClassId, classes::Class, fit, order},
     slots::{Needs, Reservation},
     state::{Due, LeaseEntry, NodeEntry, State},
@@ -199,7 +199,9 @@ fn choose(state: &State, now: Now, id: ClassId, head: Candidate) -> Option<(Earm
             continue;
         }
         let on_node = node_by(state, now, class, name, node, rank, &mut contended);
-        let near = || rivals.iter().filter(|rival| is_same_type(state, node, rival));
+        let of = (!rivals.is_empty()).then(|| NodeType::of(&node.node));
+        let near =
+            || rivals.iter().filter(|rival| of.as_ref().is_some_and(|of| is_same_type(state, of, rival)));
         let Some(on_node) = on_node.filter(|_| near().all(|rival| is_before(head, rival))) else { continue };
         let this = (on_node.max(fleet), near().count(), name);
         best = best.filter(|best| *best <= this).or(Some(this));
@@ -225,7 +227,8 @@ fn choose(state: &State, now: Now, id: ClassId, head: Candidate) -> Option<(Earm
 /// The younger ones that go: those on nodes of the same type that share a slot, then the youngest until the number is
 /// right. None: too few may.
 fn displaced(state: &State, head: Candidate, node: &NodeEntry, rivals: &[&Earmark]) -> Option<Vec<Event>> {
-    let near = rivals.iter().filter(|rival| is_same_type(state, node, rival));
+    let of = NodeType::of(&node.node);
+    let near = rivals.iter().filter(|rival| is_same_type(state, &of, rival));
     let mut gone: BTreeMap<Rank, &Earmark> = near.map(|rival| (rival.rank, *rival)).collect();
     let all: Vec<&Earmark> = heads(state).collect();
     for youngest in all.iter().rev().filter(|other| is_before(head, other)) {
@@ -239,15 +242,8 @@ fn displaced(state: &State, head: Candidate, node: &NodeEntry, rivals: &[&Earmar
 }
 
 /// Whether an earmark is on a node like this one: at most one per slot and type of node.
-fn is_same_type(state: &State, node: &NodeEntry, earmark: &Earmark) -> bool {
-    let other = state.nodes.get(&earmark.node);
-    other.is_some_and(|other| {
-        let (a, b) = (&node.node, &other.node);
-        let units = |node: &Node| -> Vec<(SlotName, u32)> {
-            node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units)).collect()
-        };
-        a.name == b.name || (a.labels == b.labels && a.kinds == b.kinds && units(a) == units(b))
-    })
+fn is_same_type(state: &State, of: &NodeType, earmark: &Earmark) -> bool {
+    state.nodes.get(&earmark.node).is_some_and(|other| of.is_of(&other.node))
 }
 
 /// When the fleet has enough; none: nobody knows.

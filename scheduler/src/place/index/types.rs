@@ -1,15 +1,12 @@
 //! Which nodes match which classes. Nodes of equal labels, kinds and capacities are of one *type*; classes of one kind
 //! and selector have one *profile*. Each type is held against each profile once.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::bits::Bits;
 use crate::{
-    ids::{KindName, SlotName},
-    node::Node,
+    ids::KindName,
+    node::{Node, NodeType},
     place::{classes::ClassKey, fit},
     selector::Selector,
     state::NodeEntry,
@@ -21,7 +18,7 @@ const MOST_UNUSED: usize = 1024;
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Types {
-    by_look: BTreeMap<Look, u32>,
+    by_look: BTreeMap<NodeType, u32>,
     types: Vec<Option<Type>>,
     profile_of: BTreeMap<(KindName, Selector), u32>,
     profiles: Vec<Option<Profile>>,
@@ -30,37 +27,9 @@ pub(crate) struct Types {
     nobody: Bits,
 }
 
-/// What makes nodes equal.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Look {
-    labels: BTreeMap<String, String>,
-    kinds: Vec<KindName>,
-    slots: Vec<(SlotName, u32)>,
-    host: [Arc<str>; 3],
-}
-
-impl Look {
-    fn of(node: &Node) -> Self {
-        Self {
-            labels: node.labels.clone(),
-            kinds: node.kinds.clone(),
-            slots: node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units)).collect(),
-            host: [node.host.os.clone(), node.host.arch.clone(), node.host.containment.clone()],
-        }
-    }
-
-    fn is_of(&self, node: &Node) -> bool {
-        let slots = node.slots.iter().map(|(slot, capacity)| (slot, capacity.units));
-        self.kinds == node.kinds
-            && self.labels == node.labels
-            && self.slots.iter().map(|(slot, units)| (slot, *units)).eq(slots)
-            && self.host.iter().eq([&node.host.os, &node.host.arch, &node.host.containment])
-    }
-}
-
 #[derive(Debug, Clone)]
 struct Type {
-    look: Look,
+    look: NodeType,
     /// One of its nodes, as it was: they are all alike in what a selector can ask for.
     example: Node,
     /// Their handles.
@@ -176,7 +145,7 @@ impl Types {
     }
 
     fn enter(&mut self, handle: u32, node: &Node) -> u32 {
-        let look = Look::of(node);
+        let look = NodeType::of(node);
         let of = match self.by_look.get(&look) {
             Some(of) => *of,
             None => self.add_type(look, node),
@@ -192,7 +161,7 @@ impl Types {
         of
     }
 
-    fn add_type(&mut self, look: Look, node: &Node) -> u32 {
+    fn add_type(&mut self, look: NodeType, node: &Node) -> u32 {
         let place = vacant(&mut self.types);
         let of = u32::try_from(place).unwrap_or(u32::MAX);
         let mut profiles = Bits::default();

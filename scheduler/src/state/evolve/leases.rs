@@ -67,6 +67,7 @@ impl State {
             answered: false,
             spooled: false,
             kept: false,
+            spared: false,
             wants: None,
             revoked: None,
             started_at: None,
@@ -96,7 +97,12 @@ impl State {
             // One that was granted under an earlier limit holds it still.
             let given = lease.parked.as_ref().is_some_and(|parked| parked.yielded.fleet.amount(slot) > 0);
             let held = lease.reservation.fleet.amount(slot) > 0 || given;
-            if lease.stage.is_live() && !held && SlotName::of_kind(&lease.kind) == *slot {
+            // One whose tree is gone gave its slots back and lives on for its report only.
+            if lease.stage.is_live()
+                && !entry.watch.spooled
+                && !held
+                && SlotName::of_kind(&lease.kind) == *slot
+            {
                 let fleet = &lease.reservation.fleet;
                 let both = fleet.iter().chain(one.iter()).map(|(slot, amount)| (slot.clone(), amount));
                 if let Some(parked) = lease.parked.as_mut().filter(|parked| parked.verdict.is_none()) {

@@ -192,6 +192,11 @@ fn is_like(node: &Node, other: Option<&Node>) -> bool {
         node.slots.iter().map(|(slot, capacity)| (slot.clone(), capacity.units)).collect()
     };
     other.is_some_and(|other| {
-        other.labels == node.labels && other.kinds == node.kinds && units(other) == units(node)
+        let host =
+            |node: &Node| (node.host.os.clone(), node.host.arch.clone(), node.host.containment.clone());
+        host(other) == host(node)
+            && other.labels == node.labels
+            && other.kinds == node.kinds
+            && units(other) == units(node)
     })
 }

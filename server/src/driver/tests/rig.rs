@@ -1,10 +1,9 @@
 //! A driver over a store in memory, with its handle, in one process.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, OnParent, Prior, Producer,
-    Reply, Selector, Tenant,
+    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Reply, Tenant,
 };
 use tenure_store::{Payload, memory::Memory};
 use tokio::{
@@ -137,28 +136,9 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
     let mut fingerprint = [0; 32];
     fingerprint[..16].copy_from_slice(&n.to_be_bytes());
     let command = Command::Enqueue(Box::new(Enqueue {
-        job: job_id(n),
-        producer: Producer::new("local"),
-        tenant: Tenant::new("default"),
-        kind: KindName::new(kind),
         fingerprint: Fingerprint(fingerprint),
         payload_size,
-        dedupe_key: None,
-        concurrency_key: None,
-        priority: None,
-        run_at: None,
-        delay: None,
-        stale_after: None,
-        labels: BTreeMap::new(),
-        selector: Selector::default(),
-        prefer: Default::default(),
-        needs: None,
-        hard_time_limit: None,
-        parent: None,
-        on_parent_cancel: OnParent::Cancel,
-        on_parent_lost: OnParent::Keep,
-        trace: None,
-        prior: Prior::default(),
+        ..Enqueue::new(job_id(n), KindName::new(kind), Tenant::new("default"))
     }));
     Submission {
         command,

@@ -26,7 +26,8 @@ pub(crate) const MOST_PAYLOAD: usize = 256 * 1024;
 /// What a payload is if its producer does not say.
 const OCTETS: &str = "application/octet-stream";
 
-/// Checks a spec and makes its submission. `whose` is the tenant whose work it is if the spec does not say, `ambient` the
+/// Checks a spec and makes its submission. `whose` is the tenant whose work it is if neither the
+/// spec nor a parent says so, `ambient` the
 /// trace context of the call for a spec that names none, `fresh` the id for a job whose caller made none.
 ///
 /// # Errors
@@ -82,7 +83,8 @@ pub(crate) fn submission(
     let command = Command::Enqueue(Box::new(Enqueue {
         job: job.unwrap_or_else(fresh),
         producer: producer.clone(),
-        tenant: tenant.unwrap_or_else(|| whose.clone()),
+        tenant,
+        default_tenant: whose.clone(),
         fingerprint: fingerprint(&kind, &payload.data, &content_type, dedupe_key.as_ref()),
         kind,
         payload_size: size as u64,

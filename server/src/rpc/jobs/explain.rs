@@ -21,7 +21,7 @@ pub(super) async fn explain(
     let mut now = read::look(api, caller, id).await?;
     let mut response = v1::ExplainJobResponse::default();
     if !now.job.state.is_final() {
-        match ask(api, id).await? {
+        match ask(api, caller, id).await? {
             Some((as_explained, explanation)) => {
                 now = as_explained;
                 response = convert::explain::explanation(explanation);
@@ -32,7 +32,6 @@ pub(super) async fn explain(
     }
     if caller.sees_only().is_some() {
         // What stands before it may be others' work: how much of it is told, and not which.
-        response.ahead_job_ids.clear();
         response.earmarks.iter_mut().for_each(|earmark| earmark.job_id.clear());
         for holder in response.slots.iter_mut().flat_map(|slot| &mut slot.holders) {
             (holder.job_id, holder.kind) = Default::default();
@@ -44,7 +43,8 @@ pub(super) async fn explain(
 }
 
 /// The explanation, and the job as it stood at the last slice of it; none: it does not live.
-async fn ask(api: &Api, id: JobId) -> Result<Option<(Now, Explanation)>, No> {
+async fn ask(api: &Api, caller: &Caller, id: JobId) -> Result<Option<(Now, Explanation)>, No> {
+    let confined = caller.sees_only().is_some();
     let mut explaining = Explaining::new(id);
     loop {
         let mut slice = explaining;
@@ -55,6 +55,9 @@ async fn ask(api: &Api, id: JobId) -> Result<Option<(Now, Explanation)>, No> {
         });
         let (slice, whole) = asked.await?;
         match whole {
+            Some(Some((now, explanation))) if confined => {
+                return Ok(Some((now.confined(), explanation.without_others())));
+            }
             Some(whole) => return Ok(whole),
             None => explaining = slice,
         }

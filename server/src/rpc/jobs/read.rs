@@ -50,6 +50,11 @@ impl Now {
         Some(Self { kind, live: state.live_view(now, id), job })
     }
 
+    /// As a caller may see it that sees only its own jobs.
+    pub(super) fn confined(self) -> Self {
+        Self { live: self.live.map(LiveView::without_others), ..self }
+    }
+
     pub(super) fn shown(&self) -> v1::Job {
         convert::job::job(&self.job, self.kind.as_ref(), self.live.as_ref())
     }
@@ -116,7 +121,7 @@ pub(super) async fn list(
     let mut rows = api.read(api.handle.reader().list_jobs(&filter, after, size + 1).await)?;
     let mut more = rows.len() > size as usize;
     rows.truncate(size as usize);
-    let live = overlay(api, &rows).await?;
+    let live = overlay(api, caller, &rows).await?;
     let kinds = api.kinds(rows.iter().map(|row| &row.kind)).await?;
     let mut jobs = Vec::with_capacity(rows.len());
     let mut bytes = 0;
@@ -226,7 +231,7 @@ fn job_filter(checks: &mut Checks, request: &v1::ListJobsRequest) -> JobFilter {
 }
 
 /// The live part of those rows of a page that still are as the store had them.
-async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, No> {
+async fn overlay(api: &Api, caller: &Caller, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, No> {
     let live: Vec<(JobId, u64)> =
         rows.iter().filter(|row| !row.state.is_final()).map(|row| (row.id, row.version)).collect();
     let mut views = BTreeMap::new();
@@ -240,6 +245,9 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
         });
         views.extend(answers.await?);
     }
+    if caller.sees_only().is_some() {
+        views = views.into_iter().map(|(id, view)| (id, view.without_others())).collect();
+    }
     Ok(views)
 }
 
@@ -249,7 +257,7 @@ pub(super) async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, N
     if !stored.state.is_final()
         && let Some(now) = api.query(move |state, now| Now::seen(state, now, id)).await?
     {
-        return Ok(now);
+        return Ok(if caller.sees_only().is_some() { now.confined() } else { now });
     }
     // Final, or it became final between the two looks: then the store has it by now.
     let job = if stored.state.is_final() { stored } else { row(api, caller, id).await? };

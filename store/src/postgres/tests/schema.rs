@@ -13,7 +13,10 @@ use super::{
     },
     Store, database, hand,
 };
-use crate::{Journal, reader::INVARIANTS};
+use crate::{
+    Journal,
+    reader::{INVARIANTS, OF_LEASES},
+};
 
 #[tokio::test]
 async fn rows_of_an_older_schema_stay_as_they_were() {
@@ -186,6 +189,9 @@ insert into nodes values
     for name in INVARIANTS {
         assert!(expected.iter().any(|(invariant, _)| invariant == name), "{name} was not breached");
     }
+    let sampled = store.reader.lease_violations().await.unwrap();
+    let sampled: BTreeSet<_> = sampled.into_iter().map(|row| row.invariant).collect();
+    assert_eq!(sampled, OF_LEASES.map(ToOwned::to_owned).into());
 }
 
 async fn lease(hand: &mut PgConnection, token: i64, job: Uuid, node: &str, phase: &str, reservation: &str) {

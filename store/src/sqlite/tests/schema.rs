@@ -1,5 +1,7 @@
 //! The schema: names, comments, checks, views, and databases of other versions.
 
+use std::collections::BTreeSet;
+
 use sqlx::{Connection, Executor, SqliteConnection};
 use tenure_scheduler::Epoch;
 
@@ -10,7 +12,10 @@ use super::{
     },
     Store, insert_job,
 };
-use crate::{Journal, reader::INVARIANTS};
+use crate::{
+    Journal,
+    reader::{INVARIANTS, OF_LEASES},
+};
 
 #[test]
 fn every_key_of_the_schema_has_a_name_when_it_fires() {
@@ -191,6 +196,9 @@ async fn views_show_what_must_never_be() {
     for name in INVARIANTS {
         assert!(expected.iter().any(|(invariant, _)| *invariant == name), "{name} was not breached");
     }
+    let sampled = store.reader.lease_violations().await.unwrap();
+    let sampled: BTreeSet<_> = sampled.into_iter().map(|row| row.invariant).collect();
+    assert_eq!(sampled, OF_LEASES.map(ToOwned::to_owned).into());
 }
 
 #[tokio::test]

@@ -158,7 +158,8 @@ impl World {
         Command::Enqueue(Box::new(Enqueue {
             job: id(n),
             producer: Producer::new("local"),
-            tenant: Tenant::new(if random.chance(20) { "other" } else { "default" }),
+            tenant: None,
+            default_tenant: Tenant::new(if random.chance(25) { "other" } else { "default" }),
             kind: kind(random),
             fingerprint: Fingerprint([u8::try_from(n % 251).unwrap(); 32]),
             payload_size: random.below(3) * 10,
@@ -278,7 +279,8 @@ impl World {
     /// What memory does not hold travels along.
     async fn look_up(&mut self, command: &mut Command, journal: &mut impl Journal) {
         if let Command::Enqueue(enqueue) = command {
-            let Enqueue { tenant, kind, dedupe_key, .. } = &**enqueue;
+            let Enqueue { kind, dedupe_key, .. } = &**enqueue;
+            let tenant = self.state.tenant_of(enqueue);
             let held =
                 |key: &DedupeKey| HeldKey { tenant: tenant.clone(), kind: kind.clone(), key: key.clone() };
             let unknown = |key: &&DedupeKey| !self.state.knows_key(tenant, kind, key);

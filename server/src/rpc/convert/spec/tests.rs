@@ -48,7 +48,8 @@ fn pairs(count: usize) -> BTreeMap<String, String> {
 fn a_bare_spec_has_defaults() {
     let (enqueue, payload) = enqueue(spec());
     assert_eq!(enqueue.job, JobId(Uuid::from_u128(99)));
-    assert_eq!((enqueue.tenant.as_str(), enqueue.producer.as_str()), ("default", "local"));
+    assert_eq!((enqueue.tenant, enqueue.default_tenant.as_str()), (None, "default"));
+    assert_eq!(enqueue.producer.as_str(), "local");
     assert_eq!((enqueue.priority, enqueue.payload_size, payload), (None, 0, None));
     assert!(enqueue.needs.is_none() && enqueue.dedupe_key.is_none());
 }
