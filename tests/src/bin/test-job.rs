@@ -19,7 +19,6 @@ use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
 use tenure_tests::clock::Moment;
 use tenure_tests::intervals::{Need, Stamp};
 use tenure_tests::script::{Script, Step};
-use tenure_tests::tag;
 
 /// No test takes this long; a gate that nobody opens must not hold a process for ever.
 const LONGEST: Duration = Duration::from_secs(180);
