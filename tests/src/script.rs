@@ -56,8 +56,6 @@ pub enum Step {
     Print(String),
     /// Ends itself by this signal.
     Signal(i32),
-    /// SIGKILL to the agent that started it, and to its shim; the job's own end follows from that.
-    KillAgent,
 }
 
 impl Script {
@@ -139,7 +137,6 @@ impl Step {
             "say" => Self::Say(rest.to_owned()),
             "print" => Self::Print(rest.to_owned()),
             "signal" => Self::Signal(number(rest, line)?),
-            "kill-agent" => Self::KillAgent,
             _ => return Err(format!("unknown step {line:?}")),
         })
     }
@@ -173,7 +170,6 @@ impl fmt::Display for Step {
             Self::Say(text) => write!(f, "say {text}"),
             Self::Print(text) => write!(f, "print {text}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
-            Self::KillAgent => write!(f, "kill-agent"),
         }
     }
 }
@@ -202,7 +198,6 @@ mod tests {
             .then(Step::Tell("TRACEPARENT".to_owned()))
             .then(Step::Say("a word".to_owned()))
             .then(Step::Print("an error".to_owned()))
-            .then(Step::KillAgent)
             .then(Step::Signal(6))
             .exit(7);
         assert_eq!(Script::parse(&script.to_string()), Ok(script));

@@ -15,11 +15,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, setsid};
+use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
 use tenure_tests::clock::Moment;
 use tenure_tests::intervals::{Need, Stamp};
 use tenure_tests::script::{Script, Step};
-use tenure_tests::tag;
 
 /// No test takes this long; a gate that nobody opens must not hold a process for ever.
 const LONGEST: Duration = Duration::from_secs(180);
@@ -150,13 +149,6 @@ fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
             Step::Tell(name) => fs::write(variable("TENURE_RESULT")?, env::var(name).unwrap_or_default())?,
             Step::Say(text) => writeln!(io::stdout(), "{text}")?,
             Step::Print(text) => complain(text),
-            Step::KillAgent => {
-                let shim = getppid().ok_or_else(|| io::Error::other("no parent"))?;
-                let agent = agent_of(shim)?;
-                kill_process(agent, Signal::KILL)?;
-                kill_process(shim, Signal::KILL)?;
-                std::thread::sleep(LONGEST);
-            }
             Step::Signal(number) => {
                 let signal =
                     Signal::from_named_raw(*number).ok_or_else(|| io::Error::other("no such signal"))?;
@@ -166,19 +158,6 @@ fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
         }
     }
     Ok(0)
-}
-
-/// The agent that started a shim: a process with the mark of these tests, and no other.
-fn agent_of(shim: Pid) -> io::Result<Pid> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", shim.as_raw_nonzero()))?;
-    let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-    let parent: i32 = parent.ok_or_else(|| io::Error::other("no parent of the shim"))?;
-    let mark = format!("{}={}", tag::VARIABLE, variable(tag::VARIABLE)?);
-    let environment = fs::read(format!("/proc/{parent}/environ"))?;
-    if !environment.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes()) {
-        return Err(io::Error::other("the shim has no agent"));
-    }
-    Pid::from_raw(parent).ok_or_else(|| io::Error::other("no parent of the shim"))
 }
 
 /// Everything that a job is told by its environment.
