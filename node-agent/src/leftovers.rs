@@ -43,6 +43,8 @@ pub struct Leftover {
     pub token: u64,
     /// How far it had come.
     pub found: Found,
+    /// Nothing of it can live here: it is of another boot, or copied.
+    pub gone: bool,
 }
 
 /// A shim that was taken over: its attempt goes on.

@@ -198,7 +198,6 @@ mod tests {
             .then(Step::Tell("TRACEPARENT".to_owned()))
             .then(Step::Say("a word".to_owned()))
             .then(Step::Print("an error".to_owned()))
-            .then(Step::KillAgent)
             .then(Step::Signal(6))
             .exit(7);
         assert_eq!(Script::parse(&script.to_string()), Ok(script));

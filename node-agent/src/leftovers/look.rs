@@ -26,6 +26,8 @@ pub(super) struct Remain {
     pub(super) record: Option<Box<ExitRecord>>,
     /// The state belongs to this boot: its pids mean something.
     pub(super) ours: bool,
+    /// Nothing of it can live here.
+    gone: bool,
     /// The clock of this agent's deadlines.
     clock: Clock,
 }
@@ -52,7 +54,7 @@ impl Remain {
     }
 
     pub(super) fn leftover(&self, found: Found) -> Leftover {
-        Leftover { dir: self.dir.clone(), job: self.job.clone(), token: self.token, found }
+        Leftover { dir: self.dir.clone(), job: self.job.clone(), token: self.token, found, gone: self.gone }
     }
 }
 
@@ -95,7 +97,8 @@ fn look_at(dir: PathBuf, options: &Options) -> Result<Option<Remain>, Error> {
     };
     let record = record.filter(|record| record.token == token).map(Box::new);
     let ours = state.as_ref().is_some_and(|state| is_ours(state, options));
-    Ok(Some(Remain { dir, job, token, state, record, ours, clock: options.clock }))
+    let gone = options.copy || state.is_some() && !ours;
+    Ok(Some(Remain { dir, job, token, state, record, ours, gone, clock: options.clock }))
 }
 
 /// The state once it says for good whether the command was started: a shim that was not told to go leaves as soon as

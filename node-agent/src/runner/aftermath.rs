@@ -100,7 +100,8 @@ pub(super) async fn begin(
             followed.push(follow(token, one, *adopted));
             continue;
         }
-        if !one.silent {
+        // What is gone for certain is not held: in the spool and not held, that is what a Hello says of it.
+        if !one.silent && !leftover.gone {
             shared.indexes.hold(token, &one.assigned);
             let slots = one.memo.as_ref().map(|memo| memo.slots.clone()).unwrap_or_default();
             inherited.push(Inherited { token, job: leftover.job, slots });
@@ -111,8 +112,11 @@ pub(super) async fn begin(
                 cause = record.cause.as_str(),
                 "an attempt ended without its agent"
             );
-            if outcome::end_of(&record, None) == End::Finished {
-                write(shared, finished(&one, *record, shared.max_result()).await).await;
+            match outcome::end_of(&record, None) {
+                End::Finished => write(shared, finished(&one, *record, shared.max_result()).await).await,
+                // It says that the tree is gone.
+                End::Returned if leftover.gone => write(shared, outcome::returned(&record, None)).await,
+                End::Returned => {}
             }
         }
         left.insert(token, one);

@@ -8,7 +8,7 @@ use tenure_node_agent::Stop;
 use tenure_node_agent::clock::Clock;
 use tenure_proto::node::v1::{Hello, LeasePhase, Welcome, node_message, server_message::Body};
 
-use crate::fake::{Fake, Stream, grant, seconds, span, within};
+use crate::fake::{Fake, Stream, grant, seconds, span, within, word};
 use crate::{NODE, Node, pause, start, start_at, start_in, token};
 
 /// The first Hello of the agent that is this incarnation.
@@ -35,9 +35,9 @@ async fn running(server: &mut Fake) -> (Node, Hello) {
     (node, hello)
 }
 
-/// The shim that a state file names.
-fn shim(node: &Node) -> Pid {
-    let path = node.path("state/attempts").join(token(1).to_string()).join("state");
+/// The shim that the state file of an attempt names.
+fn shim(node: &Node, number: u64) -> Pid {
+    let path = node.path("state/attempts").join(token(number).to_string()).join("state");
     let state: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     Pid::from_raw(i32::try_from(state["shim"]["pid"].as_i64().unwrap()).unwrap()).unwrap()
 }
@@ -104,7 +104,7 @@ async fn an_agent_without_a_server_hands_over_too() {
     let (node, _) = running(&mut server).await;
     drop(server);
     let asked = Clock::Boottime.now();
-    let pid = shim(&node);
+    let pid = shim(&node, 1);
     let Node { home, running } = node;
     running.handle().stop(Stop::HandOver);
     within(running.stopped()).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_lease_that_ran_out_while_nobody_held_it_is_a_return() {
 async fn a_shim_that_died_with_its_agent_is_a_loss() {
     let mut server = Fake::start().await;
     let (node, _) = running(&mut server).await;
-    let pid = shim(&node);
+    let pid = shim(&node, 1);
     let Node { home, running } = node;
     drop(running);
     kill_process(pid, Signal::KILL).unwrap();
@@ -192,14 +192,26 @@ async fn after_a_reboot_what_had_ended_is_reported_and_nothing_is_said_of_the_re
     stream.until(token(1), "started").await;
     stream.grant(grant("job-b", 2, "echo")).await;
     stream.until(token(2), "finished").await;
+    stream.grant(tenure_proto::node::v1::Grant { job_id: "job-c".to_owned(), ..node.gated(3) }).await;
+    stream.until(token(3), "started").await;
     drop(stream);
-    let pid = shim(&node);
+    let pid = shim(&node, 1);
+    // The third is ended by the host as it shuts down.
+    let third = shim(&node, 3);
+    let exit = node.path("state/attempts").join(token(3).to_string()).join("exit");
     let Node { home, running } = node;
     drop(running);
+    kill_process(third, Signal::TERM).unwrap();
+    within(async {
+        while !exit.exists() {
+            pause().await;
+        }
+    })
+    .await;
     let node = start_at(home, &[server.address], NODE, Some("another-boot")).await;
     let (mut stream, hello) = next_agent(&mut server, 2).await;
     assert_eq!((&hello.instance, hello.boot_id.as_str()), (&first.instance, "another-boot"));
-    assert_eq!((held(&hello), hello.unstored.len()), (Vec::new(), 1));
+    assert_eq!((held(&hello), hello.unstored.len()), (Vec::new(), 2), "what ended is not held");
     let welcome = Welcome {
         epoch: 1,
         anchor_seq: 1,
@@ -207,7 +219,13 @@ async fn after_a_reboot_what_had_ended_is_reported_and_nothing_is_said_of_the_re
         ..Welcome::default()
     };
     stream.send(Body::Welcome(welcome)).await;
-    assert_eq!(stream.until(token(2), "finished").await, ["finished succeeded exit []"]);
+    let mut words = Vec::new();
+    while words.len() < 2 {
+        words.extend(stream.reports().await.iter().map(|report| (report.token - token(0), word(report))));
+    }
+    words.sort();
+    let expected = [(2, "finished succeeded exit []"), (3, "returned terminated started=true")];
+    assert_eq!(words, expected.map(|(token, word)| (token, word.to_owned())));
     node.until_entries("attempts", &[]).await;
     // A real reboot would have: the process of another boot is left alone.
     kill_process(pid, Signal::TERM).expect("the shim lives");
@@ -233,7 +251,7 @@ async fn a_copy_of_a_state_directory_is_another_instance_and_touches_nothing() {
     other.until_entries("attempts", &[]).await;
     drop(stream);
     other.stop(Stop::AtOnce).await;
-    kill_process(shim(&node), Signal::CONT).expect("the shim lives");
+    kill_process(shim(&node, 1), Signal::CONT).expect("the shim lives");
     node.stop(Stop::AtOnce).await;
 }
 

@@ -427,26 +427,3 @@ async fn what_a_killed_tenure_up_ran_goes_on_in_the_next() -> anyhow::Result<()>
     })
     .await
 }
-
-/// A job that ends its agent and its shim each time is dead at its cap, and the node takes other work again.
-#[tokio::test]
-async fn a_job_that_kills_its_agent_each_time_dies_at_its_cap_of_losses() -> anyhow::Result<()> {
-    let plan = Plan::new()
-        .kind(KindPlan::new("short").need("shell", 1).lease("10s").line("max_losses = 3"))
-        .node(NodePlan::new("n1").slot("shell", 2));
-    scenario(plan, async |fleet| {
-        let job = fleet.enqueue("short", &Script::new().then(Step::KillAgent)).await?;
-        for attempt in 1..=3 {
-            let run = fleet.started(&job, attempt, PATIENCE).await?;
-            let mut agent = fleet.take_agent("n1")?;
-            agent.ended(PATIENCE).await?;
-            fleet.start_agent("n1")?;
-            fleet.gone(run.start.token, PATIENCE).await?;
-        }
-        let dead = fleet.state(&job, JobState::Dead, PATIENCE).await?;
-        ensure!((dead.failures, dead.losses) == (0, 3), "{dead:?}");
-        let next = fleet.enqueue("short", &Script::new()).await?;
-        fleet.all_succeed(&[next], PATIENCE).await
-    })
-    .await
-}
