@@ -160,6 +160,9 @@ fn for_a_restart(began: &Config, now: &Config) -> Vec<&'static str> {
     let differ = [
         ("server.listen", began.listen != now.listen),
         ("server.http", began.http != now.http),
+        ("server.peer_listen", began.peer_listen != now.peer_listen),
+        ("server.advertise", began.advertise != now.advertise),
+        ("server.peer_advertise", began.peer_advertise != now.peer_advertise),
         ("server.data", began.data != now.data),
         ("server.database_url", began.database != now.database),
     ];

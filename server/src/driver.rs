@@ -118,6 +118,40 @@ pub(crate) struct Driver<J> {
     proven: Option<Duration>,
 }
 
+/// What ends a driver from outside.
+#[derive(Debug, Clone)]
+pub(crate) struct Signals {
+    /// The server ends: what is in the inboxes is still taken.
+    pub(crate) shutdown: CancellationToken,
+    /// Another server leads: nothing more is said or done.
+    pub(crate) lost: CancellationToken,
+}
+
+/// Which of them came.
+enum Signal {
+    Shutdown,
+    Lost,
+}
+
+impl Signals {
+    fn now(&self) -> Option<Signal> {
+        if self.lost.is_cancelled() {
+            Some(Signal::Lost)
+        } else {
+            self.shutdown.is_cancelled().then_some(Signal::Shutdown)
+        }
+    }
+
+    /// Waits for either. Cancel-safe.
+    async fn either(&self) -> Signal {
+        tokio::select! {
+            biased;
+            () = self.lost.cancelled() => Signal::Lost,
+            () = self.shutdown.cancelled() => Signal::Shutdown,
+        }
+    }
+}
+
 /// The state with its time line.
 #[derive(Debug)]
 pub(crate) struct Leader {
@@ -136,9 +170,18 @@ enum End {
     Deposed(journal::Error),
 }
 
+impl End {
+    fn by(signal: &Signal, epoch: Epoch) -> Self {
+        match signal {
+            Signal::Shutdown => Self::Shutdown,
+            Signal::Lost => Self::Deposed(journal::Error::Deposed { epoch }),
+        }
+    }
+}
+
 /// What made the loop go on.
 enum Input {
-    Shutdown,
+    Signal(Signal),
     Item(Item),
     Query(Query),
     Time,
@@ -170,36 +213,44 @@ impl<J: Journal> Driver<J> {
     ///
     /// # Errors
     /// If another process took over the store.
-    pub(crate) async fn run(mut self, mut leader: Leader, shutdown: CancellationToken) -> Result<(), Error> {
+    pub(crate) async fn run(mut self, mut leader: Leader, signals: Signals) -> Result<(), Error> {
         loop {
-            match self.lead(&mut leader, &shutdown).await {
-                End::Shutdown => break,
-                End::Deposed(error) => {
-                    self.journal.close().await;
-                    return Err(Error::Deposed(error));
-                }
-                End::Reload { at_least, wait } => match self.reload(at_least, wait, &shutdown).await? {
-                    Some(reloaded) => leader = reloaded,
-                    None => {
-                        self.journal.close().await; // the server ended meanwhile
+            let mut end = self.lead(&mut leader, &signals).await;
+            if let End::Reload { at_least, wait } = end {
+                match self.reload(at_least, wait, &signals).await {
+                    Ok(reloaded) => {
+                        leader = reloaded;
+                        continue;
+                    }
+                    Err(End::Shutdown) => {
+                        self.journal.close().await; // there is no state for a last turn
                         return Ok(());
                     }
-                },
+                    Err(other) => end = other,
+                }
             }
+            if let End::Deposed(error) = end {
+                self.peers.close_all(|_| No::not_leader(None).into_status());
+                self.update_status(|status| ServerStatus { leading: false, ..status });
+                self.journal.close().await;
+                return Err(Error::Deposed(error));
+            }
+            break;
         }
-        self.finish(&mut leader).await;
+        self.finish(&mut leader, &signals).await;
         self.journal.close().await;
         Ok(())
     }
 
     /// Turn after turn, until something ends it.
-    async fn lead(&mut self, leader: &mut Leader, shutdown: &CancellationToken) -> End {
+    async fn lead(&mut self, leader: &mut Leader, signals: &Signals) -> End {
+        let epoch = leader.state.epoch();
         loop {
-            if shutdown.is_cancelled() {
-                return End::Shutdown;
+            if let Some(signal) = signals.now() {
+                return End::by(&signal, epoch);
             }
-            let query = match self.collect(leader, shutdown).await {
-                Input::Shutdown => return End::Shutdown,
+            let query = match self.collect(leader, signals).await {
+                Input::Signal(signal) => return End::by(&signal, epoch),
                 Input::Query(query) => Some(query),
                 Input::Item(item) => {
                     self.next.push(item);
@@ -218,7 +269,7 @@ impl<J: Journal> Driver<J> {
                 return End::Reload { at_least: seen, wait: Duration::ZERO };
             }
             self.answer_queries(leader, query);
-            if let Err(end) = self.turn(leader, true).await {
+            if let Err(end) = self.turn(leader, signals, true).await {
                 return end;
             }
             self.publish(leader);
@@ -226,12 +277,12 @@ impl<J: Journal> Driver<J> {
     }
 
     /// Waits until there is something to do.
-    async fn collect(&mut self, leader: &mut Leader, shutdown: &CancellationToken) -> Input {
+    async fn collect(&mut self, leader: &mut Leader, signals: &Signals) -> Input {
         let wait = self.wait(leader);
         let Ends { sessions, inboxes, .. } = &mut self.ends;
         tokio::select! {
             biased;
-            () = shutdown.cancelled() => Input::Shutdown, // cancel-safe
+            signal = signals.either() => Input::Signal(signal), // cancel-safe
             Some(from) = sessions.recv() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
             Some(call) = inboxes.producers.recv() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
             Some(query) = inboxes.queries.recv() => Input::Query(query), // cancel-safe: mpsc recv
@@ -284,7 +335,7 @@ impl<J: Journal> Driver<J> {
     }
 
     /// One turn: apply → commit → release.
-    async fn turn(&mut self, leader: &mut Leader, may_tick: bool) -> Result<(), End> {
+    async fn turn(&mut self, leader: &mut Leader, signals: &Signals, may_tick: bool) -> Result<(), End> {
         let begun = self.ends.clock.steady();
         let careful = self.isolation.is_careful(begun);
         let now = self.now(leader);
@@ -322,7 +373,7 @@ impl<J: Journal> Driver<J> {
             let began = self.ends.clock.steady();
             let changes = std::mem::take(&mut turn.changes);
             let beside = std::mem::take(&mut turn.beside);
-            let committed = self.commit(epoch, (&changes, &beside), &mut turn).await;
+            let committed = self.commit(epoch, (&changes, &beside), &mut turn, signals).await;
             if let Some(spans) = &mut spans {
                 spans.committed(committed.is_ok());
             }
@@ -391,9 +442,11 @@ impl<J: Journal> Driver<J> {
         epoch: Epoch,
         (changes, beside): (&Changes, &Beside),
         turn: &mut Turn,
+        signals: &Signals,
     ) -> Result<(), journal::Error> {
         enum Input {
             Settled(Result<(), journal::Error>),
+            Lost,
             Item(Item),
             Slow,
         }
@@ -404,13 +457,15 @@ impl<J: Journal> Driver<J> {
         loop {
             let input = tokio::select! {
                 biased;
-                settled = &mut commit => Input::Settled(settled), // never dropped before it is settled
+                settled = &mut commit => Input::Settled(settled), // dropped only if another leads, who waits for its end
+                () = signals.lost.cancelled() => Input::Lost, // cancel-safe
                 Some(from) = sessions.recv(), if next.has_room_for_nodes() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
                 Some(call) = inboxes.producers.recv(), if next.has_room_for_calls() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
                 () = &mut slow => Input::Slow, // cancel-safe: it stays where it is
             };
             match input {
                 Input::Settled(settled) => return settled,
+                Input::Lost => return Err(journal::Error::Deposed { epoch }),
                 Input::Item(item) => next.push(item),
                 Input::Slow => {
                     if !std::mem::replace(&mut told, true) {
@@ -426,7 +481,7 @@ impl<J: Journal> Driver<J> {
 
     /// The server ends: what is in the inboxes is still taken, nothing new is placed, sessions are closed. Agents keep
     /// their jobs.
-    async fn finish(&mut self, leader: &mut Leader) {
+    async fn finish(&mut self, leader: &mut Leader, signals: &Signals) {
         self.ends.inboxes.producers.close();
         self.ends.inboxes.queries.close();
         let until = self.ends.clock.steady() + LAST_TURNS;
@@ -437,7 +492,7 @@ impl<J: Journal> Driver<J> {
                 break;
             }
             let late = self.ends.clock.steady() > until;
-            if late || self.turn(leader, false).await.is_err() {
+            if late || self.turn(leader, signals, false).await.is_err() {
                 break; // whoever is left hears that the server ends
             }
         }

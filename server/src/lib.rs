@@ -4,7 +4,7 @@
 //! journal commits what changed → sessions, replies and watchers hear of it. Nothing flows backwards, and nothing
 //! leaves before its commit.
 //!
-//! Reading order: `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
+//! Reading order: `leadership`, `term` → `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
 //! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
 //! `tasks`, `chain`.
 
@@ -17,6 +17,7 @@ pub mod driver;
 pub mod handle;
 pub mod http;
 mod hush;
+pub mod leadership;
 pub mod listener;
 pub mod metrics;
 pub mod migrate;
@@ -26,32 +27,35 @@ mod rpc;
 mod sessions;
 pub mod snapshot;
 pub mod tasks;
+mod term;
 mod tls;
 mod trace;
 
 use std::{
+    future::Future,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use tenure_store::{Journal, Reader, postgres, sqlite};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use self::config::Config;
 use self::{
-    access::{Reload, Rules},
+    access::{Published as InForce, Reload, Rules},
+    chain::BoxError,
     clock::Clock,
-    driver::{Driver, Ends},
-    handle::{Handle, ServerStatus},
+    handle::{Handle, ServerStatus, Views},
+    leadership::Standing,
     listener::Incoming,
     metrics::Metrics,
     outbox::Watchers,
-    retention::Sweeper,
     rpc::{api::Api, convert_node::Settings, nodes::Nodes, serving},
-    snapshot::Publisher,
+    sessions::Lobby,
     tasks::Tasks,
+    term::{Seed, Term},
     tls::Acceptor,
     trace::Spans,
 };
@@ -80,7 +84,6 @@ pub struct Running {
     handle: Handle,
     reload: Reload,
     tasks: Tasks,
-    reader: Reader,
 }
 
 /// Where a server listens; ports are the real ones.
@@ -154,76 +157,98 @@ impl Server {
         reader: Reader,
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
-        let clock = Clock::new(config.clock);
-        warn_of_insecure(&config);
-        let rules = Rules::of(&config)?;
-        let metrics = Arc::new(Metrics::new()?);
+        let stage = Stage::set(&config, reader, shutdown).await?;
         // Bound before the takeover: a second server on these addresses must not depose the first.
-        let grpc = Incoming::bind(
-            config.listen,
-            descriptors::connections(config.limits.max_connections),
-            clock.clone(),
-        )
-        .await?;
+        let term = Term::begin(&stage.seed, journal).await?;
+        stage.open(&config, leadership::alone(term))
+    }
+}
+
+/// A server that is bound, and neither leads nor serves yet.
+struct Stage {
+    grpc: Incoming,
+    web: Incoming,
+    reload: Reload,
+    in_force: InForce,
+    seed: Seed,
+    tasks: Tasks,
+}
+
+impl Stage {
+    /// Binds the addresses, and makes everything that does not depend on who leads.
+    async fn set(config: &Config, reader: Reader, shutdown: CancellationToken) -> Result<Self, Error> {
+        let clock = Clock::new(config.clock);
+        warn_of_insecure(config);
+        let rules = Rules::of(config)?;
+        let metrics = Arc::new(Metrics::new()?);
+        let most = descriptors::connections(config.limits.max_connections);
+        let grpc = Incoming::bind(config.listen, most, clock.clone()).await?;
         let web = Incoming::bind(config.http, http::MOST_CONNECTIONS, clock.clone()).await?;
-        let (reload, in_force) = Reload::new(&config, rules, grpc.room());
-        let addresses = Addresses { grpc: grpc.address(), http: web.address(), tls: config.tls.is_some() };
+        let (reload, in_force) = Reload::new(config, rules, grpc.room());
 
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
+        let (standing, standing_read) = watch::channel(Standing::Alone);
+        let (ways, ways_read) = watch::channel(None);
         let watchers = Watchers::default();
-        let (handle, inboxes) =
-            Handle::new(clock.clone(), reader.clone(), watchers.clone(), status_read, snapshots_read);
-        let spans = Spans::new(config.telemetry.traces);
+        let views = Views {
+            status: status_read,
+            snapshots: snapshots_read,
+            standing: standing_read,
+            ways: ways_read,
+            shutdown: shutdown.clone(),
+        };
+        let handle = Handle::new(clock.clone(), reader, watchers.clone(), views);
         if config.telemetry.metrics {
             let seen = handle.clone();
             metrics::export(&metrics, clock.clone(), move || http::scrape(&seen));
         }
-        let (inbox, sessions) = mpsc::channel(sessions::MOST_INBOX);
-        let ends = Ends {
-            inboxes,
-            sessions,
+        let seed = Seed {
+            driver: driver::Options { limits: in_force.limits.clone() },
+            sweeping: retention::Options { every: SWEEP_EVERY, retention: in_force.retention.clone() },
             status,
-            publisher: Publisher::new(snapshots),
+            snapshots,
+            ways,
+            standing,
             watchers,
-            metrics: Arc::clone(&metrics),
-            clock: clock.clone(),
-            spans: spans.clone(),
+            metrics,
+            clock,
+            spans: Spans::new(config.telemetry.traces),
+            handle,
+            shutdown: shutdown.clone(),
         };
-        let options = driver::Options { limits: in_force.limits };
-        let (driver, leader) = Driver::begin(options, journal, ends).await?;
+        Ok(Self { grpc, web, reload, in_force, seed, tasks: Tasks::new(shutdown) })
+    }
 
-        let mut tasks = Tasks::new(shutdown.clone());
-        let context = sessions::Context {
-            inbox,
-            reader: reader.clone(),
+    /// Serves, and lets `leadership` lead.
+    fn open<E: Into<BoxError>>(
+        self,
+        config: &Config,
+        leadership: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) -> Result<Running, Error> {
+        let Self { grpc, web, reload, in_force, seed, mut tasks, .. } = self;
+        let Seed { handle, metrics, clock, spans, shutdown, .. } = seed;
+        let addresses = Addresses { grpc: grpc.address(), http: web.address(), tls: config.tls.is_some() };
+        let lobby = Lobby {
+            handle: handle.clone(),
             settings: SESSIONS,
             metrics: Arc::clone(&metrics),
-            shutdown: shutdown.clone(),
-            tasks: tasks.short(),
             sessions: Arc::new(AtomicU64::new(0)),
         };
-        let api = Api {
-            handle: handle.clone(),
-            metrics: Arc::clone(&metrics),
-            retention: in_force.retention.clone(),
-            shutdown: shutdown.clone(),
-        };
+        let api =
+            Api { handle: handle.clone(), metrics: Arc::clone(&metrics), retention: in_force.retention };
         let layers = (clock.clone(), spans);
-        let router = rpc::router(&api, Nodes::new(context), in_force.rules.clone(), layers)?;
-        let sweeping = retention::Options { every: SWEEP_EVERY, retention: in_force.retention };
-        let sweeper = Sweeper::new(sweeping, handle.clone());
-
-        tasks.long("driver", driver.run(leader, shutdown.clone()));
+        let router = rpc::router(&api, Nodes::new(lobby), in_force.rules.clone(), layers)?;
         let (rules, counts) = (in_force.rules, Arc::clone(&metrics));
         let secure = move |incoming| Acceptor::new(incoming, rules, counts, clock);
-        let layers = (router.gate, router.auth);
+        let layers = (router.gate, router.auth, router.elsewhere);
+        tasks.long("leadership", leadership);
         tasks.long("gRPC listener", listener::serve(grpc, secure, router.routes, layers, shutdown.clone()));
         tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
-        tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown.clone()));
-        tasks.long("sweeper", sweeper.run(shutdown));
-        tracing::info!(grpc = %addresses.grpc, http = %addresses.http, epoch = handle.info().epoch, "serving");
-        Ok(Running { addresses, handle, reload, tasks, reader })
+        tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown));
+        let standing = handle.standing();
+        tracing::info!(grpc = %addresses.grpc, http = %addresses.http, %standing, "serving");
+        Ok(Running { addresses, handle, reload, tasks })
     }
 }
 
@@ -263,7 +288,7 @@ impl Running {
     /// The fault, or that something had to be cut off.
     pub async fn wait(self) -> Result<(), tasks::Error> {
         let ended = self.tasks.wait(SHUTDOWN_WITHIN).await;
-        self.reader.close().await;
+        self.handle.reader().close().await;
         ended
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     chain::Chain,
     clock::Clock,
     hush::Hush,
-    rpc::{auth::AuthLayer, gate::GateLayer},
+    rpc::{auth::AuthLayer, elsewhere::ElsewhereLayer, gate::GateLayer},
     tls::{Acceptor, Served},
 };
 
@@ -351,7 +351,7 @@ pub(crate) async fn serve(
     incoming: Incoming,
     secure: impl FnOnce(Incoming) -> Acceptor,
     routes: Routes,
-    (gate, auth): (GateLayer, AuthLayer),
+    (gate, auth, elsewhere): (GateLayer, AuthLayer, ElsewhereLayer),
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let incoming = incoming.until(shutdown.clone());
@@ -366,6 +366,7 @@ pub(crate) async fn serve(
         .trace_fn(|request| debug_span!("rpc", method = request.uri().path()))
         .layer(gate)
         .layer(auth)
+        .layer(elsewhere)
         .serve_with_incoming_shutdown(
             routes.prepare(),
             connections(acceptor),

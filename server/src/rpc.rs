@@ -29,6 +29,7 @@ pub(crate) mod check;
 pub(crate) mod convert;
 pub(crate) mod convert_node;
 pub(crate) mod decode;
+pub(crate) mod elsewhere;
 mod fleet;
 pub(crate) mod gate;
 mod health;
@@ -38,7 +39,9 @@ mod page;
 pub(crate) mod serving;
 pub(crate) mod status;
 
-use self::{api::Api, auth::AuthLayer, decode::MOST_MESSAGE, gate::GateLayer, nodes::Nodes};
+use self::{
+    api::Api, auth::AuthLayer, decode::MOST_MESSAGE, elsewhere::ElsewhereLayer, gate::GateLayer, nodes::Nodes,
+};
 
 use crate::{access::Rules, clock::Clock, trace::Spans};
 
@@ -65,6 +68,8 @@ pub(crate) struct Router {
     pub(crate) gate: GateLayer,
     /// What judges calls, behind the gate.
     pub(crate) auth: AuthLayer,
+    /// What answers calls that another server's leader has to, behind both.
+    pub(crate) elsewhere: ElsewhereLayer,
     /// Where `grpc.health.v1` takes its answers from; kept up to date by [`serving::run`].
     pub(crate) reporter: HealthReporter,
 }
@@ -105,7 +110,8 @@ pub(crate) fn router(
     ])?;
     let auth = AuthLayer::new(&paths, rules, api.metrics.clone(), clock)?;
     let gate = GateLayer::new(paths, api.metrics.clone(), spans);
-    Ok(Router { routes: routes.routes(), gate, auth, reporter })
+    let elsewhere = ElsewhereLayer::new(api.handle.clone(), api.metrics.clone());
+    Ok(Router { routes: routes.routes(), gate, auth, elsewhere, reporter })
 }
 
 /// The services with the types of error details, so that generic clients can print those.

@@ -30,7 +30,7 @@ use tonic::Status;
 
 pub(crate) use self::{
     assembly::{Body, Frame},
-    task::{Context, MOST_WIRE},
+    task::{Lobby, MOST_WIRE},
 };
 
 /// Commands of one session that wait for the driver or its commit. Full: the session is not read.

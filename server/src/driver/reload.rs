@@ -9,9 +9,10 @@ use std::time::Duration;
 use tenure_scheduler::Epoch;
 use tenure_store::{Journal, journal};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
-use super::{Driver, End, Ends, Error, Leader, batch::Item, isolation::Tried, reconnect, turn::Turn};
+use super::{
+    Driver, End, Ends, Leader, Signal, Signals, batch::Item, isolation::Tried, reconnect, turn::Turn,
+};
 use crate::{
     chain::Chain,
     handle::{Query, ServerStatus, SubmitError},
@@ -67,13 +68,16 @@ impl<J: Journal> Driver<J> {
         End::Reload { at_least: Epoch(0), wait }
     }
 
-    /// Takes over from oneself, for as long as it takes. None: the server ends.
+    /// Takes over from oneself, for as long as it takes.
+    ///
+    /// # Errors
+    /// What it ended with instead: that the server ends, or that another one leads.
     pub(super) async fn reload(
         &mut self,
         at_least: Epoch,
         wait: Duration,
-        shutdown: &CancellationToken,
-    ) -> Result<Option<Leader>, Error> {
+        signals: &Signals,
+    ) -> Result<Leader, End> {
         for from in self.next.take_nodes() {
             refuse(from);
         }
@@ -86,14 +90,11 @@ impl<J: Journal> Driver<J> {
         let (mut backoff, most) = BACKOFF;
         let mut wait = wait;
         loop {
-            if self.hold(wait, patience, shutdown).await {
-                return Ok(None);
-            }
-            match self.take_over(at_least, patience, shutdown).await {
-                None => return Ok(None),
-                Some(Ok(leader)) => return Ok(Some(leader)),
-                Some(Err(error @ journal::Error::Deposed { .. })) => return Err(Error::Deposed(error)),
-                Some(Err(error)) => {
+            self.hold(wait, patience, signals).await?;
+            match self.take_over(at_least, patience, signals).await? {
+                Ok(leader) => return Ok(leader),
+                Err(error @ journal::Error::Deposed { .. }) => return Err(End::Deposed(error)),
+                Err(error) => {
                     tracing::warn!(error = %Chain(&error), retry_ms = backoff.as_millis(), "the store cannot be taken over");
                     // It is known to be away: nobody waits for it any more.
                     patience = Duration::ZERO;
@@ -104,16 +105,16 @@ impl<J: Journal> Driver<J> {
         }
     }
 
-    /// One attempt. None: the server ends.
+    /// One attempt, unless it is ended from outside.
     async fn take_over(
         &mut self,
         at_least: Epoch,
         patience: Duration,
-        shutdown: &CancellationToken,
-    ) -> Option<Result<Leader, journal::Error>> {
+        signals: &Signals,
+    ) -> Result<Result<Leader, journal::Error>, End> {
         enum Input {
             Taken(Result<tenure_store::Taken, journal::Error>),
-            Shutdown,
+            Signal(Signal),
             Other(Other),
         }
         let taken = {
@@ -123,27 +124,27 @@ impl<J: Journal> Driver<J> {
                 let input = tokio::select! {
                     biased;
                     taken = &mut takeover => Input::Taken(taken), // dropped only with the journal
-                    () = shutdown.cancelled() => Input::Shutdown,
+                    signal = signals.either() => Input::Signal(signal), // cancel-safe
                     other = other(ends, next.has_room_for_calls()) => Input::Other(other), // cancel-safe
                 };
                 match input {
                     Input::Taken(taken) => break taken,
-                    Input::Shutdown => return None,
+                    Input::Signal(signal) => return Err(End::by(&signal, at_least)),
                     Input::Other(other) => look_after(other, ends, next, patience),
                 }
             }
         };
-        Some(taken.map(|taken| {
+        Ok(taken.map(|taken| {
             tracing::info!(epoch = %taken.epoch, jobs = taken.durable.jobs.len(), "taken over from oneself");
             self.load(taken)
         }))
     }
 
-    /// Waits, looking after callers. True: the server ends.
-    async fn hold(&mut self, wait: Duration, patience: Duration, shutdown: &CancellationToken) -> bool {
+    /// Waits, looking after callers, unless it is ended from outside.
+    async fn hold(&mut self, wait: Duration, patience: Duration, signals: &Signals) -> Result<(), End> {
         enum Input {
             Over,
-            Shutdown,
+            Signal(Signal),
             Other(Other),
         }
         let mut over = std::pin::pin!(sleep(wait));
@@ -151,13 +152,13 @@ impl<J: Journal> Driver<J> {
             let Self { ends, next, .. } = self;
             let input = tokio::select! {
                 biased;
-                () = shutdown.cancelled() => Input::Shutdown,
+                signal = signals.either() => Input::Signal(signal), // cancel-safe
                 () = &mut over => Input::Over,
                 other = other(ends, next.has_room_for_calls()) => Input::Other(other), // cancel-safe
             };
             match input {
-                Input::Over => return false,
-                Input::Shutdown => return true,
+                Input::Over => return Ok(()),
+                Input::Signal(signal) => return Err(End::by(&signal, Epoch(0))),
                 Input::Other(other) => look_after(other, ends, next, patience),
             }
         }

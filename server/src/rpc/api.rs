@@ -11,7 +11,6 @@ use std::{
 use tenure_scheduler::{Command, Kind, KindName, Now, Reply, State, Wall};
 use tenure_store::reader;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 use tracing::{error, warn};
 
@@ -36,8 +35,6 @@ pub(crate) struct Api {
     pub(crate) metrics: Arc<Metrics>,
     /// For kinds that name none, when a fleet file is applied.
     pub(crate) retention: watch::Receiver<Retention>,
-    /// Ends long polls.
-    pub(crate) shutdown: CancellationToken,
 }
 
 impl Api {

@@ -12,7 +12,10 @@ use tenure_scheduler::{ImpossibleNeed, JobId, Refusal};
 use tonic::{Code, Status, metadata::MetadataMap};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViolation, StatusExt as _, pb};
 
-use crate::handle::SubmitError;
+use crate::{
+    handle::{NOT_LEADER_RETRY, SubmitError},
+    leadership::Leader,
+};
 
 /// The domain of every reason.
 pub(crate) const DOMAIN: &str = "tenure";
@@ -150,6 +153,17 @@ impl No {
     /// The store does not answer.
     pub(crate) fn store_away(retry_after: Duration) -> Self {
         Self::new(Code::Unavailable, "STORE_UNAVAILABLE", "the store does not answer").retry(retry_after)
+    }
+
+    /// Another server leads, or none. Its address is `leader` of the metadata, as `host:port`, if it is known.
+    pub(crate) fn not_leader(leader: Option<&Leader>) -> Self {
+        let no =
+            |message: String| Self::new(Code::Unavailable, "NOT_LEADER", message).retry(NOT_LEADER_RETRY);
+        match leader.map(|leader| &leader.addr) {
+            None => no("this server does not lead, and knows of none that does".to_owned()),
+            Some(None) => no("another server leads, and has not said where it is".to_owned()),
+            Some(Some(addr)) => no(format!("the server at {addr} leads")).with("leader", addr.to_string()),
+        }
     }
 
     /// No method has this path.
@@ -430,6 +444,7 @@ impl From<SubmitError> for No {
                 Self::new(Code::Unavailable, "NOT_LEADER", "this server is stopping")
                     .retry(Duration::from_secs(1))
             }
+            SubmitError::NotLeader { leader } => Self::not_leader(leader.as_ref()),
         }
     }
 }

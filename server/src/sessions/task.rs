@@ -14,9 +14,8 @@ use std::{
 use futures_util::Stream;
 use tenure_proto::node::v1::{NodeMessage, ServerMessage, node_message::Body};
 use tenure_scheduler::{Command, Hello, NodeName, SessionId};
-use tenure_store::Reader;
 use tokio::sync::mpsc;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::Instrument as _;
 
@@ -26,7 +25,7 @@ use super::{
     outbound::Outbound,
 };
 use crate::{
-    handle::SubmitError,
+    handle::Handle,
     metrics::Metrics,
     rpc::{
         auth::Caller,
@@ -50,39 +49,68 @@ pub(crate) type Wire = mpsc::Sender<Result<ServerMessage, Status>>;
 /// What all sessions of one server share.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
+    /// To the driver of the term.
     pub(crate) inbox: mpsc::Sender<FromNode>,
-    pub(crate) reader: Reader,
+    pub(crate) handle: Handle,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
-    /// Begins to cancel when the server ends; the driver then closes the sessions it knows.
-    pub(crate) shutdown: CancellationToken,
-    pub(crate) tasks: TaskTracker,
+    /// Cancelled when the term or the server ends; the driver then closes the sessions it knows.
+    pub(crate) over: CancellationToken,
+    pub(crate) session: SessionId,
+}
+
+/// Starts sessions, whatever the term.
+#[derive(Debug, Clone)]
+pub(crate) struct Lobby {
+    pub(crate) handle: Handle,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The last number that was given. A number is never given again, in another term neither.
     pub(crate) sessions: Arc<AtomicU64>,
 }
 
-impl Context {
+impl Lobby {
     /// Starts the task of one stream.
+    ///
+    /// # Errors
+    /// If this server does not lead.
     pub(crate) fn start(
         &self,
         stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin + 'static,
         wire: Wire,
         caller: Caller,
-    ) {
+    ) -> Result<(), No> {
+        let ways = self.handle.ways()?;
         let session = SessionId(self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
         let span = tracing::info_span!("session", session.id = %session, node.id = tracing::field::Empty);
-        self.tasks.spawn(run(self.clone(), session, stream, wire, caller).instrument(span));
+        let context = Context {
+            inbox: ways.sessions,
+            handle: self.handle.clone(),
+            settings: self.settings,
+            metrics: Arc::clone(&self.metrics),
+            over: ways.over,
+            session,
+        };
+        ways.tasks.start(run(context, stream, wire, caller).instrument(span));
+        Ok(())
+    }
+
+    /// A no to a stream that never began, counted.
+    pub(crate) fn refused(&self, no: No) -> Status {
+        self.metrics.observe_refusal(no.reason());
+        no.into_status()
     }
 }
 
 /// Serves one stream to its end.
 pub(crate) async fn run(
     context: Context,
-    session: SessionId,
     mut stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin,
     wire: Wire,
     caller: Caller,
 ) {
-    let end = match hello(&context, session, &mut stream, &caller).await {
+    let session = context.session;
+    let end = match hello(&context, &mut stream, &caller).await {
         Err(end) => end,
         Ok(hello) => {
             let node = hello.node.clone();
@@ -112,14 +140,13 @@ pub(crate) async fn run(
 /// The first message, in time.
 async fn hello(
     context: &Context,
-    session: SessionId,
     stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
     caller: &Caller,
 ) -> Result<Hello, End> {
     // Cancel-safe: whatever wins, nothing else is read from this stream.
     let first = tokio::select! {
         biased;
-        () = context.shutdown.cancelled() => return Err(told(SubmitError::ShuttingDown.into())),
+        () = context.over.cancelled() => return Err(told(context.handle.elsewhere().into())),
         first = tokio::time::timeout(HELLO_WITHIN, next(stream)) => first,
     };
     let Ok(first) = first else {
@@ -134,7 +161,7 @@ async fn hello(
     };
     // Before anything else of it is looked at: whoever may not speak for a node learns nothing of it.
     caller.check_node(&hello.node_name).map_err(told)?;
-    convert_node::hello(session, seq, hello).map_err(told)
+    convert_node::hello(context.session, seq, hello).map_err(told)
 }
 
 /// Both ways at once, until one of them or the driver ends it.
@@ -159,7 +186,7 @@ async fn serve(
         wire,
         sent,
         shared: Arc::clone(&shared),
-        reader: context.reader.clone(),
+        reader: context.handle.reader().clone(),
         settings: context.settings,
     };
     let inbound = async {
@@ -174,7 +201,7 @@ async fn serve(
         biased;
         () = shared.end.cancelled() => match shared.status.get() {
             Some(status) => End::Closed(status.clone()),
-            None => told(SubmitError::ShuttingDown.into()),
+            None => told(context.handle.elsewhere().into()),
         },
         end = outbound.run() => end,
         end = inbound => end,

@@ -13,16 +13,13 @@ use tenure_scheduler::{
 };
 use tenure_store::{JobCursor, JobFilter};
 
-use crate::{
-    handle::SubmitError,
-    rpc::{
-        api::Api,
-        auth::Caller,
-        check::Checks,
-        convert,
-        page::{self, Filters},
-        status::No,
-    },
+use crate::rpc::{
+    api::Api,
+    auth::Caller,
+    check::Checks,
+    convert,
+    page::{self, Filters},
+    status::No,
 };
 
 /// How many jobs one question to the driver is about, so that it stays under a millisecond.
@@ -74,6 +71,7 @@ pub(super) async fn wait(
     let timeout = checks.duration("timeout", request.timeout.as_ref(), Duration::ZERO..=WAIT_MOST);
     checks.finish()?;
     let Some(id) = id else { return Err(No::invalid_field("job_id", "is required")) };
+    let over = api.handle.ways()?.over;
     // Watch first, then read: a change between the two is told by the watch.
     let mut watch = api.handle.watch_job(id)?;
     let mut deadline = std::pin::pin!(tokio::time::sleep(timeout.unwrap_or(WAIT_DEFAULT)));
@@ -84,13 +82,13 @@ pub(super) async fn wait(
             return Ok(v1::WaitJobResponse { job: Some(now.shown()), done: true });
         }
         // All three only wait, so that losing one of them loses nothing.
-        let over = tokio::select! {
+        let late = tokio::select! {
             biased;
-            () = api.shutdown.cancelled() => return Err(SubmitError::ShuttingDown.into()),
+            () = over.cancelled() => return Err(api.handle.elsewhere().into()),
             () = watch.changed() => false,
             () = &mut deadline => true,
         };
-        if over {
+        if late {
             let now = look(api, caller, id).await?;
             return Ok(v1::WaitJobResponse { done: now.job.state.is_final(), job: Some(now.shown()) });
         }
