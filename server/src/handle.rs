@@ -111,6 +111,10 @@ pub enum SubmitError {
 }
 
 impl SubmitError {
+    pub(crate) fn busy() -> Self {
+        Self::Busy { retry_after: BUSY_RETRY }
+    }
+
     pub(crate) fn away() -> Self {
         Self::StoreUnavailable { retry_after: AWAY_RETRY }
     }

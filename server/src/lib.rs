@@ -5,7 +5,7 @@
 //! leaves before its commit.
 //!
 //! Reading order: `leadership`, `term` → `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
-//! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
+//! `retention` → `rpc` and `rpc/*` → `peers` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
 //! `tasks`, `chain`.
 
 pub mod access;
@@ -22,6 +22,7 @@ pub mod listener;
 pub mod metrics;
 pub mod migrate;
 pub mod outbox;
+mod peers;
 mod retention;
 mod rpc;
 mod sessions;
@@ -52,6 +53,7 @@ use self::{
     listener::Incoming,
     metrics::Metrics,
     outbox::Watchers,
+    peers::Peers,
     rpc::{api::Api, convert_node::Settings, nodes::Nodes, serving},
     sessions::Lobby,
     tasks::Tasks,
@@ -93,6 +95,8 @@ pub struct Addresses {
     pub grpc: SocketAddr,
     /// `/metrics`, `/livez`, `/readyz`.
     pub http: SocketAddr,
+    /// Where other servers hand calls on; none: nowhere.
+    pub peer: Option<SocketAddr>,
     /// Whether gRPC is behind TLS.
     pub tls: bool,
 }
@@ -168,6 +172,8 @@ impl Server {
 struct Stage {
     grpc: Incoming,
     web: Incoming,
+    /// For other servers.
+    peers: Option<Incoming>,
     reload: Reload,
     in_force: InForce,
     seed: Seed,
@@ -184,6 +190,10 @@ impl Stage {
         let most = descriptors::connections(config.limits.max_connections);
         let grpc = Incoming::bind(config.listen, most, clock.clone()).await?;
         let web = Incoming::bind(config.http, http::MOST_CONNECTIONS, clock.clone()).await?;
+        let peers = match config.peer_listen {
+            Some(address) => Some(Incoming::bind(address, peers::MOST_CONNECTIONS, clock.clone()).await?),
+            None => None,
+        };
         let (reload, in_force) = Reload::new(config, rules, grpc.room());
 
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
@@ -217,7 +227,7 @@ impl Stage {
             handle,
             shutdown: shutdown.clone(),
         };
-        Ok(Self { grpc, web, reload, in_force, seed, tasks: Tasks::new(shutdown) })
+        Ok(Self { grpc, web, peers, reload, in_force, seed, tasks: Tasks::new(shutdown) })
     }
 
     /// Serves, and lets `leadership` lead.
@@ -226,9 +236,14 @@ impl Stage {
         config: &Config,
         leadership: impl Future<Output = Result<(), E>> + Send + 'static,
     ) -> Result<Running, Error> {
-        let Self { grpc, web, reload, in_force, seed, mut tasks, .. } = self;
+        let Self { grpc, web, peers, reload, in_force, seed, mut tasks, .. } = self;
         let Seed { handle, metrics, clock, spans, shutdown, .. } = seed;
-        let addresses = Addresses { grpc: grpc.address(), http: web.address(), tls: config.tls.is_some() };
+        let addresses = Addresses {
+            grpc: grpc.address(),
+            http: web.address(),
+            peer: peers.as_ref().map(Incoming::address),
+            tls: config.tls.is_some(),
+        };
         let lobby = Lobby {
             handle: handle.clone(),
             settings: SESSIONS,
@@ -237,13 +252,23 @@ impl Stage {
         };
         let api =
             Api { handle: handle.clone(), metrics: Arc::clone(&metrics), retention: in_force.retention };
-        let layers = (clock.clone(), spans);
-        let router = rpc::router(&api, Nodes::new(lobby), in_force.rules.clone(), layers)?;
-        let (rules, counts) = (in_force.rules, Arc::clone(&metrics));
-        let secure = move |incoming| Acceptor::new(incoming, rules, counts, clock);
+        let rules = in_force.rules;
+        let to_leader = Peers::new(handle.standings(), rules.clone(), Arc::clone(&metrics), clock.clone());
+        let layers = (clock.clone(), spans, to_leader);
+        let router = rpc::router(&api, Nodes::new(lobby), rules.clone(), layers)?;
         let layers = (router.gate, router.auth, router.elsewhere);
+        let counts = Arc::clone(&metrics);
+        let secure = move |incoming| Acceptor::new(incoming, rules, counts, clock);
         tasks.long("leadership", leadership);
-        tasks.long("gRPC listener", listener::serve(grpc, secure, router.routes, layers, shutdown.clone()));
+        if let Some(peers) = peers {
+            let (gate, auth, elsewhere) = &layers;
+            let layers = (gate.clone(), auth.of_servers(), elsewhere.of_servers());
+            let serving = (router.routes.clone(), peers::MOST_STREAMS);
+            let served = listener::serve(peers, secure.clone(), serving, layers, shutdown.clone());
+            tasks.long("listener for servers", served);
+        }
+        let serving = (router.routes, listener::STREAMS_PER_CONNECTION);
+        tasks.long("gRPC listener", listener::serve(grpc, secure, serving, layers, shutdown.clone()));
         tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
         tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown));
         let standing = handle.standing();

@@ -43,7 +43,7 @@ use self::{
     api::Api, auth::AuthLayer, decode::MOST_MESSAGE, elsewhere::ElsewhereLayer, gate::GateLayer, nodes::Nodes,
 };
 
-use crate::{access::Rules, clock::Clock, trace::Spans};
+use crate::{access::Rules, clock::Clock, peers::Peers, trace::Spans};
 
 /// Why the services cannot be put together: a bug in a descriptor set.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,7 @@ pub(crate) struct Router {
     pub(crate) gate: GateLayer,
     /// What judges calls, behind the gate.
     pub(crate) auth: AuthLayer,
-    /// What answers calls that another server's leader has to, behind both.
+    /// What hands calls on that the leader has to answer, behind both.
     pub(crate) elsewhere: ElsewhereLayer,
     /// Where `grpc.health.v1` takes its answers from; kept up to date by [`serving::run`].
     pub(crate) reporter: HealthReporter,
@@ -82,7 +82,7 @@ pub(crate) fn router(
     api: &Api,
     nodes: Nodes,
     rules: watch::Receiver<Arc<Rules>>,
-    (clock, spans): (Clock, Spans),
+    (clock, spans, peers): (Clock, Spans, Peers),
 ) -> Result<Router, Error> {
     let (reporter, health) = tonic_health::server::health_reporter();
     let mut routes = Routes::builder();
@@ -109,8 +109,8 @@ pub(crate) fn router(
         pb::v1alpha::FILE_DESCRIPTOR_SET,
     ])?;
     let auth = AuthLayer::new(&paths, rules, api.metrics.clone(), clock)?;
+    let elsewhere = ElsewhereLayer::new(api.handle.clone(), api.metrics.clone(), &paths, peers);
     let gate = GateLayer::new(paths, api.metrics.clone(), spans);
-    let elsewhere = ElsewhereLayer::new(api.handle.clone(), api.metrics.clone());
     Ok(Router { routes: routes.routes(), gate, auth, elsewhere, reporter })
 }
 

@@ -228,6 +228,9 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
     let live: Vec<(JobId, u64)> =
         rows.iter().filter(|row| !row.state.is_final()).map(|row| (row.id, row.version)).collect();
     let mut views = BTreeMap::new();
+    if !api.leads() {
+        return Ok(views);
+    }
     for chunk in live.chunks(JOBS_A_QUESTION) {
         let asked = chunk.to_vec();
         let answers = api.query(move |state, now| {
@@ -241,16 +244,18 @@ async fn overlay(api: &Api, rows: &[Job]) -> Result<BTreeMap<JobId, LiveView>, N
     Ok(views)
 }
 
-/// A job as it stands now: final ones from the store, live ones as memory has them.
+/// A job as it stands now: final ones from the store, live ones as memory has them. Where this server does not lead, all
+/// from the store.
 pub(super) async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
     let stored = row(api, caller, id).await?;
     if !stored.state.is_final()
+        && api.leads()
         && let Some(now) = api.query(move |state, now| Now::seen(state, now, id)).await?
     {
         return Ok(now);
     }
     // Final, or it became final between the two looks: then the store has it by now.
-    let job = if stored.state.is_final() { stored } else { row(api, caller, id).await? };
+    let job = if stored.state.is_final() || !api.leads() { stored } else { row(api, caller, id).await? };
     at_rest(api, job).await
 }
 
