@@ -25,6 +25,7 @@ use std::{sync::Arc, time::Duration};
 use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, SessionId, State};
 use tenure_store::{
     Beside, Journal,
+    election::Trust,
     journal::{self, Taken},
 };
 use tokio::{
@@ -114,8 +115,8 @@ pub(crate) struct Driver<J> {
     tickless: u32,
     /// Placement stopped at its budget, or a Tick is owed: go on at once.
     tick_soon: bool,
-    /// When the newest commit was begun that went well. None: none was since the load.
-    proven: Option<Duration>,
+    /// Whether turns may be told to nodes and callers that no commit vouches for.
+    trust: Trust,
 }
 
 /// What ends a driver from outside.
@@ -194,6 +195,7 @@ impl<J: Journal> Driver<J> {
     /// If that fails: a server that cannot start should say so at once.
     pub(crate) async fn begin(options: Options, mut journal: J, ends: Ends) -> Result<(Self, Leader), Error> {
         let taken = journal.takeover(Epoch(0)).await.map_err(Error::Takeover)?;
+        let trust = journal.trust();
         let mut driver = Self {
             options,
             journal,
@@ -203,7 +205,7 @@ impl<J: Journal> Driver<J> {
             isolation: Isolation::default(),
             tickless: 0,
             tick_soon: true,
-            proven: None,
+            trust,
         };
         let leader = driver.load(taken);
         Ok((driver, leader))
@@ -340,8 +342,10 @@ impl<J: Journal> Driver<J> {
         let careful = self.isolation.is_careful(begun);
         let now = self.now(leader);
         let due = self.tick_soon || leader.state.next_deadline(now).is_some_and(|due| due <= now.mono);
-        let prove = self.must_prove(begun);
-        if self.next.is_empty() && !due && !prove {
+        if !self.trust.holds() {
+            return Err(self.distrusted());
+        }
+        if self.next.is_empty() && !due {
             return Ok(());
         }
         // One command at a time, or a Tick: then it is known what failed.
@@ -365,11 +369,9 @@ impl<J: Journal> Driver<J> {
         let mut commit = None;
         let mut spans = None; // they end when the turn is released
         let changed = !turn.changes.is_empty();
-        if changed || prove {
+        if changed {
             let epoch = leader.state.epoch();
-            if changed {
-                spans = self.ends.spans.turn(now.wall, epoch, turn.commands, &turn.calls);
-            }
+            spans = self.ends.spans.turn(now.wall, epoch, turn.commands, &turn.calls);
             let began = self.ends.clock.steady();
             let changes = std::mem::take(&mut turn.changes);
             let beside = std::mem::take(&mut turn.beside);
@@ -381,14 +383,19 @@ impl<J: Journal> Driver<J> {
                 return Err(self.failed(turn, error));
             }
             turn.beside = beside;
-            self.proven = Some(began);
-            if changed {
-                commit = Some(self.ends.clock.steady().saturating_sub(began));
-                self.ends.publisher.changed();
+            commit = Some(self.ends.clock.steady().saturating_sub(began));
+            self.ends.publisher.changed();
+        }
+        turn.freed.drain(..).for_each(|job| self.isolation.release(job));
+        if !self.trust.holds() {
+            // Frozen meanwhile, perhaps for long: what the commit vouches for is said, and nothing to a node.
+            if commit.is_none() {
+                turn.answer_all(&SubmitError::away());
             }
+            self.answer(leader, &mut turn);
+            return Err(self.distrusted());
         }
         leader.state.committed();
-        turn.freed.drain(..).for_each(|job| self.isolation.release(job));
         let figures = TurnFigures {
             commands: turn.commands,
             turn: self.ends.clock.steady().saturating_sub(begun),
@@ -399,10 +406,10 @@ impl<J: Journal> Driver<J> {
         Ok(())
     }
 
-    /// Whether this turn commits even if it changes no row, since what it says could be said by a deposed leader.
-    fn must_prove(&self, steady: Duration) -> bool {
-        let over = |at: Duration, lasts| steady.saturating_sub(at) >= lasts;
-        self.journal.proof_lasts().is_some_and(|lasts| self.proven.is_none_or(|at| over(at, lasts)))
+    /// Its renewals fail: another server may lead. The takeover from itself finds out.
+    fn distrusted(&self) -> End {
+        tracing::warn!("nothing proves any more that this server leads; reloading");
+        End::Reload { at_least: Epoch(0), wait: Duration::ZERO }
     }
 
     /// Timers and placement come after what nodes have said: not while more of it waits than a turn takes, but for a
@@ -449,24 +456,32 @@ impl<J: Journal> Driver<J> {
             Lost,
             Item(Item),
             Slow,
+            Glance,
         }
-        let Self { journal, ends: Ends { sessions, inboxes, clock, .. }, next, .. } = self;
+        let Self { journal, trust, ends: Ends { sessions, inboxes, clock, .. }, next, .. } = self;
         let mut commit = std::pin::pin!(journal.commit(epoch, changes, beside));
         let mut slow = std::pin::pin!(sleep(PATIENCE));
         let mut told = false;
         loop {
             let input = tokio::select! {
                 biased;
-                settled = &mut commit => Input::Settled(settled), // dropped only if another leads, who waits for its end
+                settled = &mut commit => Input::Settled(settled), // if it is dropped, the next takeover waits for its end
                 () = signals.lost.cancelled() => Input::Lost, // cancel-safe
                 Some(from) = sessions.recv(), if next.has_room_for_nodes() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
                 Some(call) = inboxes.producers.recv(), if next.has_room_for_calls() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
                 () = &mut slow => Input::Slow, // cancel-safe: it stays where it is
+                () = sleep(trust.left()) => Input::Glance, // cancel-safe: it is made anew
             };
             match input {
                 Input::Settled(settled) => return settled,
                 Input::Lost => return Err(journal::Error::Deposed { epoch }),
                 Input::Item(item) => next.push(item),
+                Input::Glance => {
+                    if !trust.holds() {
+                        let doing = "waiting for a commit while nothing proves that this server leads";
+                        return Err(journal::Error::Unavailable { doing, source: None });
+                    }
+                }
                 Input::Slow => {
                     if !std::mem::replace(&mut told, true) {
                         tracing::warn!(%epoch, commands = turn.commands, "a commit is not settled after 3 s; its callers are answered");
@@ -512,7 +527,6 @@ impl<J: Journal> Driver<J> {
         }
         self.tick_soon = true;
         self.tickless = 0;
-        self.proven = None;
         self.ends.publisher.changed();
         self.update_status(|status| ServerStatus {
             epoch: taken.epoch.0,

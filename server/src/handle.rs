@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry::trace::SpanContext;
 use tenure_scheduler::{Command, JobId, Now, Refusal, Reply, State, Wall};
-use tenure_store::{Payload, Reader};
+use tenure_store::{Payload, Reader, election::Trust};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     time::timeout,
@@ -66,6 +66,8 @@ pub(crate) struct Views {
     pub(crate) ways: watch::Receiver<Option<Ways>>,
     /// From its beginning on, nothing new is taken.
     pub(crate) shutdown: CancellationToken,
+    /// By which a leader trusts itself.
+    pub(crate) trust: Trust,
 }
 
 /// One command of a producer or operator, with the bytes that travel beside it.
@@ -129,6 +131,8 @@ pub struct ServerStatus {
     pub leading: bool,
     /// Takeovers from oneself since the start: after failed commits, or above an epoch that a node saw.
     pub reloads: u64,
+    /// How often this server began to lead since its start: at it, or after another had led.
+    pub terms: u64,
     /// Sessions of nodes.
     pub sessions: u64,
     /// When the process started to serve.
@@ -140,7 +144,7 @@ pub struct ServerStatus {
 impl ServerStatus {
     /// Before the first takeover.
     pub(crate) fn starting(now: Wall) -> Self {
-        Self { epoch: 0, leading: false, reloads: 0, sessions: 0, started_at: now, led_since: now }
+        Self { epoch: 0, leading: false, reloads: 0, terms: 0, sessions: 0, started_at: now, led_since: now }
     }
 }
 
@@ -273,6 +277,13 @@ impl Handle {
     #[must_use]
     pub fn standing(&self) -> Standing {
         self.views.standing.borrow().clone()
+    }
+
+    /// How long ago the newest good renewal of this server's leadership was sent. None: it does not lead, or nobody else
+    /// can.
+    #[must_use]
+    pub fn renewed_ago(&self) -> Option<Duration> {
+        self.views.trust.renewed_ago()
     }
 
     /// Follows how the server stands.

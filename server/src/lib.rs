@@ -39,7 +39,11 @@ use std::{
     time::Duration,
 };
 
-use tenure_store::{Journal, Reader, postgres, sqlite};
+use tenure_store::{
+    Journal, Reader,
+    election::{Steady, Trust},
+    postgres, sqlite,
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -134,8 +138,9 @@ pub enum Error {
 }
 
 impl Server {
-    /// Starts a server on the database, or else on the SQLite file in the data directory. It has loaded what is stored, leads and listens when
-    /// this returns, and runs until `shutdown` is cancelled: see [`Running::wait`].
+    /// Starts a server on the database, or else on the SQLite file in the data directory. It listens when this returns,
+    /// and runs until `shutdown` is cancelled: see [`Running::wait`]. On a file it has loaded what is stored, and leads;
+    /// on a database it leads once it has won an election, which others may have won before it.
     ///
     /// # Errors
     /// Each is a sentence for the operator; nothing is left running.
@@ -145,7 +150,16 @@ impl Server {
             let mut options = postgres::Options::new(database.address()?);
             options.migrate = config.migrate;
             let (journal, reader) = postgres::open(&options).await?;
-            return Self::start_on(config, journal, reader, shutdown).await;
+            let clock = Clock::new(config.clock);
+            let read = clock.clone();
+            let steady = Steady::new(move || read.steady());
+            let trust = Trust::by_renewals(steady.clone());
+            let stage = Stage::set(&config, (reader, clock, trust.clone()), shutdown).await?;
+            let (addr, peer_addr) = stage.addresses_for_others(&config);
+            let candidate = journal.stand((steady, trust), addr, peer_addr);
+            stage.seed.standing.send_replace(Standing::Following { leader: None });
+            let contending = leadership::contend(stage.seed.clone(), candidate);
+            return stage.open(&config, contending);
         }
         let (journal, reader) = sqlite::open(&sqlite::Options::new(&config.data)).await?;
         Self::start_on(config, journal, reader, shutdown).await
@@ -161,7 +175,8 @@ impl Server {
         reader: Reader,
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
-        let stage = Stage::set(&config, reader, shutdown).await?;
+        let clock = Clock::new(config.clock);
+        let stage = Stage::set(&config, (reader, clock, Trust::always()), shutdown).await?;
         // Bound before the takeover: a second server on these addresses must not depose the first.
         let term = Term::begin(&stage.seed, journal).await?;
         stage.open(&config, leadership::alone(term))
@@ -182,8 +197,11 @@ struct Stage {
 
 impl Stage {
     /// Binds the addresses, and makes everything that does not depend on who leads.
-    async fn set(config: &Config, reader: Reader, shutdown: CancellationToken) -> Result<Self, Error> {
-        let clock = Clock::new(config.clock);
+    async fn set(
+        config: &Config,
+        (reader, clock, trust): (Reader, Clock, Trust),
+        shutdown: CancellationToken,
+    ) -> Result<Self, Error> {
         warn_of_insecure(config);
         let rules = Rules::of(config)?;
         let metrics = Arc::new(Metrics::new()?);
@@ -207,6 +225,7 @@ impl Stage {
             standing: standing_read,
             ways: ways_read,
             shutdown: shutdown.clone(),
+            trust,
         };
         let handle = Handle::new(clock.clone(), reader, watchers.clone(), views);
         if config.telemetry.metrics {
@@ -228,6 +247,20 @@ impl Stage {
             shutdown: shutdown.clone(),
         };
         Ok(Self { grpc, web, peers, reload, in_force, seed, tasks: Tasks::new(shutdown) })
+    }
+
+    /// Where clients and agents, and other servers, reach this one, if that can be known.
+    fn addresses_for_others(&self, config: &Config) -> (Option<String>, Option<String>) {
+        let reachable = |address: SocketAddr| (!address.ip().is_unspecified()).then(|| address.to_string());
+        let addr = config.advertise.clone().or_else(|| reachable(self.grpc.address()));
+        if addr.is_none() {
+            tracing::warn!(
+                "this server listens on every address of its host, and has no `advertise`: other servers on its database \
+                 cannot say where it is"
+            );
+        }
+        let peer_addr = config.peer_advertise.clone().or_else(|| config.peer_listen.and_then(reachable));
+        (addr, peer_addr)
     }
 
     /// Serves, and lets `leadership` lead.

@@ -134,6 +134,7 @@ impl Term {
         tasks.spawn(async { ("driver", run.await.map_err(Into::into)) });
         let swept = sweeper.run(over.clone());
         tasks.spawn(async { ("sweeper", swept.await.map_err(Into::into)) });
+        seed.status.send_modify(|status| status.terms += 1);
         seed.ways.send_replace(Some(ways));
         Ok(Self {
             ways: seed.ways.clone(),

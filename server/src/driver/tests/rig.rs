@@ -6,7 +6,7 @@ use tenure_scheduler::{
     Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, OnParent, Prior, Producer,
     Reply, Selector, Tenant,
 };
-use tenure_store::{Payload, memory::Memory};
+use tenure_store::{Payload, election::Trust, memory::Memory};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -68,6 +68,7 @@ impl Rig {
             standing: standing_read,
             ways: watch::channel(Some(ways)).1,
             shutdown: shutdown.clone(),
+            trust: Trust::always(),
         };
         let handle = Handle::new(clock.clone(), store.reader(), watchers.clone(), views);
         let inboxes = Inboxes { producers: calls, queries: questions };
