@@ -259,7 +259,10 @@ impl Stage {
                  cannot say where it is"
             );
         }
-        let peer_addr = config.peer_advertise.clone().or_else(|| config.peer_listen.and_then(reachable));
+        let peer_addr = config
+            .peer_advertise
+            .clone()
+            .or_else(|| self.peers.as_ref().map(Incoming::address).and_then(reachable));
         (addr, peer_addr)
     }
 

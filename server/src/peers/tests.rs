@@ -16,7 +16,7 @@ use http::{HeaderMap, Request, header::CONTENT_TYPE};
 use http_body::Body as _;
 use prost::Message;
 use tenure_proto::v1;
-use tenure_store::{Reader, memory::Memory};
+use tenure_store::{Reader, election::Trust, memory::Memory};
 use tenure_tls::{
     Connector, Files, Role,
     files::Own,
@@ -36,6 +36,7 @@ use uuid::Uuid;
 use crate::{
     Config, Running, Server, Stage,
     chain::BoxError,
+    clock::Clock,
     config::{Producers, TRUST_DOMAIN, Tls},
     leadership::{Leader, Standing},
 };
@@ -111,7 +112,8 @@ impl Tested {
     async fn follower(reader: Reader, certificates: &Certificates, leader: Option<Leader>) -> Self {
         let shutdown = CancellationToken::new();
         let config = config(certificates, "two", Producers::new());
-        let stage = Stage::set(&config, reader, shutdown.clone()).await.unwrap();
+        let parts = (reader, Clock::new(config.clock), Trust::always());
+        let stage = Stage::set(&config, parts, shutdown.clone()).await.unwrap();
         let standing = stage.seed.standing.clone();
         standing.send_replace(Standing::Following { leader });
         let until = shutdown.clone();

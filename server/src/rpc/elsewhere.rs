@@ -109,14 +109,15 @@ impl ElsewhereLayer {
                 false => Place::No(self.elsewhere()),
             };
         }
+        let standing = self.handle.standing();
         // Health and reflection of gRPC are each server's own, too.
-        if !ours || OWN.contains(&path) || self.handle.standing().leads() {
+        if !ours || OWN.contains(&path) || standing.leads() {
             return Place::Here;
         }
-        let leader = match self.handle.elsewhere() {
-            SubmitError::NotLeader { leader } => leader,
-            other => return Place::No(other.into()),
-        };
+        if self.handle.is_ending() {
+            return Place::No(self.elsewhere());
+        }
+        let leader = standing.leader().cloned();
         let again = request.headers().contains_key(CALLER);
         match leader.filter(|leader| leader.peer_addr.is_some() && !again && !path.starts_with(NODES)) {
             Some(leader) => Place::There(leader),
