@@ -22,7 +22,7 @@ mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, SessionId, State};
+use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, State};
 use tenure_store::{
     Beside, Journal,
     election::Trust,
@@ -219,7 +219,7 @@ impl<J: Journal> Driver<J> {
         loop {
             let mut end = self.lead(&mut leader, &signals).await;
             if let End::Reload { at_least, wait } = end {
-                match self.reload(at_least, wait, &signals).await {
+                match self.reload(&leader.state, (at_least, wait), &signals).await {
                     Ok(reloaded) => {
                         leader = reloaded;
                         continue;
@@ -232,7 +232,7 @@ impl<J: Journal> Driver<J> {
                 }
             }
             if let End::Deposed(error) = end {
-                self.peers.close_all(|_| No::not_leader(None).into_status());
+                self.close_sessions(&leader.state, &No::not_leader(None));
                 self.update_status(|status| ServerStatus { leading: false, ..status });
                 self.journal.close().await;
                 return Err(Error::Deposed(error));
@@ -511,7 +511,7 @@ impl<J: Journal> Driver<J> {
                 break; // whoever is left hears that the server ends
             }
         }
-        self.peers.close_all(|_| No::from(SubmitError::ShuttingDown).into_status());
+        self.close_sessions(&leader.state, &No::from(SubmitError::ShuttingDown));
         self.update_status(|status| ServerStatus { leading: false, ..status });
     }
 
@@ -563,11 +563,6 @@ impl<J: Journal> Driver<J> {
             std::mem::replace(status, new) != new
         });
     }
-}
-
-/// How sessions end when their state is gone: come back soon, not all at once.
-fn reconnect(session: SessionId) -> No {
-    No::store_away(Duration::from_millis(100 + session.0 % 16 * 25))
 }
 
 #[cfg(test)]

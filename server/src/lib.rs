@@ -44,7 +44,7 @@ use tenure_store::{
     election::{Steady, Trust},
     postgres, sqlite,
 };
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::config::Config;
@@ -284,6 +284,7 @@ impl Stage {
             handle: handle.clone(),
             settings: SESSIONS,
             metrics: Arc::clone(&metrics),
+            attaching: Arc::new(Semaphore::new(sessions::MOST_ATTACHING)),
             sessions: Arc::new(AtomicU64::new(0)),
         };
         let api =

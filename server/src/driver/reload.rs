@@ -6,17 +6,16 @@
 
 use std::time::Duration;
 
-use tenure_scheduler::Epoch;
+use tenure_scheduler::{Epoch, State};
 use tenure_store::{Journal, journal};
 use tokio::time::sleep;
 
-use super::{
-    Driver, End, Ends, Leader, Signal, Signals, batch::Item, isolation::Tried, reconnect, turn::Turn,
-};
+use super::{Driver, End, Ends, Leader, Signal, Signals, batch::Item, isolation::Tried, turn::Turn};
 use crate::{
     chain::Chain,
-    handle::{Query, ServerStatus, SubmitError},
-    sessions::FromNode,
+    handle::{AWAY_RETRY, Query, ServerStatus, SubmitError},
+    rpc::status::No,
+    sessions::{FromNode, delay},
 };
 
 /// How long a caller waits for a reload.
@@ -68,20 +67,20 @@ impl<J: Journal> Driver<J> {
         End::Reload { at_least: Epoch(0), wait }
     }
 
-    /// Takes over from oneself, for as long as it takes.
+    /// Takes over from oneself, for as long as it takes. `state` is the one that is dropped.
     ///
     /// # Errors
     /// What it ended with instead: that the server ends, or that another one leads.
     pub(super) async fn reload(
         &mut self,
-        at_least: Epoch,
-        wait: Duration,
+        state: &State,
+        (at_least, wait): (Epoch, Duration),
         signals: &Signals,
     ) -> Result<Leader, End> {
         for from in self.next.take_nodes() {
             refuse(from);
         }
-        self.peers.close_all(|session| reconnect(session).into_status());
+        self.close_sessions(state, &No::store_away(AWAY_RETRY));
         self.update_status(|status| ServerStatus { leading: false, reloads: status.reloads + 1, ..status });
         // A commit of unknown outcome may have changed any job.
         self.ends.watchers.notify_all();
@@ -103,6 +102,15 @@ impl<J: Journal> Driver<J> {
                 }
             }
         }
+    }
+
+    /// Ends all sessions for this reason, each with a delay of its own.
+    pub(super) fn close_sessions(&mut self, state: &State, why: &No) {
+        let sessions = self.peers.len();
+        self.peers.close_all(|node, session| {
+            let delay = delay(session, sessions, state.shortest_lease(node));
+            why.clone().come_back_after(delay).into_status()
+        });
     }
 
     /// One attempt, unless it is ended from outside.
@@ -186,7 +194,7 @@ async fn other(ends: &mut Ends, room: bool) -> Other {
 
 /// Whatever a node says now, it says to a state that is gone.
 fn refuse(from: FromNode) {
-    let status = reconnect(from.session).into_status();
+    let status = No::store_away(delay(from.session, 0, None)).into_status();
     from.refuse(status);
 }
 

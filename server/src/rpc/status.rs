@@ -26,6 +26,9 @@ const WATCHES_RETRY: Duration = Duration::from_secs(5);
 /// Clients that read no details take the delay from this trailer, in milliseconds.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
+/// The delay among the metadata of an `ErrorInfo`, in milliseconds.
+const RETRY_AFTER: &str = "retry_after_ms";
+
 /// Text of violations that one status carries, in bytes: it travels in trailers, and clients take 8 KiB of those in all.
 const MOST_TOLD: usize = 2560;
 
@@ -234,7 +237,14 @@ impl No {
 
     fn retry(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
-        self.with("retry_after_ms", whole_millis(after).to_string())
+        self.with(RETRY_AFTER, whole_millis(after).to_string())
+    }
+
+    /// The same, for a caller that should come back after this long.
+    #[must_use]
+    pub(crate) fn come_back_after(mut self, delay: Duration) -> Self {
+        self.metadata.retain(|(name, _)| *name != RETRY_AFTER);
+        self.retry(delay)
     }
 
     fn resource(mut self, kind: &str, name: impl Into<String>, description: &str) -> Self {

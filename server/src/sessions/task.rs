@@ -14,18 +14,18 @@ use std::{
 use futures_util::Stream;
 use tenure_proto::node::v1::{NodeMessage, ServerMessage, node_message::Body};
 use tenure_scheduler::{Command, Hello, NodeName, SessionId};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::Instrument as _;
 
 use super::{
-    FromNode, MOST_OUTBOUND, Peer, Shared,
+    FromNode, MOST_ATTACHING, MOST_OUTBOUND, Peer, Shared, delay,
     inbound::{End, Inbound, next, told},
     outbound::Outbound,
 };
 use crate::{
-    handle::Handle,
+    handle::{Handle, SubmitError},
     metrics::Metrics,
     rpc::{
         auth::Caller,
@@ -56,6 +56,8 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     /// Cancelled when the term or the server ends; the driver then closes the sessions it knows.
     pub(crate) over: CancellationToken,
+    /// Room for Hellos.
+    pub(crate) attaching: Arc<Semaphore>,
     pub(crate) session: SessionId,
 }
 
@@ -65,6 +67,9 @@ pub(crate) struct Lobby {
     pub(crate) handle: Handle,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
+    /// Room for Hellos that wait for the driver or its commit, so that a fleet that comes back together is welcomed in
+    /// parts: what is not taken in costs no turn.
+    pub(crate) attaching: Arc<Semaphore>,
     /// The last number that was given. A number is never given again, in another term neither.
     pub(crate) sessions: Arc<AtomicU64>,
 }
@@ -89,6 +94,7 @@ impl Lobby {
             settings: self.settings,
             metrics: Arc::clone(&self.metrics),
             over: ways.over,
+            attaching: Arc::clone(&self.attaching),
             session,
         };
         ways.tasks.start(run(context, stream, wire, caller).instrument(span));
@@ -112,12 +118,12 @@ pub(crate) async fn run(
     let session = context.session;
     let end = match hello(&context, &mut stream, &caller).await {
         Err(end) => end,
-        Ok(hello) => {
+        Ok((hello, place)) => {
             let node = hello.node.clone();
             tracing::Span::current().record("node.id", tracing::field::display(&node));
             // Cancel-safe: either ends the session, and the driver hears of that below.
             let end = tokio::select! {
-                end = serve(&context, hello, stream, wire.clone()) => end,
+                end = serve(&context, (hello, place), stream, wire.clone()) => end,
                 no = caller.revoked() => told(no),
             };
             close(&context, node, session).await;
@@ -137,12 +143,12 @@ pub(crate) async fn run(
     drop(wire.send_timeout(Err(status), LAST_WORD).await);
 }
 
-/// The first message, in time.
+/// The first message, in time, and its place among those that wait for the driver.
 async fn hello(
     context: &Context,
     stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
     caller: &Caller,
-) -> Result<Hello, End> {
+) -> Result<(Hello, OwnedSemaphorePermit), End> {
     // Cancel-safe: whatever wins, nothing else is read from this stream.
     let first = tokio::select! {
         biased;
@@ -161,13 +167,18 @@ async fn hello(
     };
     // Before anything else of it is looked at: whoever may not speak for a node learns nothing of it.
     caller.check_node(&hello.node_name).map_err(told)?;
-    convert_node::hello(context.session, seq, hello).map_err(told)
+    let hello = convert_node::hello(context.session, seq, hello).map_err(told)?;
+    let place = Arc::clone(&context.attaching).try_acquire_owned().map_err(|_| {
+        let delay = delay(context.session, MOST_ATTACHING, None);
+        told(No::from(SubmitError::busy()).come_back_after(delay))
+    })?;
+    Ok((hello, place))
 }
 
 /// Both ways at once, until one of them or the driver ends it.
 async fn serve(
     context: &Context,
-    hello: Hello,
+    (hello, place): (Hello, OwnedSemaphorePermit),
     stream: impl Stream<Item = Result<NodeMessage, Status>> + Unpin,
     wire: Wire,
 ) -> End {
@@ -190,7 +201,7 @@ async fn serve(
         settings: context.settings,
     };
     let inbound = async {
-        match inbound.begin(Command::Hello(Box::new(hello)), peer).await {
+        match inbound.begin(Command::Hello(Box::new(hello)), peer, place).await {
             Ok(()) => inbound.run(stream).await,
             Err(end) => end,
         }

@@ -280,3 +280,30 @@ async fn a_session_is_sent_to_the_leader_and_never_handed_on() {
     let no = call(&channel(one.peer(), None), path, &get(&Uuid::nil()), &peer).await;
     assert_eq!(no.reason(), "NOT_ALLOWED", "a listener for servers has no sessions");
 }
+
+#[tokio::test]
+async fn health_says_what_a_follower_serves() {
+    let store = Memory::new();
+    let (one, two) = both(&store).await;
+    let serving = async |address: SocketAddr, service: &str| {
+        let mut client = tonic_health::pb::health_client::HealthClient::new(channel(address, None));
+        let request = tonic_health::pb::HealthCheckRequest { service: service.to_owned() };
+        client.check(request).await.unwrap().into_inner().status()
+            == tonic_health::ServingStatus::Serving.into()
+    };
+    let until = async |address, service, wanted| {
+        let level = async {
+            while serving(address, service).await != wanted {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, level).await.unwrap_or_else(|_| panic!("{service:?} is not {wanted}"));
+    };
+    let (calls, sessions) = ("tenure.v1.JobService", "tenure.node.v1.NodeService");
+    until(one.grpc(), calls, true).await;
+    until(one.grpc(), sessions, true).await;
+    until(two.grpc(), calls, true).await;
+    assert!(!serving(two.grpc(), sessions).await, "agents belong to the leader");
+    two.follow(None);
+    until(two.grpc(), calls, false).await;
+}
