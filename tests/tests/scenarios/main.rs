@@ -5,6 +5,7 @@ mod cap;
 mod commands;
 mod dedupe;
 mod examples;
+mod followers;
 mod health;
 mod hosts;
 mod identities;
