@@ -337,6 +337,13 @@ impl Running {
         &self.handle
     }
 
+    /// Waits until it is known who leads: this server, or another one. It may be known no more a moment later.
+    pub async fn settled(&self) {
+        let mut standings = self.handle.standings();
+        // An error would mean that the server has ended: then nothing is waited for.
+        drop(standings.wait_for(|standing| standing.leads() || standing.leader().is_some()).await);
+    }
+
     /// Replaces what the server file says while the server runs.
     #[must_use]
     pub fn reload(&self) -> Reload {

@@ -69,6 +69,10 @@ pub enum Figure {
     Leader,
     /// Takeovers from itself after a commit that failed.
     Reloads,
+    /// How often it began to lead.
+    Terms,
+    /// Since the newest renewal.
+    RenewalAge,
     /// How old the figures of kinds, slots and nodes are.
     SnapshotAge,
     /// Since the start of the process.
@@ -112,7 +116,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -146,6 +150,8 @@ impl Figure {
         Self::Epoch,
         Self::Leader,
         Self::Reloads,
+        Self::Terms,
+        Self::RenewalAge,
         Self::SnapshotAge,
         Self::Uptime,
         Self::BuildInfo,
@@ -265,6 +271,15 @@ impl Figure {
                 Counter,
                 &[],
                 "Takeovers of the server from itself, each after a commit that failed or stayed unknown.",
+            ),
+            Self::Terms => {
+                ("tenure_terms_total", Counter, &[], "How often this server began to lead since its start.")
+            }
+            Self::RenewalAge => (
+                "tenure_renewal_age_seconds",
+                Gauge,
+                &[],
+                "Since the newest good renewal of its leadership was sent; absent if it does not lead, or nobody else can.",
             ),
             Self::SnapshotAge => {
                 ("tenure_snapshot_age_seconds", Gauge, &[], "Age of the figures of kinds, slots and nodes.")

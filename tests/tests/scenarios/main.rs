@@ -12,6 +12,7 @@ mod identities;
 mod indexes;
 mod input;
 mod jobs;
+mod leaders;
 mod links;
 mod losses;
 mod oracle;
