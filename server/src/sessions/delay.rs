@@ -20,8 +20,8 @@ const SPREAD: (Duration, Duration) = (Duration::from_millis(400), Duration::from
 pub(crate) fn delay(session: SessionId, sessions: usize, shortest_lease: Option<Duration>) -> Duration {
     let all = EACH.saturating_mul(u32::try_from(sessions).unwrap_or(u32::MAX)).clamp(SPREAD.0, SPREAD.1);
     // Sessions are counted: a multiplication spreads their numbers evenly, whichever of them are left.
-    let part = session.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    let wait = SOONEST + Duration::from_nanos((u128::from(part) * all.as_nanos() >> 32) as u64);
+    let part = u32::try_from(session.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48).unwrap_or_default();
+    let wait = SOONEST + all.saturating_mul(part) / (1 << 16);
     shortest_lease.map_or(wait, |lease| wait.min(lease / 4))
 }
 
@@ -37,7 +37,7 @@ mod tests {
             for session in 0..10_000 {
                 let wait = delay(SessionId(session), sessions, None) - SOONEST;
                 assert!(wait < spread, "{wait:?} of {sessions}");
-                tenths[(wait.as_nanos() * 10 / spread.as_nanos()) as usize] += 1;
+                tenths[usize::try_from(wait.as_nanos() * 10 / spread.as_nanos()).unwrap()] += 1;
             }
             assert!(tenths.iter().all(|&count| (900..1100).contains(&count)), "{sessions}: {tenths:?}");
         }
