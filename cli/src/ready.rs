@@ -46,7 +46,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ready");
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        announce(Addresses { grpc: at(1234), http: at(1235), tls: false }, Some(&file)).unwrap();
+        announce(Addresses { grpc: at(1234), http: at(1235), peer: None, tls: false }, Some(&file)).unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text, "TENURE_SERVER=http://127.0.0.1:1234\nTENURE_HTTP=http://127.0.0.1:1235\n");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no draft is left");

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use tenure_client::Client;
@@ -10,6 +11,7 @@ use tenure_client::proto::GetServerInfoResponse;
 use tenure_server::access::Reload;
 use tenure_server::config::{Config, Database, Telemetry};
 use tenure_server::{Addresses, Server, descriptors};
+use tokio::time::timeout;
 
 use crate::config::unusable;
 use crate::exit::{Exit, Failure};
@@ -19,6 +21,9 @@ use crate::part::{Part, Stop, until_signal};
 use crate::ready;
 use crate::report::chain;
 use crate::signals::{Hangups, Signals};
+
+/// A server says that it is ready after this at the latest: also while its database is away.
+const SETTLES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Arguments of `server`.
 #[derive(Debug, Args)]
@@ -136,6 +141,8 @@ async fn start_reloadable(config: Config) -> Result<(Part, Addresses, Reload), F
     let running = Server::start(config, stop.gentle.clone())
         .await
         .map_err(|source| Failure::Component { what: "the server did not start", source: source.into() })?;
+    // Ready to be called: of a server on a database, a moment passes until it is known who leads.
+    drop(timeout(SETTLES_WITHIN, running.settled()).await);
     let (addresses, reload) = (running.addresses(), running.reload());
     let at_once = stop.at_once.clone();
     let part = Part::run("the server", stop, async move {
@@ -161,8 +168,16 @@ pub(crate) fn details(info: &GetServerInfoResponse, output: &Output) -> Table {
     row("server", info.version.as_str().into());
     row("store", format!("{}, schema {}", info.store, info.schema_version).into());
     row("durability", info.durability.as_str().into());
-    let role = if info.leader { "leads" } else { "follows" };
+    let role = match (info.leader, info.standing.as_str(), info.leader_address.as_str()) {
+        (true, _, _) => "leads".to_owned(),
+        (false, "alone" | "leading", _) => "leads, and its store does not answer".to_owned(),
+        (false, _, "") => "follows".to_owned(),
+        (false, _, leader) => format!("follows {}", human::clean(leader)),
+    };
     row("epoch", format!("{}, {role}", info.epoch).into());
+    if let Some(age) = &info.renewal_age {
+        row("renewed", format!("{} ago", human::wire_length(Some(age))).into());
+    }
     let uptime = human::wire_length(info.uptime.as_ref());
     row("up", format!("{uptime}, since {}", output.when(info.start_time.as_ref())).into());
     row("live jobs", info.live_jobs.to_string().into());

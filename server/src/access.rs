@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use tenure_scheduler as scheduler;
-use tenure_tls::{Certificate, Identity, clock, files};
+use tenure_tls::{Certificate, Files, Identity, clock, files};
 use tokio::sync::watch;
 
 use crate::{
@@ -22,8 +22,10 @@ use crate::{
 pub(crate) struct Rules {
     /// The settings of handshakes; none: there is no TLS.
     pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// For connections to other servers, likewise.
+    peers: Option<Files>,
     /// Whose names certificates carry.
-    trust_domain: String,
+    trust_domain: Arc<str>,
     deny: Deny,
     producers: Producers,
     /// Of connections.
@@ -48,7 +50,8 @@ impl Rules {
         let tls = config.tls.as_ref();
         Ok(Self {
             tls: tls.map(|tls| tenure_tls::server::config(&tls.client_ca, &tls.own)).transpose()?,
-            trust_domain: tls.map(|tls| tls.trust_domain.clone()).unwrap_or_default(),
+            peers: tls.map(|tls| Files { ca: tls.client_ca.clone(), own: Some(tls.own.clone()) }),
+            trust_domain: tls.map(|tls| tls.trust_domain.as_str()).unwrap_or_default().into(),
             deny: config.deny.clone(),
             producers: config.producers.clone(),
             limits: config.limits,
@@ -61,7 +64,7 @@ impl Rules {
     /// Why it is nobody.
     pub(crate) fn holder<'c>(&self, certificate: &'c Certificate) -> Result<&'c Identity, Nobody> {
         let identity = certificate.identity.as_ref().map_err(|why| Nobody::Unknown(why.to_string()))?;
-        if identity.domain != self.trust_domain {
+        if *identity.domain != *self.trust_domain {
             return Err(Nobody::Unknown(format!(
                 "the certificate is of the trust domain {:?}, and this server is of {:?}",
                 identity.domain, self.trust_domain
@@ -80,6 +83,11 @@ impl Rules {
             )));
         }
         Ok(identity)
+    }
+
+    /// The files and the trust domain for connections to other servers; none: there is no TLS.
+    pub(crate) fn peers(&self) -> Option<(Files, Arc<str>)> {
+        Some((self.peers.clone()?, Arc::clone(&self.trust_domain)))
     }
 
     /// What producers are limited to.
@@ -160,6 +168,9 @@ fn for_a_restart(began: &Config, now: &Config) -> Vec<&'static str> {
     let differ = [
         ("server.listen", began.listen != now.listen),
         ("server.http", began.http != now.http),
+        ("server.peer_listen", began.peer_listen != now.peer_listen),
+        ("server.advertise", began.advertise != now.advertise),
+        ("server.peer_advertise", began.peer_advertise != now.peer_advertise),
         ("server.data", began.data != now.data),
         ("server.database_url", began.database != now.database),
     ];

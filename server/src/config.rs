@@ -8,7 +8,7 @@
 
 use std::{
     fmt,
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -38,6 +38,14 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where `/metrics`, `/livez` and `/readyz` are served. Loopback only; port 0 takes a free one.
     pub http: SocketAddr,
+    /// Where other servers on the same database hand calls on to this one while it leads. Beyond loopback only with TLS;
+    /// port 0 takes a free one. Default: nowhere.
+    pub peer_listen: Option<SocketAddr>,
+    /// Under which `host:port` clients and agents reach this server; written into the database while it leads. Default:
+    /// `listen`, unless that is every address of the host.
+    pub advertise: Option<String>,
+    /// Under which `host:port` other servers reach `peer_listen`, likewise. Default: `peer_listen`, likewise.
+    pub peer_advertise: Option<String>,
     /// The directory of the SQLite file. Made if it does not exist.
     pub data: PathBuf,
     /// A Postgres database instead of the SQLite file. Default: none.
@@ -118,6 +126,9 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
             http: SocketAddr::from((Ipv4Addr::LOCALHOST, 7071)),
+            peer_listen: None,
+            advertise: None,
+            peer_advertise: None,
             data: default_data_dir(),
             database: None,
             migrate: false,
@@ -202,6 +213,30 @@ impl Config {
         if self.listen == self.http && self.listen.port() != 0 {
             found.push(("server.http", format!("is the same address as server.listen: {}", self.http)));
         }
+        if let Some(peer) = self.peer_listen {
+            if !peer.ip().is_loopback() && self.tls.is_none() && !self.insecure {
+                found.push(("server.peer_listen", without_tls(peer)));
+            }
+            if peer.port() != 0 && [self.listen, self.http].contains(&peer) {
+                let problem = format!("is the same address as server.listen or server.http: {peer}");
+                found.push(("server.peer_listen", problem));
+            }
+        }
+        for (key, address) in
+            [("server.advertise", &self.advertise), ("server.peer_advertise", &self.peer_advertise)]
+        {
+            if let Some(address) = address.as_ref().filter(|address| !is_host_and_port(address)) {
+                let problem =
+                    format!("must be HOST:PORT, such as \"control-1.example:7070\", not {address:?}");
+                found.push((key, problem));
+            }
+        }
+        if self.peer_advertise.is_some() && self.peer_listen.is_none() {
+            found.push((
+                "server.peer_advertise",
+                "says where server.peer_listen is reached: give both".to_owned(),
+            ));
+        }
         if self.data.as_os_str().is_empty() {
             found.push(("server.data", "must name a directory".to_owned()));
         }
@@ -227,6 +262,18 @@ impl Config {
         }
         found
     }
+}
+
+/// A name or an address, with a port, and nothing else: it is what others connect to.
+fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let name = |host: &str| {
+        (1..=253).contains(&host.len())
+            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+    };
+    let v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = v6.map_or_else(|| name(host), |host| host.parse::<Ipv6Addr>().is_ok());
+    host && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
 fn without_tls(address: SocketAddr) -> String {

@@ -22,9 +22,10 @@ mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, SessionId, State};
+use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, State};
 use tenure_store::{
     Beside, Journal,
+    election::Trust,
     journal::{self, Taken},
 };
 use tokio::{
@@ -117,10 +118,44 @@ pub(crate) struct Driver<J> {
     tickless: u32,
     /// Placement stopped at its budget, or a Tick is owed: go on at once.
     tick_soon: bool,
-    /// When the newest commit was begun that went well. None: none was since the load.
-    proven: Option<Duration>,
     /// When it was last said that a node claims an epoch that cannot be believed.
     alarmed: Option<Duration>,
+    /// Whether turns may be told to nodes and callers that no commit vouches for.
+    trust: Trust,
+}
+
+/// What ends a driver from outside.
+#[derive(Debug, Clone)]
+pub(crate) struct Signals {
+    /// The server ends: what is in the inboxes is still taken.
+    pub(crate) shutdown: CancellationToken,
+    /// Another server leads: nothing more is said or done.
+    pub(crate) lost: CancellationToken,
+}
+
+/// Which of them came.
+enum Signal {
+    Shutdown,
+    Lost,
+}
+
+impl Signals {
+    fn now(&self) -> Option<Signal> {
+        if self.lost.is_cancelled() {
+            Some(Signal::Lost)
+        } else {
+            self.shutdown.is_cancelled().then_some(Signal::Shutdown)
+        }
+    }
+
+    /// Waits for either. Cancel-safe.
+    async fn either(&self) -> Signal {
+        tokio::select! {
+            biased;
+            () = self.lost.cancelled() => Signal::Lost,
+            () = self.shutdown.cancelled() => Signal::Shutdown,
+        }
+    }
 }
 
 /// The state with its time line.
@@ -141,9 +176,18 @@ enum End {
     Deposed(journal::Error),
 }
 
+impl End {
+    fn by(signal: &Signal, epoch: Epoch) -> Self {
+        match signal {
+            Signal::Shutdown => Self::Shutdown,
+            Signal::Lost => Self::Deposed(journal::Error::Deposed { epoch }),
+        }
+    }
+}
+
 /// What made the loop go on.
 enum Input {
-    Shutdown,
+    Signal(Signal),
     Item(Item),
     Query(Query),
     Time,
@@ -156,6 +200,7 @@ impl<J: Journal> Driver<J> {
     /// If that fails: a server that cannot start should say so at once.
     pub(crate) async fn begin(options: Options, mut journal: J, ends: Ends) -> Result<(Self, Leader), Error> {
         let taken = journal.takeover(Epoch(0)).await.map_err(Error::Takeover)?;
+        let trust = journal.trust();
         let mut driver = Self {
             options,
             journal,
@@ -165,8 +210,8 @@ impl<J: Journal> Driver<J> {
             isolation: Isolation::default(),
             tickless: 0,
             tick_soon: true,
-            proven: None,
             alarmed: None,
+            trust,
         };
         let leader = driver.load(taken);
         Ok((driver, leader))
@@ -176,36 +221,44 @@ impl<J: Journal> Driver<J> {
     ///
     /// # Errors
     /// If another process took over the store.
-    pub(crate) async fn run(mut self, mut leader: Leader, shutdown: CancellationToken) -> Result<(), Error> {
+    pub(crate) async fn run(mut self, mut leader: Leader, signals: Signals) -> Result<(), Error> {
         loop {
-            match self.lead(&mut leader, &shutdown).await {
-                End::Shutdown => break,
-                End::Deposed(error) => {
-                    self.journal.close().await;
-                    return Err(Error::Deposed(error));
-                }
-                End::Reload { at_least, wait } => match self.reload(at_least, wait, &shutdown).await? {
-                    Some(reloaded) => leader = reloaded,
-                    None => {
-                        self.journal.close().await; // the server ended meanwhile
+            let mut end = self.lead(&mut leader, &signals).await;
+            if let End::Reload { at_least, wait } = end {
+                match self.reload(&leader.state, (at_least, wait), &signals).await {
+                    Ok(reloaded) => {
+                        leader = reloaded;
+                        continue;
+                    }
+                    Err(End::Shutdown) => {
+                        self.journal.close().await; // there is no state for a last turn
                         return Ok(());
                     }
-                },
+                    Err(other) => end = other,
+                }
             }
+            if let End::Deposed(error) = end {
+                self.close_sessions(&leader.state, &No::not_leader(None));
+                self.update_status(|status| ServerStatus { leading: false, ..status });
+                self.journal.close().await;
+                return Err(Error::Deposed(error));
+            }
+            break;
         }
-        self.finish(&mut leader).await;
+        self.finish(&mut leader, &signals).await;
         self.journal.close().await;
         Ok(())
     }
 
     /// Turn after turn, until something ends it.
-    async fn lead(&mut self, leader: &mut Leader, shutdown: &CancellationToken) -> End {
+    async fn lead(&mut self, leader: &mut Leader, signals: &Signals) -> End {
+        let epoch = leader.state.epoch();
         loop {
-            if shutdown.is_cancelled() {
-                return End::Shutdown;
+            if let Some(signal) = signals.now() {
+                return End::by(&signal, epoch);
             }
-            let query = match self.collect(leader, shutdown).await {
-                Input::Shutdown => return End::Shutdown,
+            let query = match self.collect(leader, signals).await {
+                Input::Signal(signal) => return End::by(&signal, epoch),
                 Input::Query(query) => Some(query),
                 Input::Item(item) => {
                     self.next.push(item);
@@ -235,7 +288,7 @@ impl<J: Journal> Driver<J> {
                 );
             }
             self.answer_queries(leader, query);
-            if let Err(end) = self.turn(leader, true).await {
+            if let Err(end) = self.turn(leader, signals, true).await {
                 return end;
             }
             self.publish(leader);
@@ -243,12 +296,12 @@ impl<J: Journal> Driver<J> {
     }
 
     /// Waits until there is something to do.
-    async fn collect(&mut self, leader: &mut Leader, shutdown: &CancellationToken) -> Input {
+    async fn collect(&mut self, leader: &mut Leader, signals: &Signals) -> Input {
         let wait = self.wait(leader);
         let Ends { sessions, inboxes, .. } = &mut self.ends;
         tokio::select! {
             biased;
-            () = shutdown.cancelled() => Input::Shutdown, // cancel-safe
+            signal = signals.either() => Input::Signal(signal), // cancel-safe
             Some(from) = sessions.recv() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
             Some(call) = inboxes.producers.recv() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
             Some(query) = inboxes.queries.recv() => Input::Query(query), // cancel-safe: mpsc recv
@@ -301,13 +354,15 @@ impl<J: Journal> Driver<J> {
     }
 
     /// One turn: apply → commit → release.
-    async fn turn(&mut self, leader: &mut Leader, may_tick: bool) -> Result<(), End> {
+    async fn turn(&mut self, leader: &mut Leader, signals: &Signals, may_tick: bool) -> Result<(), End> {
         let begun = self.ends.clock.steady();
         let careful = self.isolation.is_careful(begun);
         let now = self.now(leader);
         let due = self.tick_soon || leader.state.next_deadline(now).is_some_and(|due| due <= now.mono);
-        let prove = self.must_prove(begun);
-        if self.next.is_empty() && !due && !prove {
+        if !self.trust.holds() {
+            return Err(self.distrusted());
+        }
+        if self.next.is_empty() && !due {
             return Ok(());
         }
         // One command at a time, or a Tick: then it is known what failed.
@@ -331,15 +386,13 @@ impl<J: Journal> Driver<J> {
         let mut commit = None;
         let mut spans = None; // they end when the turn is released
         let changed = !turn.changes.is_empty();
-        if changed || prove {
+        if changed {
             let epoch = leader.state.epoch();
-            if changed {
-                spans = self.ends.spans.turn(now.wall, epoch, turn.commands, &turn.calls);
-            }
+            spans = self.ends.spans.turn(now.wall, epoch, turn.commands, &turn.calls);
             let began = self.ends.clock.steady();
             let changes = std::mem::take(&mut turn.changes);
             let beside = std::mem::take(&mut turn.beside);
-            let committed = self.commit(epoch, (&changes, &beside), &mut turn).await;
+            let committed = self.commit(epoch, (&changes, &beside), &mut turn, signals).await;
             if let Some(spans) = &mut spans {
                 spans.committed(committed.is_ok());
             }
@@ -347,14 +400,19 @@ impl<J: Journal> Driver<J> {
                 return Err(self.failed(turn, error));
             }
             turn.beside = beside;
-            self.proven = Some(began);
-            if changed {
-                commit = Some(self.ends.clock.steady().saturating_sub(began));
-                self.ends.publisher.changed();
+            commit = Some(self.ends.clock.steady().saturating_sub(began));
+            self.ends.publisher.changed();
+        }
+        turn.freed.drain(..).for_each(|job| self.isolation.release(job));
+        if !self.trust.holds() {
+            // Frozen meanwhile, perhaps for long: what the commit vouches for is said, and nothing to a node.
+            if commit.is_none() {
+                turn.answer_all(&SubmitError::away());
             }
+            self.answer(leader, &mut turn);
+            return Err(self.distrusted());
         }
         leader.state.committed();
-        turn.freed.drain(..).for_each(|job| self.isolation.release(job));
         let figures = TurnFigures {
             commands: turn.commands,
             evaluations: turn.looked,
@@ -366,10 +424,10 @@ impl<J: Journal> Driver<J> {
         Ok(())
     }
 
-    /// Whether this turn commits even if it changes no row, since what it says could be said by a deposed leader.
-    fn must_prove(&self, steady: Duration) -> bool {
-        let over = |at: Duration, lasts| steady.saturating_sub(at) >= lasts;
-        self.journal.proof_lasts().is_some_and(|lasts| self.proven.is_none_or(|at| over(at, lasts)))
+    /// Its renewals fail: another server may lead. The takeover from itself finds out.
+    fn distrusted(&self) -> End {
+        tracing::warn!("nothing proves any more that this server leads; reloading");
+        End::Reload { at_least: Epoch(0), wait: Duration::ZERO }
     }
 
     /// Timers and placement come after what nodes have said: not while more of it waits than a turn takes, but for a
@@ -409,27 +467,39 @@ impl<J: Journal> Driver<J> {
         epoch: Epoch,
         (changes, beside): (&Changes, &Beside),
         turn: &mut Turn,
+        signals: &Signals,
     ) -> Result<(), journal::Error> {
         enum Input {
             Settled(Result<(), journal::Error>),
+            Lost,
             Item(Item),
             Slow,
+            Glance,
         }
-        let Self { journal, ends: Ends { sessions, inboxes, clock, .. }, next, .. } = self;
+        let Self { journal, trust, ends: Ends { sessions, inboxes, clock, .. }, next, .. } = self;
         let mut commit = std::pin::pin!(journal.commit(epoch, changes, beside));
         let mut slow = std::pin::pin!(sleep(PATIENCE));
         let mut told = false;
         loop {
             let input = tokio::select! {
                 biased;
-                settled = &mut commit => Input::Settled(settled), // never dropped before it is settled
+                settled = &mut commit => Input::Settled(settled), // if it is dropped, the next takeover waits for its end
+                () = signals.lost.cancelled() => Input::Lost, // cancel-safe
                 Some(from) = sessions.recv(), if next.has_room_for_nodes() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
                 Some(call) = inboxes.producers.recv(), if next.has_room_for_calls() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
                 () = &mut slow => Input::Slow, // cancel-safe: it stays where it is
+                () = sleep(trust.left()) => Input::Glance, // cancel-safe: it is made anew
             };
             match input {
                 Input::Settled(settled) => return settled,
+                Input::Lost => return Err(journal::Error::Deposed { epoch }),
                 Input::Item(item) => next.push(item),
+                Input::Glance => {
+                    if !trust.holds() {
+                        let doing = "waiting for a commit while nothing proves that this server leads";
+                        return Err(journal::Error::Unavailable { doing, source: None });
+                    }
+                }
                 Input::Slow => {
                     if !std::mem::replace(&mut told, true) {
                         tracing::warn!(%epoch, commands = turn.commands, "a commit is not settled after 3 s; its callers are answered");
@@ -444,7 +514,7 @@ impl<J: Journal> Driver<J> {
 
     /// The server ends: what is in the inboxes is still taken, nothing new is placed, sessions are closed. Agents keep
     /// their jobs.
-    async fn finish(&mut self, leader: &mut Leader) {
+    async fn finish(&mut self, leader: &mut Leader, signals: &Signals) {
         self.ends.inboxes.producers.close();
         self.ends.inboxes.queries.close();
         let until = self.ends.clock.steady() + LAST_TURNS;
@@ -455,11 +525,11 @@ impl<J: Journal> Driver<J> {
                 break;
             }
             let late = self.ends.clock.steady() > until;
-            if late || self.turn(leader, false).await.is_err() {
+            if late || self.turn(leader, signals, false).await.is_err() {
                 break; // whoever is left hears that the server ends
             }
         }
-        self.peers.close_all(|_| No::from(SubmitError::ShuttingDown).into_status());
+        self.close_sessions(&leader.state, &No::from(SubmitError::ShuttingDown));
         self.update_status(|status| ServerStatus { leading: false, ..status });
     }
 
@@ -475,7 +545,6 @@ impl<J: Journal> Driver<J> {
         }
         self.tick_soon = true;
         self.tickless = 0;
-        self.proven = None;
         self.ends.publisher.changed();
         self.update_status(|status| ServerStatus {
             epoch: taken.epoch.0,
@@ -512,11 +581,6 @@ impl<J: Journal> Driver<J> {
             std::mem::replace(status, new) != new
         });
     }
-}
-
-/// How sessions end when their state is gone: come back soon, not all at once.
-fn reconnect(session: SessionId) -> No {
-    No::store_away(Duration::from_millis(100 + session.0 % 16 * 25))
 }
 
 #[cfg(test)]

@@ -9,16 +9,19 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry::trace::SpanContext;
 use tenure_scheduler::{Command, JobId, Now, Refusal, Reply, State, Wall};
-use tenure_store::{Payload, Reader};
+use tenure_store::{Payload, Reader, election::Trust};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::Clock,
+    leadership::{Leader, Standing, Standings},
     outbox::{JobWatch, Watchers},
     snapshot::Published,
+    term::Ways,
     trace,
 };
 
@@ -40,17 +43,31 @@ const BUSY_RETRY: Duration = Duration::from_millis(500);
 /// What a caller is told to wait while the store is away.
 pub(crate) const AWAY_RETRY: Duration = Duration::from_secs(1);
 
-/// A cheap handle to the driver of one server.
+/// What a caller is told to wait where nobody leads, or another server does.
+pub(crate) const NOT_LEADER_RETRY: Duration = Duration::from_millis(500);
+
+/// A cheap handle to one server: while it leads, to its driver.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    producers: mpsc::Sender<Call>,
-    queries: mpsc::Sender<Query>,
+    views: Views,
     payload_room: Arc<Semaphore>,
-    status: watch::Receiver<ServerStatus>,
-    snapshots: watch::Receiver<Arc<Published>>,
     watchers: Watchers,
     reader: Reader,
     clock: Clock,
+}
+
+/// What is published of a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Views {
+    pub(crate) status: watch::Receiver<ServerStatus>,
+    pub(crate) snapshots: watch::Receiver<Arc<Published>>,
+    pub(crate) standing: Standings,
+    /// None: this server does not lead.
+    pub(crate) ways: watch::Receiver<Option<Ways>>,
+    /// From its beginning on, nothing new is taken.
+    pub(crate) shutdown: CancellationToken,
+    /// By which a leader trusts itself.
+    pub(crate) trust: Trust,
 }
 
 /// One command of a producer or operator, with the bytes that travel beside it.
@@ -87,9 +104,19 @@ pub enum SubmitError {
     /// The server is ending.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// Another server leads, or none. Nothing was stored.
+    #[error("this server does not lead")]
+    NotLeader {
+        /// Who does, if that is known.
+        leader: Option<Leader>,
+    },
 }
 
 impl SubmitError {
+    pub(crate) fn busy() -> Self {
+        Self::Busy { retry_after: BUSY_RETRY }
+    }
+
     pub(crate) fn away() -> Self {
         Self::StoreUnavailable { retry_after: AWAY_RETRY }
     }
@@ -104,6 +131,8 @@ pub struct ServerStatus {
     pub leading: bool,
     /// Takeovers from oneself since the start: after failed commits, or above an epoch that a node saw.
     pub reloads: u64,
+    /// How often this server began to lead since its start: at it, or after another had led.
+    pub terms: u64,
     /// Sessions of nodes.
     pub sessions: u64,
     /// When the process started to serve.
@@ -115,7 +144,7 @@ pub struct ServerStatus {
 impl ServerStatus {
     /// Before the first takeover.
     pub(crate) fn starting(now: Wall) -> Self {
-        Self { epoch: 0, leading: false, reloads: 0, sessions: 0, started_at: now, led_since: now }
+        Self { epoch: 0, leading: false, reloads: 0, terms: 0, sessions: 0, started_at: now, led_since: now }
     }
 }
 
@@ -146,18 +175,9 @@ pub(crate) struct Inboxes {
 }
 
 impl Handle {
-    pub(crate) fn new(
-        clock: Clock,
-        reader: Reader,
-        watchers: Watchers,
-        status: watch::Receiver<ServerStatus>,
-        snapshots: watch::Receiver<Arc<Published>>,
-    ) -> (Self, Inboxes) {
-        let (producers, calls) = mpsc::channel(MOST_CALLS);
-        let (queries, questions) = mpsc::channel(MOST_QUERIES);
+    pub(crate) fn new(clock: Clock, reader: Reader, watchers: Watchers, views: Views) -> Self {
         let payload_room = Arc::new(Semaphore::new(MOST_PAYLOAD_KIB as usize));
-        let handle = Self { producers, queries, payload_room, status, snapshots, watchers, reader, clock };
-        (handle, Inboxes { producers: calls, queries: questions })
+        Self { views, payload_room, watchers, reader, clock }
     }
 
     /// Submits one command. The answer comes after its commit.
@@ -180,7 +200,8 @@ impl Handle {
     ) -> Result<Vec<Result<Reply, SubmitError>>, SubmitError> {
         let mut replies = Vec::with_capacity(submissions.len());
         for answered in self.send(submissions)? {
-            replies.push(answered.await.unwrap_or(Err(SubmitError::ShuttingDown)));
+            // The term ended in the midst of it: nobody knows what became of it.
+            replies.push(answered.await.unwrap_or_else(|_| Err(self.cut_off())));
         }
         Ok(replies)
     }
@@ -192,7 +213,9 @@ impl Handle {
     ) -> Result<Vec<oneshot::Receiver<Result<Reply, SubmitError>>>, SubmitError> {
         let sizes: Vec<u32> = submissions.iter().map(payload_kib).collect();
         let mut room = self.room(sizes.iter().sum())?;
-        let places = self.producers.try_reserve_many(submissions.len()).map_err(|error| no_room(&error))?;
+        let ways = self.ways()?;
+        let places = ways.producers.try_reserve_many(submissions.len());
+        let places = places.map_err(|error| self.no_room(&error))?;
         let received = self.clock.steady();
         let span = trace::current_call().map(Arc::new);
         let mut answers = Vec::with_capacity(submissions.len());
@@ -229,32 +252,78 @@ impl Handle {
             // Whoever asked may have gone away: then nobody wants the answer.
             drop(answer.send(question(state, now)));
         });
-        let place = self.queries.try_reserve().map_err(|error| no_room(&error))?;
-        place.send(query);
+        let ways = self.ways()?;
+        ways.queries.try_reserve().map_err(|error| self.no_room(&error))?.send(query);
         match timeout(QUERY_PATIENCE, answered).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) if self.is_ending() => Err(SubmitError::ShuttingDown),
             // There is no state, or a commit takes so long that nobody should wait for what comes after it.
-            Ok(Err(_)) | Err(_) => Err(SubmitError::away()),
+            Ok(Err(_)) | Err(_) => Err(self.cut_off()),
         }
     }
 
     /// The newest published figures, and when they were taken. Never waits.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Published> {
-        Arc::clone(&self.snapshots.borrow())
+        Arc::clone(&self.views.snapshots.borrow())
     }
 
     /// How the server stands. Never waits.
     #[must_use]
     pub fn info(&self) -> ServerStatus {
-        *self.status.borrow()
+        *self.views.status.borrow()
+    }
+
+    /// How the server stands towards the others on its store. Never waits.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.views.standing.borrow().clone()
+    }
+
+    /// How long ago the newest good renewal of this server's leadership was sent. None: it does not lead, or nobody else
+    /// can.
+    #[must_use]
+    pub fn renewed_ago(&self) -> Option<Duration> {
+        self.views.trust.renewed_ago()
+    }
+
+    /// Follows how the server stands.
+    #[must_use]
+    pub fn standings(&self) -> Standings {
+        self.views.standing.clone()
     }
 
     /// Whether the server has begun to end.
     #[must_use]
     pub fn is_ending(&self) -> bool {
-        self.producers.is_closed()
+        self.views.shutdown.is_cancelled()
+    }
+
+    /// The ways to the driver of the present term.
+    ///
+    /// # Errors
+    /// If this server does not lead.
+    pub(crate) fn ways(&self) -> Result<Ways, SubmitError> {
+        self.views.ways.borrow().clone().ok_or_else(|| self.elsewhere())
+    }
+
+    /// What is told to who asks a server that does not lead.
+    pub(crate) fn elsewhere(&self) -> SubmitError {
+        if self.is_ending() {
+            return SubmitError::ShuttingDown;
+        }
+        SubmitError::NotLeader { leader: self.views.standing.borrow().leader().cloned() }
+    }
+
+    /// What is told to who was cut off in the midst of it.
+    fn cut_off(&self) -> SubmitError {
+        if self.is_ending() { SubmitError::ShuttingDown } else { SubmitError::away() }
+    }
+
+    fn no_room(&self, error: &mpsc::error::TrySendError<()>) -> SubmitError {
+        match error {
+            mpsc::error::TrySendError::Full(()) => SubmitError::Busy { retry_after: BUSY_RETRY },
+            mpsc::error::TrySendError::Closed(()) => self.elsewhere(),
+        }
     }
 
     /// Watches one job: first make the watch, then read the job, then await [`JobWatch::changed`] and read again.
@@ -291,11 +360,4 @@ impl Handle {
 fn payload_kib(submission: &Submission) -> u32 {
     let bytes = submission.payload.as_ref().map_or(0, |payload| payload.data.len());
     u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
-}
-
-fn no_room(error: &mpsc::error::TrySendError<()>) -> SubmitError {
-    match error {
-        mpsc::error::TrySendError::Full(()) => SubmitError::Busy { retry_after: BUSY_RETRY },
-        mpsc::error::TrySendError::Closed(()) => SubmitError::ShuttingDown,
-    }
 }

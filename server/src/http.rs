@@ -93,6 +93,8 @@ pub(crate) fn scrape(handle: &Handle) -> Scrape {
         epoch: info.epoch,
         leader: info.leading,
         reloads: info.reloads,
+        terms: info.terms,
+        renewed_ago: handle.renewed_ago(),
         sessions: info.sessions,
         uptime: now.since(info.started_at),
     }
@@ -100,7 +102,15 @@ pub(crate) fn scrape(handle: &Handle) -> Scrape {
 
 async fn ready(State(watched): State<Watched>) -> Response {
     if !watched.handle.info().leading {
-        return (StatusCode::SERVICE_UNAVAILABLE, "not leading\n").into_response();
+        let standing = watched.handle.standing();
+        let said = match standing.leader() {
+            Some(leader) => format!(
+                "not leading; the server at {} leads\n",
+                leader.addr.as_deref().unwrap_or("an unknown address")
+            ),
+            None => "not leading\n".to_owned(),
+        };
+        return (StatusCode::SERVICE_UNAVAILABLE, said).into_response();
     }
     if store_answers(&watched.handle).await {
         "ok\n".into_response()

@@ -4,8 +4,8 @@
 //! journal commits what changed → sessions, replies and watchers hear of it. Nothing flows backwards, and nothing
 //! leaves before its commit.
 //!
-//! Reading order: `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
-//! `retention` → `rpc` and `rpc/*` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
+//! Reading order: `leadership`, `term` → `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
+//! `retention` → `rpc` and `rpc/*` → `peers` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
 //! `tasks`, `chain`.
 
 pub mod access;
@@ -17,42 +17,52 @@ pub mod driver;
 pub mod handle;
 pub mod http;
 mod hush;
+pub mod leadership;
 pub mod listener;
 pub mod metrics;
 pub mod migrate;
 pub mod outbox;
+mod peers;
 mod retention;
 mod rpc;
 mod sample;
 mod sessions;
 pub mod snapshot;
 pub mod tasks;
+mod term;
 mod tls;
 mod trace;
 
 use std::{
+    future::Future,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
-use tenure_store::{Journal, Reader, postgres, sqlite};
-use tokio::sync::{mpsc, watch};
+use tenure_store::{
+    Journal, Reader,
+    election::{Steady, Trust},
+    postgres, sqlite,
+};
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::config::Config;
 use self::{
-    access::{Reload, Rules},
+    access::{Published as InForce, Reload, Rules},
+    chain::BoxError,
     clock::Clock,
-    driver::{Driver, Ends},
-    handle::{Handle, ServerStatus},
+    handle::{Handle, ServerStatus, Views},
+    leadership::Standing,
     listener::Incoming,
     metrics::Metrics,
     outbox::Watchers,
-    retention::Sweeper,
+    peers::Peers,
     rpc::{api::Api, convert_node::Settings, nodes::Nodes, serving},
-    snapshot::Publisher,
+    sessions::Lobby,
     tasks::Tasks,
+    term::{Seed, Term},
     tls::Acceptor,
     trace::Spans,
 };
@@ -81,7 +91,6 @@ pub struct Running {
     handle: Handle,
     reload: Reload,
     tasks: Tasks,
-    reader: Reader,
 }
 
 /// Where a server listens; ports are the real ones.
@@ -91,6 +100,8 @@ pub struct Addresses {
     pub grpc: SocketAddr,
     /// `/metrics`, `/livez`, `/readyz`.
     pub http: SocketAddr,
+    /// Where other servers hand calls on; none: nowhere.
+    pub peer: Option<SocketAddr>,
     /// Whether gRPC is behind TLS.
     pub tls: bool,
 }
@@ -128,8 +139,9 @@ pub enum Error {
 }
 
 impl Server {
-    /// Starts a server on the database, or else on the SQLite file in the data directory. It has loaded what is stored, leads and listens when
-    /// this returns, and runs until `shutdown` is cancelled: see [`Running::wait`].
+    /// Starts a server on the database, or else on the SQLite file in the data directory. It listens when this returns,
+    /// and runs until `shutdown` is cancelled: see [`Running::wait`]. On a file it has loaded what is stored, and leads;
+    /// on a database it leads once it has won an election, which others may have won before it.
     ///
     /// # Errors
     /// Each is a sentence for the operator; nothing is left running.
@@ -139,7 +151,16 @@ impl Server {
             let mut options = postgres::Options::new(database.address()?);
             options.migrate = config.migrate;
             let (journal, reader) = postgres::open(&options).await?;
-            return Self::start_on(config, journal, reader, shutdown).await;
+            let clock = Clock::new(config.clock);
+            let read = clock.clone();
+            let steady = Steady::new(move || read.steady());
+            let trust = Trust::by_renewals(steady.clone());
+            let stage = Stage::set(&config, (reader, clock, trust.clone()), shutdown).await?;
+            let (addr, peer_addr) = stage.addresses_for_others(&config);
+            let candidate = journal.stand((steady, trust), addr, peer_addr);
+            stage.seed.standing.send_replace(Standing::Following { leader: None });
+            let contending = leadership::contend(stage.seed.clone(), candidate);
+            return stage.open(&config, contending);
         }
         let (journal, reader) = sqlite::open(&sqlite::Options::new(&config.data)).await?;
         Self::start_on(config, journal, reader, shutdown).await
@@ -156,76 +177,142 @@ impl Server {
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         let clock = Clock::new(config.clock);
-        warn_of_insecure(&config);
-        let rules = Rules::of(&config)?;
-        let metrics = Arc::new(Metrics::new()?);
+        let stage = Stage::set(&config, (reader, clock, Trust::always()), shutdown).await?;
         // Bound before the takeover: a second server on these addresses must not depose the first.
-        let grpc = Incoming::bind(
-            config.listen,
-            descriptors::connections(config.limits.max_connections),
-            clock.clone(),
-        )
-        .await?;
+        let term = Term::begin(&stage.seed, journal).await?;
+        stage.open(&config, leadership::alone(term))
+    }
+}
+
+/// A server that is bound, and neither leads nor serves yet.
+struct Stage {
+    grpc: Incoming,
+    web: Incoming,
+    /// For other servers.
+    peers: Option<Incoming>,
+    reload: Reload,
+    in_force: InForce,
+    seed: Seed,
+    tasks: Tasks,
+}
+
+impl Stage {
+    /// Binds the addresses, and makes everything that does not depend on who leads.
+    async fn set(
+        config: &Config,
+        (reader, clock, trust): (Reader, Clock, Trust),
+        shutdown: CancellationToken,
+    ) -> Result<Self, Error> {
+        warn_of_insecure(config);
+        let rules = Rules::of(config)?;
+        let metrics = Arc::new(Metrics::new()?);
+        let most = descriptors::connections(config.limits.max_connections);
+        let grpc = Incoming::bind(config.listen, most, clock.clone()).await?;
         let web = Incoming::bind(config.http, http::MOST_CONNECTIONS, clock.clone()).await?;
-        let (reload, in_force) = Reload::new(&config, rules, grpc.room());
-        let addresses = Addresses { grpc: grpc.address(), http: web.address(), tls: config.tls.is_some() };
+        let peers = match config.peer_listen {
+            Some(address) => Some(Incoming::bind(address, peers::MOST_CONNECTIONS, clock.clone()).await?),
+            None => None,
+        };
+        let (reload, in_force) = Reload::new(config, rules, grpc.room());
 
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
+        let (standing, standing_read) = watch::channel(Standing::Alone);
+        let (ways, ways_read) = watch::channel(None);
         let watchers = Watchers::default();
-        let (handle, inboxes) =
-            Handle::new(clock.clone(), reader.clone(), watchers.clone(), status_read, snapshots_read);
-        let spans = Spans::new(config.telemetry.traces);
+        let views = Views {
+            status: status_read,
+            snapshots: snapshots_read,
+            standing: standing_read,
+            ways: ways_read,
+            shutdown: shutdown.clone(),
+            trust,
+        };
+        let handle = Handle::new(clock.clone(), reader, watchers.clone(), views);
         if config.telemetry.metrics {
             let seen = handle.clone();
             metrics::export(&metrics, clock.clone(), move || http::scrape(&seen));
         }
-        let (inbox, sessions) = mpsc::channel(sessions::MOST_INBOX);
-        let ends = Ends {
-            inboxes,
-            sessions,
+        let seed = Seed {
+            driver: driver::Options { limits: in_force.limits.clone() },
+            sweeping: retention::Options { every: SWEEP_EVERY, retention: in_force.retention.clone() },
             status,
-            publisher: Publisher::new(snapshots),
+            snapshots,
+            ways,
+            standing,
             watchers,
-            metrics: Arc::clone(&metrics),
-            clock: clock.clone(),
-            spans: spans.clone(),
+            metrics,
+            clock,
+            spans: Spans::new(config.telemetry.traces),
+            handle,
+            shutdown: shutdown.clone(),
         };
-        let options = driver::Options { limits: in_force.limits };
-        let (driver, leader) = Driver::begin(options, journal, ends).await?;
+        Ok(Self { grpc, web, peers, reload, in_force, seed, tasks: Tasks::new(shutdown) })
+    }
 
-        let mut tasks = Tasks::new(shutdown.clone());
-        let context = sessions::Context {
-            inbox,
-            reader: reader.clone(),
+    /// Where clients and agents, and other servers, reach this one, if that can be known.
+    fn addresses_for_others(&self, config: &Config) -> (Option<String>, Option<String>) {
+        let reachable = |address: SocketAddr| (!address.ip().is_unspecified()).then(|| address.to_string());
+        let addr = config.advertise.clone().or_else(|| reachable(self.grpc.address()));
+        if addr.is_none() {
+            tracing::warn!(
+                "this server listens on every address of its host, and has no `advertise`: other servers on its database \
+                 cannot say where it is"
+            );
+        }
+        let peer_addr = config
+            .peer_advertise
+            .clone()
+            .or_else(|| self.peers.as_ref().map(Incoming::address).and_then(reachable));
+        (addr, peer_addr)
+    }
+
+    /// Serves, and lets `leadership` lead.
+    fn open<E: Into<BoxError>>(
+        self,
+        config: &Config,
+        leadership: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) -> Result<Running, Error> {
+        let Self { grpc, web, peers, reload, in_force, seed, mut tasks, .. } = self;
+        let Seed { handle, metrics, clock, spans, shutdown, .. } = seed;
+        let addresses = Addresses {
+            grpc: grpc.address(),
+            http: web.address(),
+            peer: peers.as_ref().map(Incoming::address),
+            tls: config.tls.is_some(),
+        };
+        let lobby = Lobby {
+            handle: handle.clone(),
             settings: SESSIONS,
             metrics: Arc::clone(&metrics),
-            shutdown: shutdown.clone(),
-            tasks: tasks.short(),
+            attaching: Arc::new(Semaphore::new(sessions::MOST_ATTACHING)),
             sessions: Arc::new(AtomicU64::new(0)),
         };
-        let api = Api {
-            handle: handle.clone(),
-            metrics: Arc::clone(&metrics),
-            retention: in_force.retention.clone(),
-            shutdown: shutdown.clone(),
-        };
-        let layers = (clock.clone(), spans);
-        let router = rpc::router(&api, Nodes::new(context), in_force.rules.clone(), layers)?;
-        let sweeping = retention::Options { every: SWEEP_EVERY, retention: in_force.retention };
-        let sweeper = Sweeper::new(sweeping, handle.clone());
-
-        tasks.long("driver", driver.run(leader, shutdown.clone()));
-        let (rules, counts, sampled) = (in_force.rules, Arc::clone(&metrics), Arc::clone(&metrics));
+        let api =
+            Api { handle: handle.clone(), metrics: Arc::clone(&metrics), retention: in_force.retention };
+        let rules = in_force.rules;
+        let to_leader = Peers::new(handle.standings(), rules.clone(), Arc::clone(&metrics), clock.clone());
+        let layers = (clock.clone(), spans, to_leader);
+        let router = rpc::router(&api, Nodes::new(lobby), rules.clone(), layers)?;
+        let layers = (router.gate, router.auth, router.elsewhere);
+        let (counts, sampled) = (Arc::clone(&metrics), Arc::clone(&metrics));
         let secure = move |incoming| Acceptor::new(incoming, rules, counts, clock);
-        let layers = (router.gate, router.auth);
-        tasks.long("gRPC listener", listener::serve(grpc, secure, router.routes, layers, shutdown.clone()));
+        tasks.long("leadership", leadership);
+        if let Some(peers) = peers {
+            let (gate, auth, elsewhere) = &layers;
+            let layers = (gate.clone(), auth.of_servers(), elsewhere.of_servers());
+            let serving = (router.routes.clone(), peers::MOST_STREAMS);
+            let served = listener::serve(peers, secure.clone(), serving, layers, shutdown.clone());
+            tasks.long("listener for servers", served);
+        }
+        let serving = (router.routes, listener::STREAMS_PER_CONNECTION);
+        tasks.long("gRPC listener", listener::serve(grpc, secure, serving, layers, shutdown.clone()));
         tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
         tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown.clone()));
-        tasks.long("sampler", sample::run(handle.clone(), sampled, shutdown.clone()));
-        tasks.long("sweeper", sweeper.run(shutdown));
-        tracing::info!(grpc = %addresses.grpc, http = %addresses.http, epoch = handle.info().epoch, "serving");
-        Ok(Running { addresses, handle, reload, tasks, reader })
+        tasks.long("sampler", sample::run(handle.clone(), sampled, shutdown));
+        let standing = handle.standing();
+        tracing::info!(grpc = %addresses.grpc, http = %addresses.http, %standing, "serving");
+        Ok(Running { addresses, handle, reload, tasks })
     }
 }
 
@@ -252,6 +339,13 @@ impl Running {
         &self.handle
     }
 
+    /// Waits until it is known who leads: this server, or another one. It may be known no more a moment later.
+    pub async fn settled(&self) {
+        let mut standings = self.handle.standings();
+        // An error would mean that the server has ended: then nothing is waited for.
+        drop(standings.wait_for(|standing| standing.leads() || standing.leader().is_some()).await);
+    }
+
     /// Replaces what the server file says while the server runs.
     #[must_use]
     pub fn reload(&self) -> Reload {
@@ -265,7 +359,7 @@ impl Running {
     /// The fault, or that something had to be cut off.
     pub async fn wait(self) -> Result<(), tasks::Error> {
         let ended = self.tasks.wait(SHUTDOWN_WITHIN).await;
-        self.reader.close().await;
+        self.handle.reader().close().await;
         ended
     }
 }

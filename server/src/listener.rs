@@ -29,7 +29,7 @@ use crate::{
     chain::Chain,
     clock::Clock,
     hush::Hush,
-    rpc::{auth::AuthLayer, gate::GateLayer},
+    rpc::{auth::AuthLayer, elsewhere::ElsewhereLayer, gate::GateLayer},
     tls::{Acceptor, Served},
 };
 
@@ -38,7 +38,7 @@ mod room;
 pub(crate) use room::{Room, Taken};
 
 /// Calls and sessions at once on one connection. More wait on the client's side.
-const STREAMS_PER_CONNECTION: u32 = 64;
+pub(crate) const STREAMS_PER_CONNECTION: u32 = 64;
 /// Streams of one connection that ended by our own errors. Without a number hyper sets no limit.
 const LOCAL_ERROR_RESETS: usize = 256;
 /// A connection that is silent for so long is asked whether it lives …
@@ -342,7 +342,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Serves gRPC until the shutdown: then no connection is accepted any more, and open calls have 8 s to end before
+/// Serves gRPC, so many streams at once on each connection, until the shutdown: then no connection is accepted any more, and open calls have 8 s to end before
 /// their connections are cut.
 ///
 /// # Errors
@@ -350,15 +350,15 @@ impl AsyncWrite for Connection {
 pub(crate) async fn serve(
     incoming: Incoming,
     secure: impl FnOnce(Incoming) -> Acceptor,
-    routes: Routes,
-    (gate, auth): (GateLayer, AuthLayer),
+    (routes, streams): (Routes, u32),
+    (gate, auth, elsewhere): (GateLayer, AuthLayer, ElsewhereLayer),
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let incoming = incoming.until(shutdown.clone());
     let cut = incoming.cut.clone();
     let acceptor = secure(incoming);
     let server = transport::Server::builder()
-        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .max_concurrent_streams(streams)
         .http2_max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
@@ -366,6 +366,7 @@ pub(crate) async fn serve(
         .trace_fn(|request| debug_span!("rpc", method = request.uri().path()))
         .layer(gate)
         .layer(auth)
+        .layer(elsewhere)
         .serve_with_incoming_shutdown(
             routes.prepare(),
             connections(acceptor),

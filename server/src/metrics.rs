@@ -63,6 +63,10 @@ pub struct Scrape {
     pub leader: bool,
     /// Takeovers from itself since the start.
     pub reloads: u64,
+    /// How often it began to lead since the start.
+    pub terms: u64,
+    /// How long ago the newest good renewal was sent; none where nobody else can lead, or while another does.
+    pub renewed_ago: Option<Duration>,
     /// Sessions of agents.
     pub sessions: u64,
     /// Since the start.

@@ -29,6 +29,7 @@ pub(crate) mod check;
 pub(crate) mod convert;
 pub(crate) mod convert_node;
 pub(crate) mod decode;
+pub(crate) mod elsewhere;
 mod fleet;
 pub(crate) mod gate;
 mod health;
@@ -38,9 +39,11 @@ mod page;
 pub(crate) mod serving;
 pub(crate) mod status;
 
-use self::{api::Api, auth::AuthLayer, decode::MOST_MESSAGE, gate::GateLayer, nodes::Nodes};
+use self::{
+    api::Api, auth::AuthLayer, decode::MOST_MESSAGE, elsewhere::ElsewhereLayer, gate::GateLayer, nodes::Nodes,
+};
 
-use crate::{access::Rules, clock::Clock, trace::Spans};
+use crate::{access::Rules, clock::Clock, peers::Peers, trace::Spans};
 
 /// Why the services cannot be put together: a bug in a descriptor set.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,8 @@ pub(crate) struct Router {
     pub(crate) gate: GateLayer,
     /// What judges calls, behind the gate.
     pub(crate) auth: AuthLayer,
+    /// What hands calls on that the leader has to answer, behind both.
+    pub(crate) elsewhere: ElsewhereLayer,
     /// Where `grpc.health.v1` takes its answers from; kept up to date by [`serving::run`].
     pub(crate) reporter: HealthReporter,
 }
@@ -77,7 +82,7 @@ pub(crate) fn router(
     api: &Api,
     nodes: Nodes,
     rules: watch::Receiver<Arc<Rules>>,
-    (clock, spans): (Clock, Spans),
+    (clock, spans, peers): (Clock, Spans, Peers),
 ) -> Result<Router, Error> {
     let (reporter, health) = tonic_health::server::health_reporter();
     let mut routes = Routes::builder();
@@ -104,8 +109,9 @@ pub(crate) fn router(
         pb::v1alpha::FILE_DESCRIPTOR_SET,
     ])?;
     let auth = AuthLayer::new(&paths, rules, api.metrics.clone(), clock)?;
+    let elsewhere = ElsewhereLayer::new(api.handle.clone(), api.metrics.clone(), &paths, peers);
     let gate = GateLayer::new(paths, api.metrics.clone(), spans);
-    Ok(Router { routes: routes.routes(), gate, auth, reporter })
+    Ok(Router { routes: routes.routes(), gate, auth, elsewhere, reporter })
 }
 
 /// The services with the types of error details, so that generic clients can print those.

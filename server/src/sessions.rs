@@ -9,6 +9,7 @@
 //! dies with it; only the driver touches [`Peers`].
 
 mod assembly;
+mod delay;
 mod inbound;
 mod outbound;
 mod seen;
@@ -30,7 +31,8 @@ use tonic::Status;
 
 pub(crate) use self::{
     assembly::{Body, Frame},
-    task::{Context, MOST_WIRE},
+    delay::delay,
+    task::{Lobby, MOST_WIRE},
 };
 
 /// Commands of one session that wait for the driver or its commit. Full: the session is not read.
@@ -41,6 +43,9 @@ const BYTES_PER_CREDIT: usize = 16 * 1024;
 
 /// Commands of all sessions that wait for the driver. Full: sessions wait in turn; none is refused.
 pub(crate) const MOST_INBOX: usize = 4096;
+
+/// Hellos that wait for the driver or its commit, of all sessions. Beyond: SERVER_BUSY, and the node comes back.
+pub(crate) const MOST_ATTACHING: usize = 256;
 
 /// Messages that wait for one node. Full: its session ends.
 const MOST_OUTBOUND: usize = 4096;
@@ -178,9 +183,9 @@ impl Peers {
     }
 
     /// Ends all sessions and forgets them: the state that they spoke to is gone.
-    pub(crate) fn close_all(&mut self, mut status: impl FnMut(SessionId) -> Status) {
+    pub(crate) fn close_all(&mut self, mut status: impl FnMut(&NodeName, SessionId) -> Status) {
         for (session, peer) in std::mem::take(&mut self.by_session) {
-            peer.shared.close(status(session));
+            peer.shared.close(status(&peer.node, session));
         }
     }
 }
@@ -243,7 +248,7 @@ mod tests {
         let mut peers = Peers::default();
         peers.attach(SessionId(1), peer);
         peers.close(SessionId(1), Status::aborted("first"));
-        peers.close_all(|_| Status::aborted("second"));
+        peers.close_all(|_, _| Status::aborted("second"));
         assert_eq!(shared.status.get().map(Status::message), Some("first"));
         assert_eq!(peers.len(), 0);
         assert!(peers.send(SessionId(1), drain(1)).is_none());

@@ -1,5 +1,4 @@
-//! The server's tasks: long ones that must not end before the shutdown, and short ones that come and go with
-//! connections and sessions.
+//! The server's tasks: those that must not end before the shutdown. Sessions are a term's (`term.rs`).
 //!
 //! Responsible for seeing every end: a long task that ends early is an error that ends the server, never silence. Not
 //! for what tasks do.
@@ -7,7 +6,7 @@
 use std::{future::Future, time::Duration};
 
 use tokio::task::JoinSet;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::chain::BoxError;
 
@@ -15,7 +14,6 @@ use crate::chain::BoxError;
 #[derive(Debug)]
 pub(crate) struct Tasks {
     long: JoinSet<(&'static str, Result<(), BoxError>)>,
-    short: TaskTracker,
     shutdown: CancellationToken,
 }
 
@@ -44,12 +42,7 @@ pub enum Error {
 
 impl Tasks {
     pub(crate) fn new(shutdown: CancellationToken) -> Self {
-        Self { long: JoinSet::new(), short: TaskTracker::new(), shutdown }
-    }
-
-    /// Where sessions and connections put their tasks.
-    pub(crate) fn short(&self) -> TaskTracker {
-        self.short.clone()
+        Self { long: JoinSet::new(), shutdown }
     }
 
     /// Starts a task that ends only after the shutdown has begun.
@@ -77,18 +70,15 @@ impl Tasks {
             };
             fault = fault.or(match ended {
                 None => None,
-                Some(Ok((task, Ok(())))) if !self.shutdown.is_cancelled() => Some(Error::EndedEarly(task)),
-                Some(ended) => fault_of(ended),
+                Some(ended) => fault_of(ended, self.shutdown.is_cancelled()),
             });
             self.shutdown.cancel();
         }
-        self.short.close();
         let rest = async {
             let mut fault = None;
             while let Some(ended) = self.long.join_next().await {
-                fault = fault.or(fault_of(ended));
+                fault = fault.or(fault_of(ended, true));
             }
-            self.short.wait().await;
             fault
         };
         let late = match tokio::time::timeout(patience, rest).await {
@@ -99,11 +89,13 @@ impl Tasks {
     }
 }
 
-type Ended = Result<(&'static str, Result<(), BoxError>), tokio::task::JoinError>;
+pub(crate) type Ended = Result<(&'static str, Result<(), BoxError>), tokio::task::JoinError>;
 
-fn fault_of(ended: Ended) -> Option<Error> {
+/// What the end of a task says, if it is a fault: any is, unless it was asked for.
+pub(crate) fn fault_of(ended: Ended, asked: bool) -> Option<Error> {
     match ended {
-        Ok((_, Ok(()))) => None,
+        Ok((_, Ok(()))) if asked => None,
+        Ok((task, Ok(()))) => Some(Error::EndedEarly(task)),
         Ok((task, Err(source))) => Some(Error::Failed { task, source }),
         Err(error) => Some(Error::Panicked(error)),
     }
@@ -140,10 +132,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shutdown_waits_for_short_tasks_but_not_for_ever() {
+    async fn a_shutdown_waits_for_tasks_but_not_for_ever() {
         let shutdown = CancellationToken::new();
-        let tasks = Tasks::new(shutdown.clone());
-        tasks.short().spawn(std::future::pending::<()>());
+        let mut tasks = Tasks::new(shutdown.clone());
+        tasks.long("driver", std::future::pending::<Result<(), std::io::Error>>());
         shutdown.cancel();
         assert!(matches!(tasks.wait(PATIENCE).await, Err(Error::TooSlow(_))));
     }

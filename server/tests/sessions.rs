@@ -1,5 +1,7 @@
 //! A server against nodes by script, over real sockets, from enqueue to the end of a job.
 
+#[path = "sessions/attaching.rs"]
+mod attaching;
 #[path = "support/node.rs"]
 mod node;
 #[path = "support/served.rs"]

@@ -3,12 +3,12 @@
 //! Responsible for the words in which the driver and a store speak. Not for deciding anything, and not for retrying: a
 //! commit is never repeated, whatever its error.
 
-use std::{collections::BTreeMap, future::Future, time::Duration};
+use std::{collections::BTreeMap, future::Future};
 
 use bytes::Bytes;
 use tenure_scheduler::{Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant};
 
-use crate::rows;
+use crate::{election::Trust, rows};
 
 /// The only writer of a store.
 ///
@@ -50,11 +50,10 @@ pub trait Journal: Send + 'static {
         beside: &Beside,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// For how long after a commit its leader may act as one without another. Then it commits, be it an empty turn: an
-    /// idle leader, or one whose turns change no row (renewals of leases), must not go on after another one took over.
-    /// None: nobody else can take over while this journal is open.
-    fn proof_lasts(&self) -> Option<Duration> {
-        None
+    /// Whether its leader may act as one without a commit: renew leases, and answer from memory. It is looked at before
+    /// each turn, and again between the commit and what leaves after it. Without it, the leader takes over from itself.
+    fn trust(&self) -> Trust {
+        Trust::always()
     }
 
     /// Ends in order: waits until nothing is in flight, and gives the store free for the next process.

@@ -4,15 +4,16 @@
 //! transaction that is fenced by the epoch. Many [`Reader`]s read what is committed. SQL decides nothing: the
 //! scheduler did, and the schema is a second wall that turns a bug of ours into a refused write.
 //!
-//! Not here: leadership among servers, what a turn changes, and which rows are due. Nothing here reads a clock; every
-//! stored time came with the rows.
+//! Not here: what a server does when it leads or follows, what a turn changes, and which rows are due. Nothing here
+//! reads a clock; every stored time came with the rows, and an election is handed its clock.
 //!
 //! Invariants: a commit is whole or absent; rows affected equal rows sent; a deposed leader writes nothing; loading
 //! gives what was committed, or an error that names table and key, never a part of it.
 //!
-//! Reading order: `journal` → `reader` → `rows` → `sqlite` and `sqlite/*` → `postgres` and
-//! `postgres/*` → `memory`.
+//! Reading order: `journal` → `election` → `reader` → `rows` → `sqlite` and `sqlite/*` → `postgres` and `postgres/*` →
+//! `memory`.
 
+pub mod election;
 pub mod journal;
 pub mod memory;
 pub mod postgres;

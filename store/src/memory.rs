@@ -7,16 +7,13 @@ mod journal;
 mod reader;
 mod tables;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
 use self::tables::Tables;
 pub use self::{journal::MemoryJournal, reader::MemoryReader};
-use crate::Reader;
+use crate::{Reader, election::Trust};
 
 /// A store in memory. Clones are the same store.
 #[derive(Debug, Clone)]
@@ -45,7 +42,7 @@ struct Shared {
     away: bool,
     commits: u64,
     waiting: u64,
-    proof_lasts: Option<Duration>,
+    trust: Trust,
 }
 
 impl Default for Memory {
@@ -83,9 +80,9 @@ impl Memory {
         self.lock().away = away;
     }
 
-    /// Lets its leaders prove that they lead, as where others can take over. See [`crate::Journal::proof_lasts`].
-    pub fn let_prove(&self, proof_lasts: Duration) {
-        self.lock().proof_lasts = Some(proof_lasts);
+    /// Lets its leaders trust themselves by this, as where others can take over. Journals that are made later have it.
+    pub fn let_trust(&self, trust: Trust) {
+        self.lock().trust = trust;
     }
 
     /// While they are held, commits wait before they begin. [`Memory::waiting`] tells how many do.

@@ -1,10 +1,8 @@
 //! The store in a Postgres database: many machines, a server that may move.
 //!
-//! One dedicated connection commits, a pool reads. Leadership is a row, `leader_fence`: a takeover locks it, raises the
-//! epoch and names the new holder; every commit checks the epoch under a lock that a takeover waits for, so that
-//! nothing of an older epoch lands after it.
-//!
-//! Not here: an election among servers. The newest server that starts takes over, and the older one, deposed, ends.
+//! One dedicated connection commits, one renews, a pool reads. Leadership is a row, `leader_fence`: a takeover locks it,
+//! raises the epoch and names the new holder; every commit checks the epoch under a lock that a takeover waits for, so
+//! that nothing of an older epoch lands after it. The holder renews the row; who sees no renewal for long takes over.
 //!
 //! Invariants: every call ends within a limit; a connection on which a call failed, was slow or was dropped half-way is
 //! thrown away, never used again; the database's address is shown nowhere, since it may hold a password.
@@ -12,6 +10,7 @@
 mod columns;
 mod commit;
 mod connect;
+mod election;
 mod examine;
 mod fault;
 mod journal;
@@ -25,6 +24,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use sqlx::{ConnectOptions, Row, postgres::PgConnectOptions};
 
 pub use self::{
+    election::{Candidate, Holder, Seat},
     journal::PostgresJournal,
     reader::PostgresReader,
     schema::{MigrationState, migrate, plan, status},
@@ -142,7 +142,8 @@ impl From<connect::Error> for Error {
     }
 }
 
-/// Opens the store. The journal's first call is `takeover`.
+/// Opens the store. The journal's first call is `takeover`, which deposes whoever leads: among several servers let it
+/// [stand](PostgresJournal::stand) for election instead.
 ///
 /// # Errors
 /// Each is a sentence for the operator, and stops the start.

@@ -4990,10 +4990,10 @@ pub struct GetServerInfoResponse {
     /// The newest migration of the schema.
     #[prost(uint64, tag = "3")]
     pub schema_version: u64,
-    /// The leadership number in force.
+    /// The leadership number in force, if this server leads; else that of its last term, 0 if there was none.
     #[prost(uint64, tag = "4")]
     pub epoch: u64,
-    /// Whether this server leads.
+    /// Whether this server leads, and its store answered last time.
     #[prost(bool, tag = "5")]
     pub leader: bool,
     /// Since when it runs.
@@ -5018,6 +5018,21 @@ pub struct GetServerInfoResponse {
     /// standby has it. "async": with the database's host, the newest that its standbys had not received.
     #[prost(string, tag = "12")]
     pub durability: ::prost::alloc::string::String,
+    /// How it stands towards the other servers on its store. "alone": there can be none. "leading": this one leads.
+    /// "following": another does, or none. Empty: the server is of a version that does not say.
+    #[prost(string, tag = "13")]
+    pub standing: ::prost::alloc::string::String,
+    /// Where the server that leads is reached, as host:port, by what the store says. Empty: this one leads, nobody is known
+    /// to lead, or who leads has not said where it is.
+    #[prost(string, tag = "14")]
+    pub leader_address: ::prost::alloc::string::String,
+    /// How often this server began to lead since its start. 0: never, or the server is of a version that does not count.
+    #[prost(uint64, tag = "15")]
+    pub terms: u64,
+    /// How long ago the newest good renewal of its leadership was sent; past 2.4 s it does not act as a leader. Absent: it
+    /// does not lead, or nobody else can.
+    #[prost(message, optional, tag = "16")]
+    pub renewal_age: ::core::option::Option<::prost_types::Duration>,
 }
 /// Request of CheckInvariants.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -7,8 +7,9 @@ use std::{
 };
 
 use crate::{
-    ids::{FencingToken, KindName, Ordinal, SessionId, SlotName},
+    ids::{FencingToken, KindName, NodeName, Ordinal, SessionId, SlotName},
     kind::KindPolicy,
+    lease::first_lease,
     node::{Node, Pressure},
     place::{ClassId, backoff::Backoff},
     slots::{Count, Ledger, Scope},
@@ -37,6 +38,16 @@ pub(crate) struct NodeEntry {
     pub(crate) heard: Mono,
     /// This leader loaded it and has not seen it yet: it may have a session that the last leader knew.
     pub(crate) presumed_open: bool,
+}
+
+impl State {
+    /// The shortest lease that a node may hold, each counted as its first lease: it may not have been renewed yet. None:
+    /// it holds none.
+    #[must_use]
+    pub fn shortest_lease(&self, node: &NodeName) -> Option<Duration> {
+        let leases = self.nodes.get(node)?.leases.iter().filter_map(|token| self.leases.get(token));
+        leases.map(|entry| first_lease(entry.lease.length)).min()
+    }
 }
 
 /// A class that a node returned and is not offered for a while.

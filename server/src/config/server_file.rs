@@ -9,7 +9,6 @@ use super::{
 
 /// Tables and keys that belong to later versions, so that the answer is not "unknown".
 const LATER_TABLES: &[&str] = &["webhooks"];
-const LATER_SERVER: &[&str] = &["peer_listen"];
 const LATER_LIMITS: &[&str] = &["per_producer"];
 
 /// All settings, or all mistakes by line.
@@ -64,6 +63,19 @@ fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, proble
         places.push(("server.http", value.at()));
         config.http = address(&value, problems).unwrap_or(config.http);
     }
+    if let Some(value) = table.take("peer_listen") {
+        places.push(("server.peer_listen", value.at()));
+        config.peer_listen = address(&value, problems);
+    }
+    for (key, place, advertised) in [
+        ("advertise", "server.advertise", &mut config.advertise),
+        ("peer_advertise", "server.peer_advertise", &mut config.peer_advertise),
+    ] {
+        if let Some(value) = table.take(key) {
+            places.push((place, value.at()));
+            *advertised = value.text(problems).map(str::to_owned);
+        }
+    }
     if let Some(value) = table.take("data") {
         places.push(("server.data", value.at()));
         config.data = value.path_text(problems).unwrap_or_else(|| config.data.clone());
@@ -93,7 +105,7 @@ fn server(mut table: Table<'_>, config: &mut Config, places: &mut Places, proble
             config.database = Some(database);
         }
     }
-    table.finish(LATER_SERVER, problems);
+    table.finish(&[], problems);
 }
 
 fn address(value: &Value<'_>, problems: &mut Problems) -> Option<SocketAddr> {

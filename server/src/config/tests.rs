@@ -312,6 +312,9 @@ fn a_server_file_names_addresses_limits_and_retention() {
         [server]
         listen = "127.0.0.1:0"
         http = "[::1]:9000"
+        peer_listen = "127.0.0.1:7072"
+        advertise = "control-1.example:7070"
+        peer_advertise = "[fd00::1]:7072"
         data = "/var/lib/tenure"
         [limits]
         max_live_jobs = 20_000
@@ -322,6 +325,9 @@ fn a_server_file_names_addresses_limits_and_retention() {
     let config = Config::parse("server.toml", text).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:0");
     assert_eq!(config.http.to_string(), "[::1]:9000");
+    assert_eq!(config.peer_listen, Some(SocketAddr::from(([127, 0, 0, 1], 7072))));
+    assert_eq!(config.advertise.as_deref(), Some("control-1.example:7070"));
+    assert_eq!(config.peer_advertise.as_deref(), Some("[fd00::1]:7072"));
     assert_eq!(config.data, Path::new("/var/lib/tenure"));
     assert_eq!(config.limits, Limits { max_live_jobs: 20_000, max_connections: 64, ..Limits::default() });
     assert_eq!(config.retention.final_jobs, Duration::from_secs(30 * 86_400));
@@ -410,6 +416,41 @@ max_priority = 101
         server.toml:7: producers.Web: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
         server.toml:8: producers.Web.max_priority: must be -100 to 100"#]]
     .assert_eq(&error);
+}
+
+#[test]
+fn addresses_for_other_servers_are_checked() {
+    server_problems(
+        r#"
+[server]
+listen = "127.0.0.1:7070"
+peer_listen = "127.0.0.1:7070"
+advertise = "https://control-1.example:7070"
+"#,
+        expect![[r#"
+            server.toml:4: server.peer_listen: is the same address as server.listen or server.http: 127.0.0.1:7070
+            server.toml:5: server.advertise: must be HOST:PORT, such as "control-1.example:7070", not "https://control-1.example:7070""#]],
+    );
+    server_problems(
+        r#"
+[server]
+peer_advertise = "control-1.example"
+"#,
+        expect![[r#"
+            server.toml:3: server.peer_advertise: must be HOST:PORT, such as "control-1.example:7070", not "control-1.example"
+            server.toml:3: server.peer_advertise: says where server.peer_listen is reached: give both"#]],
+    );
+    server_problems(
+        "[server]\npeer_listen = \"10.0.0.5:7072\"\n",
+        expect![[r#"
+            server.toml:2: server.peer_listen: 10.0.0.5:7072 is beyond loopback, and there is no [tls]: everybody who reaches the port could do everything. Add [tls] with certificates from `tenure certs`, use 127.0.0.1:7072, or start with --insecure"#]],
+    );
+    for address in ["a:0", "a:65536", ":7070", "[::1]", "::1:7070", "a b:1", "user@a:1", "a/b:1", "[a]:1"] {
+        assert!(!is_host_and_port(address), "{address}");
+    }
+    for address in ["a:1", "10.0.0.5:7070", "[::1]:7070", "control-1.example:65535"] {
+        assert!(is_host_and_port(address), "{address}");
+    }
 }
 
 #[test]

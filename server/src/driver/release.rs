@@ -20,16 +20,8 @@ use crate::{
 impl<J: Journal> Driver<J> {
     /// The commit is durable, or there was nothing to commit: everybody hears of it.
     pub(super) fn release(&mut self, leader: &Leader, mut turn: Turn, figures: &TurnFigures) {
-        log::events(leader.state.epoch(), &turn.events);
         self.ends.metrics.observe_turn(figures, &turn.events, &turn.effects);
-        for waiting in turn.answers.drain(..) {
-            if let Err(SubmitError::Refused(refusal)) = &waiting.reply {
-                tracing::debug!(reason = refusal.reason(), "refused");
-            }
-            if let Some(answer) = waiting.answer {
-                drop(answer.send(waiting.reply)); // who went away wants no answer
-            }
-        }
+        self.answer(leader, &mut turn);
         for effect in turn.effects.drain(..) {
             self.tell(leader, &turn.beside, effect);
         }
@@ -48,6 +40,19 @@ impl<J: Journal> Driver<J> {
             self.peers.close(session, no.into_status());
         }
         self.update_status(|status| ServerStatus { leading: true, ..status });
+    }
+
+    /// Answers the callers of a turn, and puts what happened into the log.
+    pub(super) fn answer(&self, leader: &Leader, turn: &mut Turn) {
+        log::events(leader.state.epoch(), &turn.events);
+        for waiting in turn.answers.drain(..) {
+            if let Err(SubmitError::Refused(refusal)) = &waiting.reply {
+                tracing::debug!(reason = refusal.reason(), "refused");
+            }
+            if let Some(answer) = waiting.answer {
+                drop(answer.send(waiting.reply)); // who went away wants no answer
+            }
+        }
     }
 
     fn tell(&mut self, leader: &Leader, beside: &Beside, effect: Effect) {

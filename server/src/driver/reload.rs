@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use tenure_scheduler::Epoch;
+use tenure_scheduler::{Epoch, State};
 use tenure_store::{Journal, journal};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
-use super::{Driver, End, Ends, Error, Leader, batch::Item, isolation::Tried, reconnect, turn::Turn};
+use super::{Driver, End, Ends, Leader, Signal, Signals, batch::Item, isolation::Tried, turn::Turn};
 use crate::{
     chain::Chain,
-    handle::{Query, ServerStatus, SubmitError},
-    sessions::FromNode,
+    handle::{AWAY_RETRY, Query, ServerStatus, SubmitError},
+    rpc::status::No,
+    sessions::{FromNode, delay},
 };
 
 /// How long a caller waits for a reload.
@@ -67,17 +67,20 @@ impl<J: Journal> Driver<J> {
         End::Reload { at_least: Epoch(0), wait }
     }
 
-    /// Takes over from oneself, for as long as it takes. None: the server ends.
+    /// Takes over from oneself, for as long as it takes. `state` is the one that is dropped.
+    ///
+    /// # Errors
+    /// What it ended with instead: that the server ends, or that another one leads.
     pub(super) async fn reload(
         &mut self,
-        at_least: Epoch,
-        wait: Duration,
-        shutdown: &CancellationToken,
-    ) -> Result<Option<Leader>, Error> {
+        state: &State,
+        (at_least, wait): (Epoch, Duration),
+        signals: &Signals,
+    ) -> Result<Leader, End> {
         for from in self.next.take_nodes() {
             refuse(from);
         }
-        self.peers.close_all(|session| reconnect(session).into_status());
+        self.close_sessions(state, &No::store_away(AWAY_RETRY));
         self.update_status(|status| ServerStatus { leading: false, reloads: status.reloads + 1, ..status });
         // A commit of unknown outcome may have changed any job.
         self.ends.watchers.notify_all();
@@ -86,14 +89,11 @@ impl<J: Journal> Driver<J> {
         let (mut backoff, most) = BACKOFF;
         let mut wait = wait;
         loop {
-            if self.hold(wait, patience, shutdown).await {
-                return Ok(None);
-            }
-            match self.take_over(at_least, patience, shutdown).await {
-                None => return Ok(None),
-                Some(Ok(leader)) => return Ok(Some(leader)),
-                Some(Err(error @ journal::Error::Deposed { .. })) => return Err(Error::Deposed(error)),
-                Some(Err(error)) => {
+            self.hold(wait, patience, signals).await?;
+            match self.take_over(at_least, patience, signals).await? {
+                Ok(leader) => return Ok(leader),
+                Err(error @ journal::Error::Deposed { .. }) => return Err(End::Deposed(error)),
+                Err(error) => {
                     tracing::warn!(error = %Chain(&error), retry_ms = backoff.as_millis(), "the store cannot be taken over");
                     // It is known to be away: nobody waits for it any more.
                     patience = Duration::ZERO;
@@ -104,16 +104,25 @@ impl<J: Journal> Driver<J> {
         }
     }
 
-    /// One attempt. None: the server ends.
+    /// Ends all sessions for this reason, each with a delay of its own.
+    pub(super) fn close_sessions(&mut self, state: &State, why: &No) {
+        let sessions = self.peers.len();
+        self.peers.close_all(|node, session| {
+            let delay = delay(session, sessions, state.shortest_lease(node));
+            why.clone().come_back_after(delay).into_status()
+        });
+    }
+
+    /// One attempt, unless it is ended from outside.
     async fn take_over(
         &mut self,
         at_least: Epoch,
         patience: Duration,
-        shutdown: &CancellationToken,
-    ) -> Option<Result<Leader, journal::Error>> {
+        signals: &Signals,
+    ) -> Result<Result<Leader, journal::Error>, End> {
         enum Input {
             Taken(Result<tenure_store::Taken, journal::Error>),
-            Shutdown,
+            Signal(Signal),
             Other(Other),
         }
         let taken = {
@@ -123,27 +132,27 @@ impl<J: Journal> Driver<J> {
                 let input = tokio::select! {
                     biased;
                     taken = &mut takeover => Input::Taken(taken), // dropped only with the journal
-                    () = shutdown.cancelled() => Input::Shutdown,
+                    signal = signals.either() => Input::Signal(signal), // cancel-safe
                     other = other(ends, next.has_room_for_calls()) => Input::Other(other), // cancel-safe
                 };
                 match input {
                     Input::Taken(taken) => break taken,
-                    Input::Shutdown => return None,
+                    Input::Signal(signal) => return Err(End::by(&signal, at_least)),
                     Input::Other(other) => look_after(other, ends, next, patience),
                 }
             }
         };
-        Some(taken.map(|taken| {
+        Ok(taken.map(|taken| {
             tracing::info!(epoch = %taken.epoch, jobs = taken.durable.jobs.len(), "taken over from oneself");
             self.load(taken)
         }))
     }
 
-    /// Waits, looking after callers. True: the server ends.
-    async fn hold(&mut self, wait: Duration, patience: Duration, shutdown: &CancellationToken) -> bool {
+    /// Waits, looking after callers, unless it is ended from outside.
+    async fn hold(&mut self, wait: Duration, patience: Duration, signals: &Signals) -> Result<(), End> {
         enum Input {
             Over,
-            Shutdown,
+            Signal(Signal),
             Other(Other),
         }
         let mut over = std::pin::pin!(sleep(wait));
@@ -151,13 +160,13 @@ impl<J: Journal> Driver<J> {
             let Self { ends, next, .. } = self;
             let input = tokio::select! {
                 biased;
-                () = shutdown.cancelled() => Input::Shutdown,
+                signal = signals.either() => Input::Signal(signal), // cancel-safe
                 () = &mut over => Input::Over,
                 other = other(ends, next.has_room_for_calls()) => Input::Other(other), // cancel-safe
             };
             match input {
-                Input::Over => return false,
-                Input::Shutdown => return true,
+                Input::Over => return Ok(()),
+                Input::Signal(signal) => return Err(End::by(&signal, Epoch(0))),
                 Input::Other(other) => look_after(other, ends, next, patience),
             }
         }
@@ -185,7 +194,7 @@ async fn other(ends: &mut Ends, room: bool) -> Other {
 
 /// Whatever a node says now, it says to a state that is gone.
 fn refuse(from: FromNode) {
-    let status = reconnect(from.session).into_status();
+    let status = No::store_away(delay(from.session, 0, None)).into_status();
     from.refuse(status);
 }
 

@@ -2,10 +2,19 @@
 
 mod rig;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tenure_scheduler::{Command, DedupeKey, Enqueue, JobState, Refusal, Reply, Tenant};
-use tenure_store::memory::{Fault, Memory};
+use tenure_store::{
+    election::{Steady, Trust},
+    memory::{Fault, Memory},
+};
 
 use self::rig::{Rig, enqueue, job_id};
 use crate::handle::{Submission, SubmitError};
@@ -85,14 +94,70 @@ async fn a_commit_of_unknown_outcome_that_happened_is_found_by_the_repeated_call
     rig.end().await;
 }
 
+/// A store whose leaders trust themselves by renewals, on a clock that the test sets, in ms.
+fn where_others_may_lead() -> (Memory, Trust, Arc<AtomicU64>) {
+    let now = Arc::new(AtomicU64::new(0));
+    let read = Arc::clone(&now);
+    let steady = Steady::new(move || Duration::from_millis(read.load(Ordering::SeqCst)));
+    let (store, trust) = (Memory::new(), Trust::by_renewals(steady));
+    trust.renewed(Duration::ZERO);
+    store.let_trust(trust.clone());
+    (store, trust, now)
+}
+
 #[tokio::test]
-async fn an_idle_leader_notices_that_another_took_over() {
-    let store = Memory::new();
-    store.let_prove(Duration::from_millis(100));
+async fn a_leader_that_nothing_vouches_for_says_nothing_until_it_took_over_from_itself() {
+    let (store, trust, now) = where_others_may_lead();
     let rig = Rig::start_on(store).await;
-    let before = rig.store.commits();
-    rig.until(|| rig.store.commits() > before + 1).await;
-    rig.store.fail_next_commit(Fault::Deposed);
+    now.store(2400, Ordering::SeqCst);
+    // A turn without a change: no commit would find out.
+    let mut answer = rig.submit(enqueue(1, "unheard-of"));
+    rig.until(|| rig.handle.info().reloads > 0).await;
+    let told = answer.try_recv();
+    assert!(!matches!(told, Ok(Err(SubmitError::Refused(_)))), "it spoke as a leader: {told:?}");
+    trust.renewed(Duration::from_millis(2400));
+    assert!(matches!(rig.handle.submit(enqueue(2, "unheard-of")).await, Err(SubmitError::Refused(_))));
+    rig.handle.submit(enqueue(3, "a")).await.unwrap();
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn what_a_commit_vouches_for_is_answered_by_a_leader_that_was_frozen_meanwhile() {
+    let (store, trust, now) = where_others_may_lead();
+    let rig = Rig::start_on(store).await;
+    rig.store.hold_commits(true);
+    let answer = rig.submit(enqueue(1, "held"));
+    rig.store_waits_for(1).await;
+    now.store(60_000, Ordering::SeqCst);
+    rig.store.hold_commits(false);
+    let reply = rig.answer(answer).await.unwrap();
+    assert!(matches!(reply, Reply::Enqueued { deduplicated: false, .. }));
+    rig.until(|| rig.handle.info().reloads > 0).await;
+    trust.renewed(Duration::from_millis(60_000));
+    rig.leads().await;
+    let replay = rig.handle.submit(enqueue(1, "held")).await.unwrap();
+    assert!(matches!(replay, Reply::Enqueued { deduplicated: true, .. }), "{replay:?}");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_deposed_driver_ends_at_once_also_inside_a_commit() {
+    let rig = Rig::start().await;
+    rig.store.hold_commits(true);
+    let answer = rig.submit(enqueue(1, "a"));
+    rig.store_waits_for(1).await;
+    rig.lost.cancel();
+    assert!(matches!(rig.answer(answer).await, Err(SubmitError::StoreUnavailable { .. })));
+    assert!(matches!(rig.ended().await, Err(super::Error::Deposed(_))));
+}
+
+#[tokio::test]
+async fn a_deposed_driver_ends_at_once_also_inside_a_takeover() {
+    let rig = Rig::start().await;
+    rig.store.set_away(true);
+    assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::StoreUnavailable { .. })));
+    rig.until(|| !rig.handle.info().leading).await;
+    rig.lost.cancel();
     assert!(matches!(rig.ended().await, Err(super::Error::Deposed(_))));
 }
 

@@ -73,6 +73,10 @@ pub enum Figure {
     Reloads,
     /// Rows that views show which must show none.
     Violations,
+    /// How often it began to lead.
+    Terms,
+    /// Since the newest renewal.
+    RenewalAge,
     /// How old the figures of kinds, slots and nodes are.
     SnapshotAge,
     /// Since the start of the process.
@@ -116,7 +120,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 40] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -152,6 +156,8 @@ impl Figure {
         Self::Leader,
         Self::Reloads,
         Self::Violations,
+        Self::Terms,
+        Self::RenewalAge,
         Self::SnapshotAge,
         Self::Uptime,
         Self::BuildInfo,
@@ -283,6 +289,15 @@ impl Figure {
                 Gauge,
                 &["invariant"],
                 "Rows of the views over leases that must show none, at most 100 each; sampled every 30 s.",
+            ),
+            Self::Terms => {
+                ("tenure_terms_total", Counter, &[], "How often this server began to lead since its start.")
+            }
+            Self::RenewalAge => (
+                "tenure_renewal_age_seconds",
+                Gauge,
+                &[],
+                "Since the newest good renewal of its leadership was sent; absent if it does not lead, or nobody else can.",
             ),
             Self::SnapshotAge => {
                 ("tenure_snapshot_age_seconds", Gauge, &[], "Age of the figures of kinds, slots and nodes.")

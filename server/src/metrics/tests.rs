@@ -15,6 +15,8 @@ fn empty_scrape() -> Scrape {
         epoch: 3,
         leader: true,
         reloads: 2,
+        terms: 1,
+        renewed_ago: Some(Duration::from_millis(500)),
         sessions: 0,
         uptime: Duration::from_secs(5),
     }
@@ -50,6 +52,8 @@ fn a_server_without_kinds_nodes_and_slots_has_figures_too() {
     for line in [
         "tenure_epoch 3",
         "tenure_reloads_total 2",
+        "tenure_terms_total 1",
+        "tenure_renewal_age_seconds 0.5",
         "# TYPE tenure_reloads_total counter",
         "tenure_commands_total 0",
         "tenure_nodes{state=\"live\"} 0",

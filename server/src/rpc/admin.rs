@@ -48,6 +48,7 @@ async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
     let durability = api.read(reader.durability().await)?;
     let info = api.handle.info();
     let published = api.published();
+    let standing = api.handle.standing();
     Ok(v1::GetServerInfoResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: reader.store_name().to_owned(),
@@ -61,6 +62,14 @@ async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
         sessions: info.sessions,
         reloads: info.reloads,
         durability: durability.name().to_owned(),
+        leader_address: standing
+            .leader()
+            .and_then(|leader| leader.addr.as_deref())
+            .unwrap_or_default()
+            .to_owned(),
+        standing: standing.to_string(),
+        terms: info.terms,
+        renewal_age: api.handle.renewed_ago().map(convert::age),
     })
 }
 

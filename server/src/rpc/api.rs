@@ -11,7 +11,6 @@ use std::{
 use tenure_scheduler::{Command, Kind, KindName, Now, Reply, State, Wall};
 use tenure_store::reader;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 use tracing::{error, warn};
 
@@ -36,8 +35,6 @@ pub(crate) struct Api {
     pub(crate) metrics: Arc<Metrics>,
     /// For kinds that name none, when a fleet file is applied.
     pub(crate) retention: watch::Receiver<Retention>,
-    /// Ends long polls.
-    pub(crate) shutdown: CancellationToken,
 }
 
 impl Api {
@@ -91,8 +88,13 @@ impl Api {
         self.handle.snapshot()
     }
 
+    /// Whether this server leads: else only rows can be read here.
+    pub(crate) fn leads(&self) -> bool {
+        self.handle.standing().leads()
+    }
+
     /// Kinds as they are in force, for answers that show them beside jobs: as published, and what is not published
-    /// yet by one question to the driver. A kind that is declared no more is absent.
+    /// yet by one question to the driver. A kind that is declared no more is absent; where only rows are read, all are.
     pub(crate) async fn kinds<'n>(
         &self,
         names: impl IntoIterator<Item = &'n KindName>,
@@ -108,7 +110,7 @@ impl Api {
                 None => drop(unknown.insert(name.clone())),
             }
         }
-        if !unknown.is_empty() {
+        if !unknown.is_empty() && self.leads() {
             let fresh = self.query(move |state, _| {
                 let found = unknown.into_iter().filter_map(|name| state.kind(&name).cloned());
                 found.map(|kind| (kind.name.clone(), kind)).collect::<Vec<_>>()

@@ -1,9 +1,10 @@
 //! The layer that judges every call, unary or streaming: who calls, and whether a holder of that role may.
 //!
-//! Responsible for the table of roles, for judging the holders of live streams again (`live.rs`), and for telling
-//! handlers who calls. Not responsible for what belongs to whom: a
+//! Responsible for the table of roles, for judging the holders of live streams again (`live.rs`), for callers whose calls
+//! another server hands on, and for telling handlers who calls. Not responsible for what belongs to whom: a
 //! handler asks its [`Caller`] which jobs it sees. Invariants: each method of the descriptors has exactly one row, or the
-//! server does not start; a call whose caller is not known reaches no service.
+//! server does not start; a call whose caller is not known reaches no service; only a server is believed to call for
+//! somebody else, and only by the listener for servers.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use std::{
 };
 
 use futures_util::future::{Either, MapOk, Ready, TryFutureExt as _, ready};
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use tenure_scheduler::{Enqueue, KindName, Producer, Tenant};
 use tenure_tls::{Certificate, Identity, Role};
 use tokio::sync::watch;
@@ -28,6 +29,7 @@ use crate::{
     config,
     hush::Hush,
     metrics::Metrics,
+    peers::told,
     tls::Peer,
 };
 
@@ -126,6 +128,16 @@ pub(crate) struct AuthLayer {
     hush: Arc<Hush>,
     /// Methods whose answers go on, and are cut off when their caller counts for nothing any more.
     live: Arc<BTreeSet<String>>,
+    side: Side,
+}
+
+/// Who is at the other end of the connections of a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// The callers themselves.
+    Callers,
+    /// Servers that hand their calls on.
+    Servers,
 }
 
 impl AuthLayer {
@@ -140,12 +152,44 @@ impl AuthLayer {
         check_table(methods.keys().map(String::as_str))?;
         let live = methods.iter().filter(|(path, method)| method.answers_on && *path != SESSION);
         let live = Arc::new(live.map(|(path, _)| path.clone()).collect());
-        Ok(Self { rules, metrics, hush: Arc::new(Hush::new(clock)), live })
+        Ok(Self { rules, metrics, hush: Arc::new(Hush::new(clock)), live, side: Side::Callers })
+    }
+
+    /// The same for the listener to which other servers hand calls on.
+    pub(crate) fn of_servers(&self) -> Self {
+        Self { side: Side::Servers, ..self.clone() }
+    }
+
+    /// Who calls, for the handlers and for the log.
+    fn caller(&self, peer: Option<&Peer>, headers: &HeaderMap) -> Result<Peer, No> {
+        let peer = peer.ok_or_else(No::internal)?;
+        match self.side {
+            Side::Callers => Ok(peer.clone()),
+            Side::Servers => self.caller_of(peer, headers),
+        }
+    }
+
+    /// For whom a server calls.
+    fn caller_of(&self, server: &Peer, headers: &HeaderMap) -> Result<Peer, No> {
+        if let Some(certificate) = &server.certificate {
+            let rules = self.rules.borrow();
+            let holder = rules.holder(certificate)?;
+            if holder.role != Role::Server {
+                return Err(No::not_allowed(format!("{holder} may not call here: it is for servers alone")));
+            }
+        }
+        let told = told::read(headers);
+        let told = told.ok_or_else(|| No::no_identity("the call does not say for whom it is handed on"))?;
+        // Where there is TLS, nobody is anybody; and where there is none, nobody was seen to hold a certificate.
+        if told.certificate.is_some() != server.certificate.is_some() {
+            return Err(No::no_identity("of two servers, one has TLS and the other has not"));
+        }
+        Ok(told)
     }
 
     /// Who calls, if they may call this.
-    fn judge(&self, peer: Option<&Peer>, path: &str) -> Result<Caller, No> {
-        let Some(Peer { address, certificate }) = peer else { return Err(No::internal()) };
+    fn judge(&self, peer: &Peer, path: &str) -> Result<Caller, No> {
+        let Peer { address, certificate } = peer;
         let address = *address;
         let Some(certificate) = certificate else { return Ok(Caller { who: Who::Local, address }) };
         let rules = self.rules.borrow();
@@ -221,8 +265,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let (peer, path) = (request.extensions().get::<Peer>(), request.uri().path());
-        let caller = match self.layer.judge(peer, path) {
-            Ok(caller) => caller,
+        let known = self.layer.caller(peer, request.headers());
+        let (told, caller) = match known.and_then(|told| Ok((self.layer.judge(&told, path)?, told))) {
+            Ok((caller, told)) => (told, caller),
             Err(no) => {
                 self.layer.refused(peer, path, &no);
                 return Either::Left(ready(Ok(no.into_status().into_http())));
@@ -234,6 +279,7 @@ where
         } else {
             Box::new(|response| response)
         };
+        request.extensions_mut().insert(told);
         request.extensions_mut().insert(caller);
         Either::Right(self.inner.call(request).map_ok(guard))
     }

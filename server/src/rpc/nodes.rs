@@ -8,17 +8,17 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::auth::Caller;
-use crate::sessions::{Context, MOST_WIRE};
+use crate::sessions::{Lobby, MOST_WIRE};
 
 /// The service.
 #[derive(Debug, Clone)]
 pub(crate) struct Nodes {
-    context: Context,
+    lobby: Lobby,
 }
 
 impl Nodes {
-    pub(crate) fn new(context: Context) -> Self {
-        Self { context }
+    pub(crate) fn new(lobby: Lobby) -> Self {
+        Self { lobby }
     }
 }
 
@@ -33,7 +33,7 @@ impl NodeService for Nodes {
         let (wire, messages) = mpsc::channel(MOST_WIRE);
         // Answered at once: a client may wait for the answer's head before it says Hello.
         let caller = Caller::of(&request)?;
-        self.context.start(request.into_inner(), wire, caller);
+        self.lobby.start(request.into_inner(), wire, caller).map_err(|no| self.lobby.refused(no))?;
         Ok(Response::new(ReceiverStream::new(messages)))
     }
 }

@@ -1,4 +1,5 @@
-//! `grpc.health.v1`: every service is SERVING while this server leads and its store answers.
+//! `grpc.health.v1`: every service is SERVING while this server leads and its store answers; while it follows a leader to
+//! which it hands calls on, every service but that of agents is.
 //!
 //! It is a level, looked at twice a second: who balances load wants the present, not history.
 
@@ -14,15 +15,24 @@ use crate::{handle::Handle, http::store_answers};
 /// How often the level is looked at.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// The server as a whole, and each of its services.
-const SERVICES: [&str; 6] = [
+/// The server as a whole, and its services for callers.
+const CALLS: [&str; 5] = [
     "",
     v1::job_service_server::SERVICE_NAME,
     v1::fleet_service_server::SERVICE_NAME,
     v1::health_service_server::SERVICE_NAME,
     v1::admin_service_server::SERVICE_NAME,
-    node::v1::node_service_server::SERVICE_NAME,
 ];
+
+/// The service for agents: the leader's alone.
+const SESSIONS: [&str; 1] = [node::v1::node_service_server::SERVICE_NAME];
+
+/// What is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Served {
+    calls: bool,
+    sessions: bool,
+}
 
 /// Keeps the answers of `grpc.health.v1` up to date until the shutdown, and says NOT_SERVING from then on.
 ///
@@ -35,11 +45,11 @@ pub(crate) async fn run(
 ) -> Result<(), Infallible> {
     let mut told = None;
     while !shutdown.is_cancelled() {
-        let serving = handle.info().leading && store_answers(&handle).await;
-        if told != Some(serving) {
-            info!(serving, "health changed");
-            tell(&reporter, serving).await;
-            told = Some(serving);
+        let served = level(&handle).await;
+        if told != Some(served) {
+            info!(calls = served.calls, sessions = served.sessions, "health changed");
+            tell(&reporter, served).await;
+            told = Some(served);
         }
         // Cancel-safe: both only wait.
         tokio::select! {
@@ -47,13 +57,25 @@ pub(crate) async fn run(
             () = tokio::time::sleep(EVERY) => {}
         }
     }
-    tell(&reporter, false).await;
+    tell(&reporter, Served::default()).await;
     Ok(())
 }
 
-async fn tell(reporter: &HealthReporter, serving: bool) {
-    let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-    for service in SERVICES {
-        reporter.set_service_status(service, status).await;
+/// What is served now.
+async fn level(handle: &Handle) -> Served {
+    if handle.info().leading {
+        let answers = store_answers(handle).await;
+        return Served { calls: answers, sessions: answers };
+    }
+    let hands_on = handle.standing().leader().is_some_and(|leader| leader.peer_addr.is_some());
+    Served { calls: hands_on, sessions: false }
+}
+
+async fn tell(reporter: &HealthReporter, served: Served) {
+    for (services, serving) in [(&CALLS[..], served.calls), (&SESSIONS[..], served.sessions)] {
+        let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+        for service in services {
+            reporter.set_service_status(*service, status).await;
+        }
     }
 }

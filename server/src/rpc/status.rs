@@ -12,7 +12,10 @@ use tenure_scheduler::{ImpossibleNeed, JobId, Refusal};
 use tonic::{Code, Status, metadata::MetadataMap};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViolation, StatusExt as _, pb};
 
-use crate::handle::SubmitError;
+use crate::{
+    handle::{NOT_LEADER_RETRY, SubmitError},
+    leadership::Leader,
+};
 
 /// The domain of every reason.
 pub(crate) const DOMAIN: &str = "tenure";
@@ -22,6 +25,9 @@ const WATCHES_RETRY: Duration = Duration::from_secs(5);
 
 /// Clients that read no details take the delay from this trailer, in milliseconds.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+/// The delay among the metadata of an `ErrorInfo`, in milliseconds.
+const RETRY_AFTER: &str = "retry_after_ms";
 
 /// Text of violations that one status carries, in bytes: it travels in trailers, and clients take 8 KiB of those in all.
 const MOST_TOLD: usize = 2560;
@@ -152,6 +158,17 @@ impl No {
         Self::new(Code::Unavailable, "STORE_UNAVAILABLE", "the store does not answer").retry(retry_after)
     }
 
+    /// Another server leads, or none. Its address is `leader` of the metadata, as `host:port`, if it is known.
+    pub(crate) fn not_leader(leader: Option<&Leader>) -> Self {
+        let no =
+            |message: String| Self::new(Code::Unavailable, "NOT_LEADER", message).retry(NOT_LEADER_RETRY);
+        match leader.map(|leader| &leader.addr) {
+            None => no("this server does not lead, and knows of none that does".to_owned()),
+            Some(None) => no("another server leads, and has not said where it is".to_owned()),
+            Some(Some(addr)) => no(format!("the server at {addr} leads")).with("leader", addr.to_string()),
+        }
+    }
+
     /// No method has this path.
     pub(crate) fn unknown_method(path: &str) -> Self {
         Self::new(Code::Unimplemented, "METHOD_NOT_FOUND", format!("no method has the path {path}"))
@@ -220,7 +237,14 @@ impl No {
 
     fn retry(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
-        self.with("retry_after_ms", whole_millis(after).to_string())
+        self.with(RETRY_AFTER, whole_millis(after).to_string())
+    }
+
+    /// The same, for a caller that should come back after this long.
+    #[must_use]
+    pub(crate) fn come_back_after(mut self, delay: Duration) -> Self {
+        self.metadata.retain(|(name, _)| *name != RETRY_AFTER);
+        self.retry(delay)
     }
 
     fn resource(mut self, kind: &str, name: impl Into<String>, description: &str) -> Self {
@@ -430,6 +454,7 @@ impl From<SubmitError> for No {
                 Self::new(Code::Unavailable, "NOT_LEADER", "this server is stopping")
                     .retry(Duration::from_secs(1))
             }
+            SubmitError::NotLeader { leader } => Self::not_leader(leader.as_ref()),
         }
     }
 }

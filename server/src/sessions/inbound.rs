@@ -9,7 +9,7 @@ use futures_util::{Stream, StreamExt};
 use tenure_proto::node::v1::NodeMessage;
 use tenure_scheduler::{Command, Held, NodeName, SessionId};
 use tenure_store::ResultBytes;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;
 
 use super::{BYTES_PER_CREDIT, CREDITS, FromNode, Outgoing, Peer, seen::Sent};
@@ -60,9 +60,16 @@ impl Inbound {
         Self { node, session, inbox, own, sent, max_result_bytes, credits, seq: 1 }
     }
 
-    /// Sends the Hello, with the way back.
-    pub(super) async fn begin(&self, hello: Command, peer: Peer) -> Result<(), End> {
-        self.send(hello, None, Some(peer)).await
+    /// Sends the Hello, with the way back. Its place among those that wait is its credit.
+    pub(super) async fn begin(
+        &self,
+        hello: Command,
+        peer: Peer,
+        place: OwnedSemaphorePermit,
+    ) -> Result<(), End> {
+        let (session, attach, credit) = (self.session, Some(peer), Some(place));
+        let from = FromNode { session, command: hello, result: None, attach, credit };
+        self.inbox.send(from).await.map_err(|_| End::Gone)
     }
 
     /// Reads until the stream or the session ends.
@@ -94,7 +101,7 @@ impl Inbound {
         let from = From { node: &self.node, session: self.session, seq, seen };
         for said in said(from, body, self.max_result_bytes).map_err(told)? {
             match said {
-                Said::Command(command, result) => self.send(command, result, None).await?,
+                Said::Command(command, result) => self.send(command, result).await?,
                 // The way out is bounded, and read by the same task: if it is full the session is about to end.
                 Said::TooLarge(answer) => drop(self.own.try_send(Outgoing::Broken(answer))),
             }
@@ -102,17 +109,12 @@ impl Inbound {
         Ok(())
     }
 
-    async fn send(
-        &self,
-        command: Command,
-        result: Option<ResultBytes>,
-        attach: Option<Peer>,
-    ) -> Result<(), End> {
+    async fn send(&self, command: Command, result: Option<ResultBytes>) -> Result<(), End> {
         let bytes = bytes_of(&command, result.as_ref());
         let weight = u32::try_from(1 + bytes / BYTES_PER_CREDIT).unwrap_or(u32::MAX);
         // Neither is ever closed while the driver lives.
         let credit = Arc::clone(&self.credits).acquire_many_owned(weight).await.map_err(|_| End::Gone)?;
-        let from = FromNode { session: self.session, command, result, attach, credit: Some(credit) };
+        let from = FromNode { session: self.session, command, result, attach: None, credit: Some(credit) };
         self.inbox.send(from).await.map_err(|_| End::Gone)
     }
 }

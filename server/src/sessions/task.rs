@@ -14,19 +14,18 @@ use std::{
 use futures_util::Stream;
 use tenure_proto::node::v1::{NodeMessage, ServerMessage, node_message::Body};
 use tenure_scheduler::{Command, Hello, NodeName, SessionId};
-use tenure_store::Reader;
-use tokio::sync::mpsc;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::Instrument as _;
 
 use super::{
-    FromNode, MOST_OUTBOUND, Peer, Shared,
+    FromNode, MOST_ATTACHING, MOST_OUTBOUND, Peer, Shared, delay,
     inbound::{End, Inbound, next, told},
     outbound::Outbound,
 };
 use crate::{
-    handle::SubmitError,
+    handle::{Handle, SubmitError},
     metrics::Metrics,
     rpc::{
         auth::Caller,
@@ -50,46 +49,81 @@ pub(crate) type Wire = mpsc::Sender<Result<ServerMessage, Status>>;
 /// What all sessions of one server share.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
+    /// To the driver of the term.
     pub(crate) inbox: mpsc::Sender<FromNode>,
-    pub(crate) reader: Reader,
+    pub(crate) handle: Handle,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
-    /// Begins to cancel when the server ends; the driver then closes the sessions it knows.
-    pub(crate) shutdown: CancellationToken,
-    pub(crate) tasks: TaskTracker,
+    /// Cancelled when the term or the server ends; the driver then closes the sessions it knows.
+    pub(crate) over: CancellationToken,
+    /// Room for Hellos.
+    pub(crate) attaching: Arc<Semaphore>,
+    pub(crate) session: SessionId,
+}
+
+/// Starts sessions, whatever the term.
+#[derive(Debug, Clone)]
+pub(crate) struct Lobby {
+    pub(crate) handle: Handle,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Room for Hellos that wait for the driver or its commit, so that a fleet that comes back together is welcomed in
+    /// parts: what is not taken in costs no turn.
+    pub(crate) attaching: Arc<Semaphore>,
+    /// The last number that was given. A number is never given again, in another term neither.
     pub(crate) sessions: Arc<AtomicU64>,
 }
 
-impl Context {
+impl Lobby {
     /// Starts the task of one stream.
+    ///
+    /// # Errors
+    /// If this server does not lead.
     pub(crate) fn start(
         &self,
         stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin + 'static,
         wire: Wire,
         caller: Caller,
-    ) {
+    ) -> Result<(), No> {
+        let ways = self.handle.ways()?;
         let session = SessionId(self.sessions.fetch_add(1, Ordering::Relaxed) + 1);
         let span = tracing::info_span!("session", session.id = %session, node.id = tracing::field::Empty);
-        self.tasks.spawn(run(self.clone(), session, stream, wire, caller).instrument(span));
+        let context = Context {
+            inbox: ways.sessions,
+            handle: self.handle.clone(),
+            settings: self.settings,
+            metrics: Arc::clone(&self.metrics),
+            over: ways.over,
+            attaching: Arc::clone(&self.attaching),
+            session,
+        };
+        ways.tasks.start(run(context, stream, wire, caller).instrument(span));
+        Ok(())
+    }
+
+    /// A no to a stream that never began, counted.
+    pub(crate) fn refused(&self, no: No) -> Status {
+        self.metrics.observe_refusal(no.reason());
+        no.into_status()
     }
 }
 
 /// Serves one stream to its end.
 pub(crate) async fn run(
     context: Context,
-    session: SessionId,
     mut stream: impl Stream<Item = Result<NodeMessage, Status>> + Send + Unpin,
     wire: Wire,
     caller: Caller,
 ) {
-    let end = match hello(&context, session, &mut stream, &caller).await {
+    let session = context.session;
+    let end = match hello(&context, &mut stream, &caller).await {
         Err(end) => end,
-        Ok(hello) => {
+        Ok((hello, place)) => {
             let node = hello.node.clone();
             tracing::Span::current().record("node.id", tracing::field::display(&node));
             // Cancel-safe: either ends the session, and the driver hears of that below.
             let end = tokio::select! {
-                end = serve(&context, hello, stream, wire.clone()) => end,
+                end = serve(&context, (hello, place), stream, wire.clone()) => end,
                 no = caller.revoked() => told(no),
             };
             close(&context, node, session).await;
@@ -109,17 +143,16 @@ pub(crate) async fn run(
     drop(wire.send_timeout(Err(status), LAST_WORD).await);
 }
 
-/// The first message, in time.
+/// The first message, in time, and its place among those that wait for the driver.
 async fn hello(
     context: &Context,
-    session: SessionId,
     stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
     caller: &Caller,
-) -> Result<Hello, End> {
+) -> Result<(Hello, OwnedSemaphorePermit), End> {
     // Cancel-safe: whatever wins, nothing else is read from this stream.
     let first = tokio::select! {
         biased;
-        () = context.shutdown.cancelled() => return Err(told(SubmitError::ShuttingDown.into())),
+        () = context.over.cancelled() => return Err(told(context.handle.elsewhere().into())),
         first = tokio::time::timeout(HELLO_WITHIN, next(stream)) => first,
     };
     let Ok(first) = first else {
@@ -134,13 +167,18 @@ async fn hello(
     };
     // Before anything else of it is looked at: whoever may not speak for a node learns nothing of it.
     caller.check_node(&hello.node_name).map_err(told)?;
-    convert_node::hello(session, seq, hello).map_err(told)
+    let hello = convert_node::hello(context.session, seq, hello).map_err(told)?;
+    let place = Arc::clone(&context.attaching).try_acquire_owned().map_err(|_| {
+        let delay = delay(context.session, MOST_ATTACHING, None);
+        told(No::from(SubmitError::busy()).come_back_after(delay))
+    })?;
+    Ok((hello, place))
 }
 
 /// Both ways at once, until one of them or the driver ends it.
 async fn serve(
     context: &Context,
-    hello: Hello,
+    (hello, place): (Hello, OwnedSemaphorePermit),
     stream: impl Stream<Item = Result<NodeMessage, Status>> + Unpin,
     wire: Wire,
 ) -> End {
@@ -159,11 +197,11 @@ async fn serve(
         wire,
         sent,
         shared: Arc::clone(&shared),
-        reader: context.reader.clone(),
+        reader: context.handle.reader().clone(),
         settings: context.settings,
     };
     let inbound = async {
-        match inbound.begin(Command::Hello(Box::new(hello)), peer).await {
+        match inbound.begin(Command::Hello(Box::new(hello)), peer, place).await {
             Ok(()) => inbound.run(stream).await,
             Err(end) => end,
         }
@@ -174,7 +212,7 @@ async fn serve(
         biased;
         () = shared.end.cancelled() => match shared.status.get() {
             Some(status) => End::Closed(status.clone()),
-            None => told(SubmitError::ShuttingDown.into()),
+            None => told(context.handle.elsewhere().into()),
         },
         end = outbound.run() => end,
         end = inbound => end,

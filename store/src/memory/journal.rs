@@ -1,7 +1,5 @@
 //! The journal of the store in memory.
 
-use std::time::Duration;
-
 use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId};
 
 use super::{
@@ -10,6 +8,7 @@ use super::{
 };
 use crate::{
     Beside, HeldKey, Journal, StoredResult, Taken,
+    election::Trust,
     journal::Error,
     turn::{self, Turn},
 };
@@ -87,8 +86,8 @@ impl Journal for MemoryJournal {
         })
     }
 
-    fn proof_lasts(&self) -> Option<Duration> {
-        self.store.lock().proof_lasts
+    fn trust(&self) -> Trust {
+        self.store.lock().trust.clone()
     }
 
     async fn close(self) {}

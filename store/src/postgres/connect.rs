@@ -40,6 +40,14 @@ pub(super) const COMMIT: &str = concat!(
      set default_transaction_isolation = 'read committed'; set default_transaction_read_only = off"
 );
 
+/// The connection of the election. Losing a renewal does no harm, and waiting for a slow disk must depose nobody.
+pub(super) const ELECTION: &str = concat!(
+    common!(),
+    "set application_name = 'tenure-election'; set synchronous_commit = off; set statement_timeout = '2s'; \
+     set idle_in_transaction_session_timeout = '1500ms'; set default_transaction_isolation = 'read committed'; \
+     set default_transaction_read_only = off"
+);
+
 /// Reading connections.
 pub(super) const READ: &str = concat!(
     common!(),

@@ -15,10 +15,13 @@ use uuid::Uuid;
 use super::{
     Address,
     columns::{read, read_all},
-    commit, connect, fault,
+    commit, connect,
+    election::{Candidate, Claim},
+    fault,
 };
 use crate::{
     Beside, HeldKey, Journal, Taken,
+    election::Trust,
     journal::Error,
     rows::{self, Fields, Names, int, job_columns},
     turn::Turn,
@@ -31,28 +34,27 @@ const TAKEOVER_LIMIT: Duration = Duration::from_secs(8);
 /// How long a read may take, and a load between two rows.
 const READ_LIMIT: Duration = Duration::from_secs(5);
 
-/// A leader renews no lease and answers nobody for longer than this after its newest commit. Another one lets leases run
-/// 2 s and more longer than their nodes do (rule 9 of the session), so nothing runs twice.
-const PROOF: Duration = Duration::from_secs(1);
-
 /// The writer of a Postgres database.
 #[derive(Debug)]
 pub struct PostgresJournal {
-    address: Address,
-    commit_limit: Duration,
+    pub(super) address: Address,
+    pub(super) commit_limit: Duration,
     /// Who we are in `leader_fence`.
-    me: Uuid,
-    /// The epoch of the newest takeover. None: there was none, and the first one deposes whoever leads.
+    pub(super) me: Uuid,
+    /// The epoch of the newest takeover. None: there was none.
     led: Option<Epoch>,
+    /// Our part in the election. None: there is none, and the first takeover deposes whoever leads.
+    candidate: Option<Candidate>,
     /// Absent before a takeover, and after any call that did not end well.
     pub(super) connection: Option<PgConnection>,
 }
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 15] = [
+pub(super) const ALL: [&str; 16] = [
     FENCE_LOCK,
     FENCE_GET,
+    IDENTITY_GET,
     EPOCH_RAISE,
     EPOCH_CHECK,
     LEADER_TERMINATE,
@@ -71,13 +73,19 @@ pub(super) const ALL: [&str; 15] = [
 // Locks queue up fairly: it waits for commits in flight, and new ones wait for it.
 const FENCE_LOCK: &str = "lock table leader_fence in exclusive mode";
 
-const FENCE_GET: &str = "select epoch, holder from leader_fence";
+const FENCE_GET: &str = "select epoch from leader_fence";
 
-// At the first takeover from whoever leads, later from oneself only.
+// Which cluster it is, and which line of its history: another line is a failover.
+const IDENTITY_GET: &str = "
+select system_identifier || '/' || timeline_id
+from pg_control_system(), pg_control_checkpoint()";
+
+// From oneself, which settles a takeover of unknown outcome, too; else from the renewal that may be deposed.
 const EPOCH_RAISE: &str = "
 update leader_fence
-set epoch = greatest(epoch, $1) + 1, holder = $2, hb = hb + 1, acquired_at = clock_timestamp()
-where $3 or holder = $2
+set epoch = greatest(epoch, $1) + 1, holder = $2, holder_addr = $3, holder_peer_addr = $4, hb = hb + 1, db_ident = $5,
+  acquired_at = clock_timestamp(), seen_at = clock_timestamp()
+where $6 or holder = $2 or (epoch = $7 and hb = $8)
 returning epoch";
 
 // The lock is what a takeover waits for, and one that a renewal of the row passes.
@@ -141,7 +149,13 @@ const CLASS_LOAD: &str = "select class, timeline from classes";
 
 impl PostgresJournal {
     pub(super) fn new(address: Address, commit_limit: Duration, me: Uuid) -> Self {
-        Self { address, commit_limit, me, led: None, connection: None }
+        Self { address, commit_limit, me, led: None, candidate: None, connection: None }
+    }
+
+    /// One that takes over only what its candidate may.
+    pub(super) fn of(candidate: Candidate, address: Address, commit_limit: Duration) -> Self {
+        let me = candidate.us().id;
+        Self { address, commit_limit, me, led: None, candidate: Some(candidate), connection: None }
     }
 
     /// The connection, for one call, which gives it back if it ends well.
@@ -160,7 +174,7 @@ impl PostgresJournal {
         let epoch = match self.raise_epoch(&mut connection, at_least).await {
             Err(Raise::Locked) => {
                 // Who holds it is frozen inside a commit, or waits for a standby: it is cut off.
-                terminate_leader(&mut connection).await?;
+                self.terminate_leader(&mut connection).await?;
                 self.raise_epoch(&mut connection, at_least).await
             }
             raised => raised,
@@ -179,6 +193,14 @@ impl PostgresJournal {
     async fn raise_epoch(&self, connection: &mut PgConnection, at_least: Epoch) -> Result<Epoch, Raise> {
         const LIMITS: &str = "set local lock_timeout = '1s'; set local statement_timeout = '3s'";
         let failed = |error| Raise::Other(fault::of("EPOCH_RAISE", error));
+        let claim = self.candidate.as_ref().and_then(Candidate::claim);
+        let deposes = self.candidate.is_none() && self.led.is_none();
+        let (addr, peer_addr) = self.candidate.as_ref().map_or((None, None), |candidate| {
+            (candidate.us().addr.clone(), candidate.us().peer_addr.clone())
+        });
+        // For people: a role that may not look leads all the same.
+        let identity = sqlx::query(IDENTITY_GET).fetch_one(&mut *connection).await;
+        let identity: Option<String> = identity.and_then(|row| row.try_get(0)).ok();
         let mut transaction = connection.begin().await.map_err(failed)?;
         sqlx::raw_sql(LIMITS).execute(&mut *transaction).await.map_err(failed)?;
         if let Err(error) = sqlx::raw_sql(FENCE_LOCK).execute(&mut *transaction).await {
@@ -190,17 +212,51 @@ impl PostgresJournal {
                 failed(error)
             });
         }
-        let raise = sqlx::query(EPOCH_RAISE).bind(int(at_least.0)).bind(self.me).bind(self.led.is_none());
+        let raise = sqlx::query(EPOCH_RAISE)
+            .bind(int(at_least.0))
+            .bind(self.me)
+            .bind(addr)
+            .bind(peer_addr)
+            .bind(identity)
+            .bind(deposes)
+            .bind(claim.map_or(-1, |Claim(beat)| int(beat.epoch)))
+            .bind(claim.map_or(-1, |Claim(beat)| int(beat.hb)));
         let Some(row) = raise.fetch_optional(&mut *transaction).await.map_err(failed)? else {
             return Err(Raise::Other(self.none_raised()));
         };
         let epoch: i64 = row.try_get(0).map_err(failed)?;
+        let epoch = Epoch(u64::try_from(epoch).unwrap_or(0));
+        // Nobody sees the new row before its commit, which is sent later than this.
+        let sent = self.candidate.as_ref().map(Candidate::now);
         transaction.commit().await.map_err(failed)?;
-        Ok(Epoch(u64::try_from(epoch).unwrap_or(0)))
+        if let (Some(candidate), Some(sent)) = (&self.candidate, sent) {
+            candidate.won(epoch, sent);
+        }
+        Ok(epoch)
+    }
+
+    /// Ends the connection on which the leader commits that is to be deposed.
+    async fn terminate_leader(&self, connection: &mut PgConnection) -> Result<(), Error> {
+        let failed = |error| fault::of("LEADER_TERMINATE", error);
+        let claimed = self.candidate.as_ref().and_then(Candidate::claim).map(|Claim(beat)| int(beat.epoch));
+        let epoch = match claimed {
+            Some(epoch) => epoch,
+            None => {
+                let row = sqlx::query(FENCE_GET).fetch_optional(&mut *connection).await.map_err(failed)?;
+                let Some(row) = row else { return Ok(()) };
+                row.try_get(0).map_err(failed)?
+            }
+        };
+        sqlx::query(LEADER_TERMINATE).bind(epoch).execute(connection).await.map_err(failed)?;
+        Ok(())
     }
 
     /// No row to raise: it names another holder by now, or it is gone.
     fn none_raised(&self) -> Error {
+        if let Some(candidate) = &self.candidate {
+            candidate.lost();
+            return Error::Deposed { epoch: self.led.unwrap_or_default() };
+        }
         match self.led {
             Some(epoch) => Error::Deposed { epoch },
             None => {
@@ -222,6 +278,11 @@ impl Journal for PostgresJournal {
     async fn takeover(&mut self, at_least: Epoch) -> Result<Taken, Error> {
         // Its end is what the lock waits for.
         drop(self.connection.take());
+        if let Some(candidate) = &self.candidate {
+            candidate.may_take_over(self.led)?;
+        }
+        let at_least =
+            self.candidate.as_ref().map_or(at_least, |candidate| candidate.highest().max(at_least));
         let lead = within("taking over", TAKEOVER_LIMIT, self.lead(at_least));
         let (mut connection, epoch) = Box::pin(lead).await?;
         self.led = Some(epoch);
@@ -241,13 +302,17 @@ impl Journal for PostgresJournal {
         let mut connection = self.begin()?;
         let turn = Turn::new(changes, beside)?;
         let commit = within("committing", self.commit_limit, commit_turn(&mut connection, epoch, &turn));
-        Box::pin(commit).await?;
+        let committed = Box::pin(commit).await;
+        if let (Err(Error::Deposed { .. }), Some(candidate)) = (&committed, &self.candidate) {
+            candidate.lost();
+        }
+        committed?;
         self.connection = Some(connection);
         Ok(())
     }
 
-    fn proof_lasts(&self) -> Option<Duration> {
-        Some(PROOF)
+    fn trust(&self) -> Trust {
+        self.candidate.as_ref().map_or_else(Trust::always, |candidate| candidate.trust().clone())
     }
 
     async fn close(mut self) {
@@ -264,17 +329,6 @@ async fn within<T>(
     call: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     timeout(limit, call).await.unwrap_or(Err(Error::Unavailable { doing, source: None }))
-}
-
-/// Ends the connection on which whoever leads commits.
-async fn terminate_leader(connection: &mut PgConnection) -> Result<(), Error> {
-    let failed = |error| fault::of("LEADER_TERMINATE", error);
-    let Some(row) = sqlx::query(FENCE_GET).fetch_optional(&mut *connection).await.map_err(failed)? else {
-        return Ok(());
-    };
-    let epoch: i64 = row.try_get(0).map_err(failed)?;
-    sqlx::query(LEADER_TERMINATE).bind(epoch).execute(connection).await.map_err(failed)?;
-    Ok(())
 }
 
 async fn commit_turn(connection: &mut PgConnection, epoch: Epoch, turn: &Turn<'_>) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Tests that look behind the traits.
 
+mod election;
 mod fencing;
 mod parity;
 mod schema;

@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use rustix::process::Signal;
 use tenure_client::{Client, Error, Refusal, RetryPolicy};
 use tenure_tests::clock::Moment;
-use tenure_tests::process::Process;
 use tenure_tests::random::Random;
 use tenure_tests::wait::{PATIENCE, level, until};
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, scenario};
@@ -107,43 +105,6 @@ async fn while_postgres_is_away_calls_are_answered_in_time_and_running_jobs_run_
         fleet.all_succeed(&jobs, PATIENCE).await?;
         let found = fleet.client().get(&job).await?;
         ensure!(found.token == run.start.token && found.losses + found.returns == 0, "{found:?}");
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn the_newest_server_of_a_database_leads_and_an_idle_older_one_ends_with_a_sentence()
--> anyhow::Result<()> {
-    scenario(plan(), async |fleet| {
-        let job = fleet.enqueue("shell.task", &Script::new().wait("go")).await?;
-        let run = fleet.started(&job, 1, PATIENCE).await?;
-        let mut older = fleet.take_server()?;
-        let path = |name: &str| fleet.directory().join(name).display().to_string();
-        let (file, ready, log) = (path("server.toml"), path("ready-2"), fleet.directory().join("logs/newer"));
-        let anywhere = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", &ready];
-        let args = [&["server", "--config", &file][..], &anywhere].concat();
-        let mut newer = Process::tenure("the newer server", &args, &log, fleet.mark())?;
-        until("the newer server leads", PATIENCE, async || {
-            newer.alive().map_err(|error| error.to_string())?;
-            level(fs::exists(&ready).unwrap_or(false), || newer.tail())
-        })
-        .await?;
-        // Nobody asks the older one for anything: it notices by itself.
-        let begun = Moment::now();
-        let status = older.ended(PATIENCE).await?;
-        ensure!(begun.elapsed() < Duration::from_secs(3) + SLACK, "it went on for {:?}", begun.elapsed());
-        ensure!(status.code() == Some(1), "{status}");
-        ensure!(older.log().contains("another server took over the store"), "{}", older.tail());
-        newer.signal(Signal::TERM)?;
-        ensure!(newer.ended(PATIENCE).await?.success(), "{}", newer.tail());
-
-        fleet.start_server().await?;
-        fleet.open("go")?;
-        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
-        let found = fleet.client().get(&job).await?;
-        ensure!(found.token == run.start.token && found.losses + found.returns == 0, "{found:?}");
-        ensure!(fleet.client().server_info().await?.epoch == 3, "each start is an epoch");
         Ok(())
     })
     .await

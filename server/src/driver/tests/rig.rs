@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tenure_scheduler::{
     Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Reply, Tenant,
 };
-use tenure_store::{Payload, memory::Memory};
+use tenure_store::{Payload, election::Trust, memory::Memory};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -15,19 +15,20 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    super::{Driver, Ends, Error, Options},
+    super::{Driver, Ends, Error, Options, Signals},
     SOON,
 };
 use crate::trace::Spans;
 use crate::{
     clock::{self, Clock},
     config::Retention,
-    handle::{Handle, ServerStatus, Submission, SubmitError},
+    handle::{Handle, Inboxes, MOST_CALLS, MOST_QUERIES, ServerStatus, Submission, SubmitError, Views},
+    leadership::Standing,
     metrics::Metrics,
     outbox::Watchers,
     retention::{self, Sweeper},
-    sessions::FromNode,
     snapshot::Publisher,
+    term::Ways,
 };
 
 /// A driver that runs.
@@ -35,8 +36,10 @@ pub(super) struct Rig {
     pub(super) store: Memory,
     pub(super) handle: Handle,
     pub(super) shutdown: CancellationToken,
-    /// Kept open: a driver whose sessions are all gone is another case.
-    _inbox: mpsc::Sender<FromNode>,
+    /// Another server leads.
+    pub(super) lost: CancellationToken,
+    /// Kept open, as in a server.
+    _standing: watch::Sender<Standing>,
     tasks: JoinSet<Result<(), Error>>,
 }
 
@@ -52,19 +55,33 @@ impl Rig {
         let watchers = Watchers::default();
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
-        let (handle, inboxes) =
-            Handle::new(clock.clone(), store.reader(), watchers.clone(), status_read, snapshots_read);
+        let (standing, standing_read) = watch::channel(Standing::Alone);
+        let (producers, calls) = mpsc::channel(MOST_CALLS);
+        let (queries, questions) = mpsc::channel(MOST_QUERIES);
         let (inbox, sessions) = mpsc::channel(16);
+        let shutdown = CancellationToken::new();
+        let ways = Ways::new((producers, queries, inbox), shutdown.clone());
+        let views = Views {
+            status: status_read,
+            snapshots: snapshots_read,
+            standing: standing_read,
+            ways: watch::channel(Some(ways)).1,
+            shutdown: shutdown.clone(),
+            trust: Trust::always(),
+        };
+        let handle = Handle::new(clock.clone(), store.reader(), watchers.clone(), views);
+        let inboxes = Inboxes { producers: calls, queries: questions };
         let publisher = Publisher::new(snapshots);
         let metrics = Arc::new(Metrics::new().unwrap());
         let ends =
             Ends { inboxes, sessions, status, publisher, watchers, metrics, clock, spans: Spans::default() };
         let options = Options { limits: watch::channel(Limits::default()).1 };
         let (driver, leader) = Driver::begin(options, store.journal(), ends).await.unwrap();
-        let shutdown = CancellationToken::new();
+        let lost = CancellationToken::new();
+        let signals = Signals { shutdown: shutdown.clone(), lost: lost.clone() };
         let mut tasks = JoinSet::new();
-        tasks.spawn(driver.run(leader, shutdown.clone()));
-        let rig = Self { store, handle, shutdown, _inbox: inbox, tasks };
+        tasks.spawn(driver.run(leader, signals));
+        let rig = Self { store, handle, shutdown, lost, _standing: standing, tasks };
         let now = KindPolicy { retention: Duration::ZERO, ..KindPolicy::default() };
         let kinds = [("a", now.clone()), ("held", now), ("kept", KindPolicy::default())];
         let kinds = kinds.map(|(name, policy)| (KindName::new(name), policy));

@@ -13,16 +13,13 @@ use tenure_scheduler::{
 };
 use tenure_store::{JobCursor, JobFilter};
 
-use crate::{
-    handle::SubmitError,
-    rpc::{
-        api::Api,
-        auth::Caller,
-        check::Checks,
-        convert,
-        page::{self, Filters},
-        status::No,
-    },
+use crate::rpc::{
+    api::Api,
+    auth::Caller,
+    check::Checks,
+    convert,
+    page::{self, Filters},
+    status::No,
 };
 
 /// How many jobs one question to the driver is about, so that it stays under a millisecond.
@@ -79,6 +76,7 @@ pub(super) async fn wait(
     let timeout = checks.duration("timeout", request.timeout.as_ref(), Duration::ZERO..=WAIT_MOST);
     checks.finish()?;
     let Some(id) = id else { return Err(No::invalid_field("job_id", "is required")) };
+    let over = api.handle.ways()?.over;
     // Watch first, then read: a change between the two is told by the watch.
     let mut watch = api.handle.watch_job(id)?;
     let mut deadline = std::pin::pin!(tokio::time::sleep(timeout.unwrap_or(WAIT_DEFAULT)));
@@ -89,13 +87,13 @@ pub(super) async fn wait(
             return Ok(v1::WaitJobResponse { job: Some(now.shown()), done: true });
         }
         // All three only wait, so that losing one of them loses nothing.
-        let over = tokio::select! {
+        let late = tokio::select! {
             biased;
-            () = api.shutdown.cancelled() => return Err(SubmitError::ShuttingDown.into()),
+            () = over.cancelled() => return Err(api.handle.elsewhere().into()),
             () = watch.changed() => false,
             () = &mut deadline => true,
         };
-        if over {
+        if late {
             let now = look(api, caller, id).await?;
             return Ok(v1::WaitJobResponse { done: now.job.state.is_final(), job: Some(now.shown()) });
         }
@@ -235,6 +233,9 @@ async fn overlay(api: &Api, caller: &Caller, rows: &[Job]) -> Result<BTreeMap<Jo
     let live: Vec<(JobId, u64)> =
         rows.iter().filter(|row| !row.state.is_final()).map(|row| (row.id, row.version)).collect();
     let mut views = BTreeMap::new();
+    if !api.leads() {
+        return Ok(views);
+    }
     for chunk in live.chunks(JOBS_A_QUESTION) {
         let asked = chunk.to_vec();
         let answers = api.query(move |state, now| {
@@ -251,16 +252,18 @@ async fn overlay(api: &Api, caller: &Caller, rows: &[Job]) -> Result<BTreeMap<Jo
     Ok(views)
 }
 
-/// A job as it stands now: final ones from the store, live ones as memory has them.
+/// A job as it stands now: final ones from the store, live ones as memory has them. Where this server does not lead, all
+/// from the store.
 pub(super) async fn look(api: &Api, caller: &Caller, id: JobId) -> Result<Now, No> {
     let stored = row(api, caller, id).await?;
     if !stored.state.is_final()
+        && api.leads()
         && let Some(now) = api.query(move |state, now| Now::seen(state, now, id)).await?
     {
         return Ok(if caller.sees_only().is_some() { now.confined() } else { now });
     }
     // Final, or it became final between the two looks: then the store has it by now.
-    let job = if stored.state.is_final() { stored } else { row(api, caller, id).await? };
+    let job = if stored.state.is_final() || !api.leads() { stored } else { row(api, caller, id).await? };
     at_rest(api, job).await
 }
 

@@ -13,11 +13,11 @@ use std::{
 use futures_util::{Stream, StreamExt as _, stream};
 use tenure_proto::v1;
 use tenure_scheduler::JobId;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::read;
 use crate::{
-    handle::SubmitError,
     outbox::JobWatch,
     rpc::{api::Api, auth::Caller, status::No},
 };
@@ -41,6 +41,8 @@ struct Watch {
     caller: Caller,
     job: JobId,
     changes: JobWatch,
+    /// Cancelled when this server leads no more, or ends.
+    over: CancellationToken,
     /// What was sent last; none: nothing yet.
     sent: Option<Sent>,
     _place: Place,
@@ -63,11 +65,12 @@ pub(super) async fn open(
     request: &v1::WatchJobRequest,
 ) -> Result<Messages, No> {
     let job = read::required_id(&request.job_id)?;
+    let over = api.handle.ways()?.over;
     read::look(api, &caller, job).await?;
     let place = room.place(caller.enqueues_as().as_str(), caller.most_watches())?;
     // It watches from here on and reads afterwards: a change between the two is told by the watch.
     let changes = api.handle.watch_job(job)?;
-    let watch = Watch { api: api.clone(), caller, job, changes, sent: None, _place: place };
+    let watch = Watch { api: api.clone(), caller, job, changes, over, sent: None, _place: place };
     let api = api.clone();
     let messages = stream::try_unfold(watch, async |mut watch| {
         let job = watch.next().await?;
@@ -103,7 +106,7 @@ impl Watch {
         // Both only wait, so that losing one of them loses nothing.
         tokio::select! {
             biased;
-            () = self.api.shutdown.cancelled() => Err(SubmitError::ShuttingDown.into()),
+            () = self.over.cancelled() => Err(self.api.handle.elsewhere().into()),
             () = self.changes.changed() => Ok(()),
         }
     }
