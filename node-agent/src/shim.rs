@@ -9,7 +9,7 @@
 //! its processes.
 
 mod attempt;
-mod deadlines;
+pub mod deadlines;
 pub(crate) mod files;
 mod handle;
 mod keeper;
