@@ -16,6 +16,4 @@ pub enum Broken {
     EarlyRelease,
     /// A takeover does not wait for commits in flight.
     NoTakeoverLock,
-    /// A leader goes on for as long as nobody tells it not to.
-    NoTrust,
 }

@@ -89,9 +89,3 @@ fn effects_that_leave_before_the_commit_are_noticed() {
 fn takeovers_that_do_not_wait_for_commits_in_flight_are_noticed() {
     bites(Broken::NoTakeoverLock, 400);
 }
-
-#[test]
-fn leaders_that_trust_themselves_for_too_long_are_noticed() {
-    let violation = bites(Broken::NoTrust, 400);
-    assert!(violation.contains("lives on") || violation.contains("two processes"), "{violation}");
-}
