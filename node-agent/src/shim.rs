@@ -10,7 +10,7 @@
 
 mod attach;
 mod attempt;
-mod deadlines;
+pub mod deadlines;
 mod door;
 pub(crate) mod files;
 mod handle;

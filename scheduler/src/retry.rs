@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::{ids::JobId, kind::RetryPolicy, time::micros};
 
+/// A job's own `retry_after` counts up to this.
+pub(crate) const MOST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+
 /// The wait after the `attempt`th attempt (1-based) of a job.
 #[must_use]
 pub(crate) fn backoff(policy: &RetryPolicy, job: JobId, attempt: u32) -> Duration {
@@ -23,6 +26,15 @@ pub(crate) fn backoff(policy: &RetryPolicy, job: JobId, attempt: u32) -> Duratio
             }
             jittered(wait, *jitter_permille, hash(job, u64::from(attempt)))
         }
+    }
+}
+
+/// No wait of this policy is longer.
+#[must_use]
+pub(crate) fn longest(policy: &RetryPolicy) -> Duration {
+    match policy {
+        RetryPolicy::Intervals(waits) => waits.iter().max().copied().unwrap_or_default(),
+        RetryPolicy::Exponential { max, .. } => max.saturating_mul(2), // with all the jitter that there can be
     }
 }
 

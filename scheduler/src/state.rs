@@ -408,7 +408,7 @@ impl State {
                 self.timers.at_wall(stale_at, Due::Stale(id));
             }
             match state {
-                JobState::Scheduled { until, cause } => self.await_time(id, until, cause, now),
+                JobState::Scheduled { until, cause } => self.await_loaded(id, until, cause, now),
                 JobState::Queued { since } => self.rejoin_loaded(id, since, timelines, now),
                 JobState::Waiting { .. } => self.await_children(id, now),
                 JobState::Running

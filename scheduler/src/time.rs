@@ -49,6 +49,12 @@ impl Wall {
         Self(self.0.saturating_add_unsigned(micros(length)))
     }
 
+    /// This much earlier; at the end of the range instead of beyond it.
+    #[must_use]
+    pub fn before(self, length: Duration) -> Self {
+        Self(self.0.saturating_sub_unsigned(micros(length)))
+    }
+
     /// How long ago `earlier` was; zero if it is not earlier, as after a step of the clock.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -326,3 +326,59 @@ fn another_end_between_them_starts_the_row_of_returns_anew() {
         "#]],
     );
 }
+
+#[test]
+fn a_loaded_back_off_is_no_longer_than_it_was_whatever_the_wall_clock_was_set_to() {
+    check(
+        "
+        kind k retry=30s
+        node n1
+        enqueue a kind=k
+        tick
+        run a
+        advance 4s
+        finish a fail
+        reaped a
+        wall -8760h
+        reload
+        hello n1
+        advance 33s
+        advance 1s
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            4s: ended a token=1.1 failed_retryable (exit) -> scheduled [exit]
+            4s: lease 1.1 gone
+            38s: ready a
+            38s: granted a -> n1 token=2.1
+        "#]],
+    );
+}
+
+#[test]
+fn a_back_off_that_was_stored_by_a_clock_ten_years_ahead_lasts_as_long_as_its_kind_says() {
+    check(
+        "
+        kind k retry=30s
+        node n1
+        enqueue a kind=k
+        tick
+        run a
+        wall +87600h
+        finish a fail
+        reaped a
+        wall -87600h
+        reload
+        hello n1
+        advance 29s
+        advance 1s
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            ended a token=1.1 failed_retryable (exit) -> scheduled [exit]
+            lease 1.1 gone
+            30s: ready a
+            30s: granted a -> n1 token=2.1
+        "#]],
+    );
+}

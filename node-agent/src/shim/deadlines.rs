@@ -15,7 +15,7 @@ const KILL_AHEAD: Duration = Duration::from_secs(1);
 
 /// The deadlines of one attempt that was let go.
 #[derive(Debug, Clone)]
-pub(super) struct Deadlines {
+pub struct Deadlines {
     started: Mono,
     hard_time_limit: Duration,
     grace: Duration,
@@ -36,7 +36,7 @@ struct Stop {
 
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub enum Due {
     /// Nothing yet.
     Nothing,
     /// SIGTERM to the tree, once.
@@ -47,7 +47,7 @@ pub(super) enum Due {
 
 impl Deadlines {
     /// Of an attempt that is let go `now`.
-    pub(super) fn new(
+    pub fn new(
         now: Mono,
         hard_time_limit: Duration,
         grace: Duration,
@@ -58,12 +58,12 @@ impl Deadlines {
     }
 
     /// The command was executed `now`: the hard limit counts from here.
-    pub(super) fn started(&mut self, now: Mono) {
+    pub fn started(&mut self, now: Mono) {
         self.started = now;
     }
 
     /// When the command was executed.
-    pub(super) fn start(&self) -> Mono {
+    pub fn start(&self) -> Mono {
         self.started
     }
 
@@ -78,22 +78,22 @@ impl Deadlines {
     }
 
     /// The lease was renewed. An earlier moment is ignored.
-    pub(super) fn renew(&mut self, gone_by: Mono) {
+    pub fn renew(&mut self, gone_by: Mono) {
         self.gone_by = self.gone_by.max(gone_by);
     }
 
     /// An order to stop. A second one may only shorten the grace; the first cause stands.
-    pub(super) fn stop(&mut self, cause: Cause, grace: Duration, now: Mono) {
+    pub fn stop(&mut self, cause: Cause, grace: Duration, now: Mono) {
         self.begin(Some(cause), now + grace);
     }
 
     /// The command has ended: what outlives it is stopped likewise.
-    pub(super) fn clear_away(&mut self, now: Mono) {
+    pub fn clear_away(&mut self, now: Mono) {
         self.begin(None, now + self.grace);
     }
 
     /// What is due `now`.
-    pub(super) fn due(&mut self, now: Mono) -> Due {
+    pub fn due(&mut self, now: Mono) -> Due {
         if self.stop.is_none() && now >= self.limit_at().min(self.cut_off_at()) {
             if self.cut_off_at() <= self.limit_at() {
                 self.begin(Some(Cause::CutOff), self.last_moment());
@@ -115,7 +115,7 @@ impl Deadlines {
     }
 
     /// When `due` may next answer otherwise; `None` once killing has begun.
-    pub(super) fn wake_at(&self) -> Option<Mono> {
+    pub fn wake_at(&self) -> Option<Mono> {
         match &self.stop {
             None => Some(self.limit_at().min(self.cut_off_at())),
             Some(Stop { killing: true, .. }) => None,
@@ -124,7 +124,7 @@ impl Deadlines {
     }
 
     /// Why it was stopped, if it was.
-    pub(super) fn cause(&self) -> Option<Cause> {
+    pub fn cause(&self) -> Option<Cause> {
         self.stop.and_then(|stop| stop.cause)
     }
 

@@ -10,13 +10,10 @@ use crate::{
     job::{Job, JobState, Outcome, ScheduledCause},
     kind::KindPolicy,
     lease::Stage,
-    retry::backoff,
+    retry::{MOST_RETRY_AFTER, backoff},
     step::{Step, text},
     time::{Now, Wall},
 };
-
-/// A job's own `retry_after` counts up to this.
-const MOST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// From this many returns in a row on, the retry back-off applies.
 const RETURNS_BEFORE_BACKOFF: u32 = 5;

@@ -7,6 +7,7 @@ use crate::{
     job::{Job, JobState, ScheduledCause},
     kind::DedupePolicy,
     place::{ClassId, queue::place_of, timeline::Joined},
+    retry::{self, MOST_RETRY_AFTER},
     state::{Due, JobEntry, Stand, State},
     time::{Now, Wall},
 };
@@ -98,6 +99,24 @@ impl State {
         if let Some(kind) = self.kinds.get_mut(&entry.job.kind) {
             kind.scheduled += 1;
         }
+    }
+
+    /// A loaded job goes on waiting. The wall clock by which the end of a back-off was stored may have been set since: it
+    /// lasts no longer than it can have been, and that is less than from the grant of its execution to its end. Where not
+    /// even that can be (the clock was set in between), it lasts as long as its kind's longest.
+    pub(crate) fn await_loaded(&mut self, id: JobId, until: Wall, cause: ScheduledCause, now: Now) {
+        let Some(job) = self.jobs.get(&id).map(|entry| &entry.job) else { return };
+        let policy = self.kinds.get(&job.kind).map(|entry| &entry.kind.policy);
+        let longest = policy.map_or(MOST_RETRY_AFTER, |policy| retry::longest(&policy.retry));
+        let runs = policy.map_or(MOST_RETRY_AFTER, |policy| policy.hard_time_limit);
+        let since_grant = job.granted_at.map_or(longest, |granted| until.since(granted));
+        let can_be = longest.max(MOST_RETRY_AFTER);
+        let left = if since_grant > runs + can_be { longest } else { since_grant.min(can_be) };
+        let wall = match cause {
+            ScheduledCause::RunAt => now.wall,
+            ScheduledCause::Backoff => now.wall.max(until.before(left)),
+        };
+        self.await_time(id, until, cause, Now { wall, ..now });
     }
 
     /// The job that has waited for a time since then waits for it no more, be it over or not.

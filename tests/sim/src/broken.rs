@@ -1,0 +1,19 @@
+//! Rules broken on purpose, so that tests can see the oracles bite.
+
+/// A rule that a history does without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Broken {
+    /// None.
+    #[default]
+    Nothing,
+    /// Servers end leases in about half of their time.
+    HalfLease,
+    /// Shims do not end what nobody renews.
+    NoGoneBy,
+    /// Commits do not check the epoch.
+    NoEpochCheck,
+    /// Effects and replies leave before the commit.
+    EarlyRelease,
+    /// A takeover does not wait for commits in flight.
+    NoTakeoverLock,
+}

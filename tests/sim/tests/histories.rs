@@ -1,0 +1,91 @@
+//! Whole histories: a seed is one, and a failure names it. `TENURE_SIM_SEED=N` runs that one alone, with its story;
+//! `TENURE_SIM_SEEDS=N` tries so many.
+
+use tenure_sim::{Broken, Counts, Fault, Options, Tracing, run};
+
+/// How many histories a usual run tries, unoptimised as it is; `scripts/test` asks for 200.
+const SEEDS: u64 = 40;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+#[test]
+fn histories_keep_every_promise_and_come_to_their_end() {
+    if let Some(seed) = variable("TENURE_SIM_SEED") {
+        let outcome = run(seed, Options { tracing: Tracing::Kept, ..Options::default() });
+        print!("{}", outcome.trace);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        return;
+    }
+    let seeds = variable("TENURE_SIM_SEEDS").unwrap_or(SEEDS);
+    let mut counts = Counts::default();
+    for seed in 1..=seeds {
+        let outcome = run(seed, Options::default());
+        counts.add(&outcome.counts);
+        assert_eq!(outcome.violation, None, "TENURE_SIM_SEED={seed} tells its story");
+    }
+    println!("seeds 1 to {seeds}: {counts}");
+    assert!(counts.processes > seeds, "{counts}");
+    // A fault that never happens tests nothing. With few seeds the rare ones may not.
+    if seeds >= 200 {
+        let never = Fault::ALL.into_iter().filter(|fault| !counts.faults.contains_key(fault.name()));
+        assert_eq!(never.collect::<Vec<_>>(), []);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_again_and_another_seed_another() {
+    let hash = |seed| run(seed, Options { tracing: Tracing::Hashed, ..Options::default() }).hash;
+    let mut before = 0;
+    for seed in [1, 5, 10, 17, 35, 77, 1_000_003] {
+        let (one, again) = (hash(seed), hash(seed));
+        assert_eq!(one, again, "seed {seed}");
+        assert_ne!(one, before, "seed {seed}");
+        before = one;
+    }
+}
+
+#[test]
+fn a_traced_history_is_the_one_that_was_not() {
+    for seed in [5, 12] {
+        let silent = run(seed, Options::default());
+        let told = run(seed, Options { tracing: Tracing::Kept, ..Options::default() });
+        assert_eq!(silent.counts, told.counts, "seed {seed}");
+        assert!(told.trace.lines().count() > 100, "seed {seed}");
+    }
+}
+
+/// The first violation of histories without one rule, in so many seeds.
+fn bites(broken: Broken, seeds: u64) -> String {
+    let found = (1..=seeds).find_map(|seed| run(seed, Options { broken, ..Options::default() }).violation);
+    found.unwrap_or_else(|| panic!("no oracle notices {broken:?} in {seeds} seeds"))
+}
+
+#[test]
+fn leases_that_end_too_soon_are_noticed() {
+    let violation = bites(Broken::HalfLease, 40);
+    assert!(violation.contains("I15") || violation.contains("lives on"), "{violation}");
+}
+
+#[test]
+fn shims_that_do_not_end_what_nobody_renews_are_noticed() {
+    let violation = bites(Broken::NoGoneBy, 100);
+    assert!(violation.contains("lives on") || violation.contains("two processes"), "{violation}");
+}
+
+#[test]
+fn commits_that_do_not_check_the_epoch_are_noticed() {
+    let violation = bites(Broken::NoEpochCheck, 100);
+    assert!(violation.contains("I16") || violation.contains("the schema refuses"), "{violation}");
+}
+
+#[test]
+fn effects_that_leave_before_the_commit_are_noticed() {
+    bites(Broken::EarlyRelease, 100);
+}
+
+#[test]
+fn takeovers_that_do_not_wait_for_commits_in_flight_are_noticed() {
+    bites(Broken::NoTakeoverLock, 400);
+}
