@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, OnParent, Producer, Reply, Tenant,
+    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Producer, Reply, Tenant,
 };
 use uuid::Uuid;
 
@@ -79,29 +79,13 @@ impl World {
         fingerprint.iter_mut().zip(job.0.as_bytes()).for_each(|(to, from)| *to = *from);
         let key = self.random.percent(20).then(|| DedupeKey::new(format!("k{}", number % 3)));
         let stale = self.random.percent(10).then(|| Duration::from_secs(20 + number));
+        let tenant = Tenant::new(if number.is_multiple_of(3) { "a" } else { "b" });
         Command::Enqueue(Box::new(Enqueue {
-            job,
             producer: Producer::new("p"),
-            tenant: Tenant::new(if number.is_multiple_of(3) { "a" } else { "b" }),
-            kind: KindName::new(kind.name),
             fingerprint: Fingerprint(fingerprint),
-            payload_size: 0,
             dedupe_key: key,
-            concurrency_key: None,
-            priority: None,
-            run_at: None,
-            delay: None,
             stale_after: stale,
-            labels: Default::default(),
-            selector: Default::default(),
-            prefer: Default::default(),
-            needs: None,
-            hard_time_limit: None,
-            parent: None,
-            on_parent_cancel: OnParent::Cancel,
-            on_parent_lost: OnParent::Keep,
-            trace: None,
-            prior: Default::default(),
+            ..Enqueue::new(job, KindName::new(kind.name), tenant)
         }))
     }
 

@@ -506,7 +506,9 @@ fn end_of(record: Record, stop: Option<StopReason>) -> End {
             Some(StopReason::Unanswered | StopReason::Superseded | StopReason::Drained) => End::Returned,
             Some(StopReason::NotLive | StopReason::Cancelled) | None => End::Finished,
         },
-        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Limit | Cause::Spawn | Cause::Lost => End::Finished,
+        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Limit | Cause::Disk | Cause::Spawn | Cause::Lost => {
+            End::Finished
+        },
     }
 }
 
@@ -529,7 +531,7 @@ fn statement(record: Record, stop: Option<StopReason>) -> Statement {
     }
     let how = match (record.cause, record.code) {
         (Cause::Exit, Some(0)) => FinishedHow::Succeeded,
-        (Cause::Exit | Cause::Signal | Cause::Oom | Cause::Spawn, _) => FinishedHow::Failed,
+        (Cause::Exit | Cause::Signal | Cause::Oom | Cause::Disk | Cause::Spawn, _) => FinishedHow::Failed,
         (Cause::Limit, _) => FinishedHow::TimedOut,
         (Cause::Revoked, _) => FinishedHow::Revoked,
         (Cause::CutOff | Cause::Drained | Cause::Terminated | Cause::Lost, _) => FinishedHow::Lost,

@@ -304,14 +304,15 @@ impl World {
             let find = |id| if state.knows_job(id) { None } else { tables.job(id) };
             match command {
                 Command::Enqueue(enqueue) => {
-                    let Enqueue { job, tenant, kind, dedupe_key, prior, .. } = &mut **enqueue;
+                    let tenant = state.tenant_of(enqueue).clone();
+                    let Enqueue { job, kind, dedupe_key, prior, .. } = &mut **enqueue;
                     if !reachable {
                         return false;
                     }
                     prior.by_id = find(*job);
                     prior.by_key = dedupe_key.clone().and_then(|key| {
-                        let known = state.knows_key(tenant, kind, &key);
-                        if known { None } else { tables.holder(&(tenant.clone(), kind.clone(), key)) }
+                        let known = state.knows_key(&tenant, kind, &key);
+                        if known { None } else { tables.holder(&(tenant, kind.clone(), key)) }
                     });
                 }
                 Command::Cancel { job, prior, .. } | Command::Delete { job, prior, .. } => {
