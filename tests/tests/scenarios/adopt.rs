@@ -326,7 +326,7 @@ async fn reports_of_an_outage_are_all_stored_and_nothing_runs_again() -> anyhow:
 /// Rules on pressure that 500 processes on a small machine would break.
 const NO_PRESSURE: [&str; 5] = ["load_high", "load_busy", "mem_low", "uid_tasks", "cpu_stall"];
 
-/// Run by `scripts/torture agents`; its figure stands in `docs/performance.md`.
+/// Run by `scripts/torture agents`; its figures stand in `docs/torture.md`.
 #[tokio::test]
 #[ignore = "500 processes"]
 async fn an_agent_with_500_running_jobs_restarts_in_two_seconds() -> anyhow::Result<()> {
