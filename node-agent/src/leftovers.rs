@@ -175,8 +175,10 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
         if let Some(adopted) = adopted {
             leftovers.push(remain.leftover(Found::Adopted(Box::new(adopted))));
         } else {
-            leftovers.push(remain.leftover(remain.found()));
-            tasks.spawn(finish(remain, sender.clone()));
+            let found = remain.found();
+            let may_have_started = matches!(found, Found::Stopping);
+            leftovers.push(remain.leftover(found));
+            tasks.spawn(finish(remain, may_have_started, sender.clone()));
         }
     }
     Ok((leftovers, Leftovers { tasks, changes }))
@@ -250,7 +252,7 @@ async fn kill_strays(owner: Owner, known: BTreeSet<crate::shim::tag::Tag>) -> Re
 }
 
 /// Ends one attempt: asks its shim, then does without it.
-async fn finish(remain: Remain, changes: mpsc::Sender<Change>) {
+async fn finish(remain: Remain, may_have_started: bool, changes: mpsc::Sender<Change>) {
     let token = remain.token;
     if let Some(state) = remain.state.as_ref().filter(|_| remain.ours) {
         dismiss(state).await;
@@ -262,7 +264,9 @@ async fn finish(remain: Remain, changes: mpsc::Sender<Change>) {
     }
     // It may be newer than the scan.
     let record = ExitRecord::read(&remain.dir).ok().flatten().filter(|it| it.token == token).map(Box::new);
-    changes.send(Change::Gone { token, record: record.or(remain.record) }).await.ok();
+    let never = || remain.never_started().filter(|_| may_have_started);
+    let record = record.or_else(never).or(remain.record);
+    changes.send(Change::Gone { token, record }).await.ok();
 }
 
 /// Asks a shim that lives to stop its job and leave, waits for that, and kills it if it does not.

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use super::{Error, Found, Leftover, Options};
 use crate::clock::Clock;
+use crate::output::Captured;
 use crate::shim::files::{STATE, State};
-use crate::shim::{ExitRecord, OLDEST, VERSION};
+use crate::shim::{Cause, ExitRecord, OLDEST, VERSION};
 
 /// How long a shim may take to see that its agent is gone.
 const SETTLED: Duration = Duration::from_secs(5);
@@ -51,6 +52,27 @@ impl Remain {
             None if started || lives => Found::Stopping,
             None => Found::NeverStarted,
         }
+    }
+
+    /// The record of an attempt whose shim left before it noted a child: it never started, whatever it was taken for.
+    pub(super) fn never_started(&self) -> Option<Box<ExitRecord>> {
+        let state = State::read(&self.dir).ok().flatten().filter(|state| state.token == self.token)?;
+        let ended = self.ours && state.child.is_none() && !state.shim.is_alive();
+        let error = "its agent and its shim ended before the command was started".to_owned();
+        let record = ExitRecord {
+            version: VERSION,
+            job: self.job.clone(),
+            token: self.token,
+            started: false,
+            cause: Cause::Terminated,
+            exit_code: None,
+            signal: None,
+            error,
+            ran_for: Duration::ZERO,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+        };
+        ended.then(|| Box::new(record))
     }
 
     pub(super) fn leftover(&self, found: Found) -> Leftover {

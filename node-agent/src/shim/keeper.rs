@@ -144,6 +144,11 @@ struct Keeper {
 impl Keeper {
     fn serve(mut self) -> Result<(), Error> {
         loop {
+            // Also before the first wait: an agent that went before it heard `ready` wakes nobody.
+            if self.attempt.is_none() && self.agent.is_gone() {
+                // Nothing was started: the state file without a child says so.
+                return Ok(());
+            }
             let ready = self.wait()?;
             let now = self.opening.spec.clock.now();
             if ready.agent {
@@ -163,8 +168,7 @@ impl Keeper {
                 if attempt.progress() == Progress::Over {
                     return Ok(());
                 }
-            } else if signals.terminate || self.agent.is_gone() || now >= self.opening.spec.gone_by {
-                // Nothing was started: the state file without a child says so.
+            } else if signals.terminate || now >= self.opening.spec.gone_by {
                 return Ok(());
             }
         }

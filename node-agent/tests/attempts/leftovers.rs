@@ -213,6 +213,20 @@ async fn an_attempt_without_go_never_started() {
 }
 
 #[tokio::test]
+async fn a_shim_that_does_not_see_that_its_agent_is_gone_has_started_nothing() {
+    let bench = Bench::new();
+    let shim = bench.start(bench.script("echo ran > ran")).await;
+    let pid = shim.pid().cast_signed();
+    signal(pid, Signal::STOP);
+    drop(shim);
+    let (found, mut leftovers) = scan_bench(&bench).await;
+    assert!(matches!(found.as_slice(), [Leftover { found: Found::Stopping, .. }]), "{found:?}");
+    let record = only_gone(&mut leftovers).await.unwrap();
+    assert_eq!((record.cause, record.started), (Cause::Terminated, false));
+    assert!(is_gone(pid) && !bench.work().join("ran").exists());
+}
+
+#[tokio::test]
 async fn a_state_of_another_boot_kills_nobody() {
     let bench = Bench::new();
     let mut shim = bench.start(bench.script("echo up > up; sleep 1000")).await;

@@ -110,6 +110,28 @@ async fn nothing_starts_without_go() {
     assert_eq!(bench.record(), None);
 }
 
+/// Its agent is killed after it has said what to run and before it hears `ready`.
+#[tokio::test]
+async fn a_shim_whose_agent_goes_before_it_is_ready_leaves_at_once() {
+    use std::io::Write as _;
+    let bench = Bench::new();
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let opening = serde_json::json!({
+        "version": tenure_node_agent::shim::VERSION,
+        "tag": "0123456789abcdef-7-0123456789abcdef",
+        "spec": bench.script("echo ran > ran"),
+    });
+    writeln!(ours, "{opening}").unwrap();
+    drop(ours);
+    let mut shim = std::process::Command::new(&bench.options.exe)
+        .arg("shim")
+        .stdin(std::os::fd::OwnedFd::from(theirs))
+        .spawn()
+        .unwrap();
+    let status = eventually("the end of the shim", || shim.try_wait().unwrap()).await;
+    assert!(status.success() && !bench.work().join("ran").exists(), "{status}");
+}
+
 #[tokio::test]
 async fn a_shim_that_cannot_write_its_state_says_why() {
     let bench = Bench::new();
