@@ -109,6 +109,8 @@ pub struct Options {
     pub clock: Clock,
     /// The state directory is a copy of another: what it records of processes is the original's, and is forgotten.
     pub copy: bool,
+    /// Nothing is taken over, and nobody is asked first: what runs may be what killed the agents before this one.
+    pub end_all: bool,
 }
 
 /// The ending of everything that was found. Dropped, the agent's part of it ends; shims go on.
@@ -151,6 +153,7 @@ pub enum Error {
 /// (never started, job unknown) are removed.
 pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error> {
     let options = options.clone();
+    let end_all = options.end_all;
     let look = move || -> Result<_, Error> {
         let state_dir = options.state_dir.clone();
         let owner = Owner::of(&state_dir).map_err(|source| Error::Read { path: state_dir, source })?;
@@ -166,7 +169,10 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
     let mut leftovers = Vec::new();
     let mut attaching = JoinSet::new();
     for remain in remains {
-        attaching.spawn(async { (take_over(&remain).await, remain) });
+        attaching.spawn(async move {
+            let adopted = if end_all { None } else { take_over(&remain).await };
+            (adopted, remain)
+        });
     }
     while let Some(attached) = attaching.join_next().await {
         let (adopted, remain) = attached.map_err(Error::Scan)?;
@@ -174,7 +180,7 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
             leftovers.push(remain.leftover(Found::Adopted(Box::new(adopted))));
         } else {
             leftovers.push(remain.leftover(remain.found()));
-            tasks.spawn(finish(remain, sender.clone()));
+            tasks.spawn(finish(remain, end_all, sender.clone()));
         }
     }
     Ok((leftovers, Leftovers { tasks, changes }))
@@ -247,11 +253,16 @@ async fn kill_strays(owner: Owner, known: BTreeSet<crate::shim::tag::Tag>) -> Re
     Ok(())
 }
 
-/// Ends one attempt: asks its shim, then does without it.
-async fn finish(remain: Remain, changes: mpsc::Sender<Change>) {
+/// Ends one attempt: asks its shim, unless there is no time for that, then does without it.
+async fn finish(remain: Remain, at_once: bool, changes: mpsc::Sender<Change>) {
     let token = remain.token;
     if let Some(state) = remain.state.as_ref().filter(|_| remain.ours) {
-        dismiss(state).await;
+        if at_once {
+            // Its command goes with it, by its death signal. One that has ended is what we want.
+            state.shim.signal(Signal::KILL).ok();
+        } else {
+            dismiss(state).await;
+        }
         let mut killer = Killer::start(state.tree(), state.clock);
         while killer.next().await == Word::Unkillable {
             // A caller that has gone needs no word; the killing goes on.
