@@ -191,7 +191,8 @@ async fn after_a_reboot_what_had_ended_is_reported_and_nothing_is_said_of_the_re
     stream.grant(node.gated(1)).await;
     stream.until(token(1), "started").await;
     stream.grant(grant("job-b", 2, "echo")).await;
-    stream.until(token(2), "finished").await;
+    stream.until(token(2), "reaped").await;
+    node.until_entries("attempts", &[&token(1).to_string()]).await;
     drop(stream);
     let pid = shim(&node);
     let Node { home, running } = node;
