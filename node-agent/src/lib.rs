@@ -171,7 +171,7 @@ impl Agent {
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         config.check_certificate().map_err(Error::Tls)?;
-        let secure = config.tls.clone().filter(|_| config.server.scheme_str() == Some("https"));
+        let secure = config.tls.clone().filter(|_| config.speaks_tls());
         let connector = secure.map(Connector::new).transpose().map_err(Error::Tls)?;
         let exe = options.exe.map_or_else(own_executable, Ok).map_err(Error::Exe)?;
         let own = config::own_account().uid;
@@ -242,7 +242,8 @@ impl Agent {
         };
         let session = session::Options {
             name: config.name,
-            server: config.server,
+            servers: config.servers,
+            insecure: config.insecure,
             connector,
             slots: config.slots,
             labels: config.labels,

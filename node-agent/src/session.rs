@@ -12,6 +12,7 @@ mod complaints;
 mod link;
 mod local;
 mod parts;
+mod servers;
 mod wire;
 
 use std::pin::pin;
@@ -32,6 +33,7 @@ use self::backoff::Backoff;
 use self::complaints::Complaints;
 use self::link::{Link, OUTBOUND};
 use self::local::{Input, Local};
+use self::servers::{Servers, Step};
 use crate::clock::Mono;
 use crate::holdings::{Phase, StopReason, Violation};
 use crate::state_dir::StateDir;
@@ -60,6 +62,7 @@ pub struct Session {
     options: Options,
     local: Local,
     state: StateDir,
+    servers: Servers,
     backoff: Backoff,
     complaints: Complaints,
     heartbeat: Duration,
@@ -127,7 +130,8 @@ impl Session {
         };
         let (state, heartbeat) = (parts.state, Duration::from_secs(1));
         let (backoff, complaints) = (Backoff::default(), Complaints::default());
-        Self { options, local, state, backoff, complaints, heartbeat, stream: 0 }
+        let servers = Servers::new(options.servers.clone(), options.insecure);
+        Self { options, local, state, servers, backoff, complaints, heartbeat, stream: 0 }
     }
 
     /// Serves the server until the shutdown that [`Session::new`] was given is over: jobs have ended or were returned.
@@ -149,8 +153,7 @@ impl Session {
                     if welcomed.is_some() {
                         self.complaints.forget();
                     }
-                    self.complain(&lost);
-                    self.pause().await
+                    self.again(&lost).await
                 }
                 over @ (Over::Stopped | Over::Failed(_)) => Err(over),
             };
@@ -189,6 +192,7 @@ impl Session {
         match opened.await {
             Ok(link) => {
                 *welcomed = Some(self.options.clock.now());
+                self.servers.welcomed();
                 self.serve(link).await
             }
             Err(over) => over,
@@ -197,7 +201,7 @@ impl Session {
 
     async fn connect(&mut self) -> Result<Channel, Over> {
         let within = self.local.holdings.reconnect_within().unwrap_or(CONNECT_TIMEOUT.0);
-        let endpoint = Endpoint::from(self.options.server.clone())
+        let endpoint = Endpoint::from(self.servers.address())
             .connect_timeout(within.clamp(CONNECT_TIMEOUT.1, CONNECT_TIMEOUT.0))
             .tcp_nodelay(true)
             .tcp_keepalive(Some(PING.0))
@@ -323,10 +327,27 @@ impl Session {
         }
     }
 
-    /// Waits before the next connection.
-    async fn pause(&mut self) -> Result<(), Over> {
+    /// After a lost stream: on to the leader at once, if its server named it, else to the next server after a while.
+    async fn again(&mut self, lost: &Lost) -> Result<(), Over> {
+        let here = self.servers.address();
+        match self.servers.over(lost.leader().as_deref()) {
+            Step::Follow => {
+                tracing::info!(server = %here, leader = %self.servers.address(), "the server follows a leader");
+                return Ok(());
+            }
+            Step::Refuse { leader } => {
+                tracing::warn!(server = %here, leader, "the leader's address is none that this agent may speak to");
+            }
+            Step::Wait => {}
+        }
+        self.complain(lost);
+        self.pause(lost.asked()).await
+    }
+
+    /// Waits before the next connection. `asked`: how long the server wants it.
+    async fn pause(&mut self, asked: Option<Duration>) -> Result<(), Over> {
         let within = self.local.holdings.reconnect_within();
-        let wait = self.backoff.next(getrandom::u64().unwrap_or(0), within);
+        let wait = self.backoff.next(getrandom::u64().unwrap_or(0), asked, within);
         let (clock, until) = (self.options.clock, self.options.clock.now() + wait);
         self.meanwhile(clock.sleep_until(until)).await
     }
@@ -347,7 +368,7 @@ impl Session {
         }
         self.state.renew_instance().map_err(|error| Over::Failed(Error::State(error)))?;
         self.stream = 0;
-        self.pause().await
+        self.pause(None).await
     }
 
     fn only_unkillable(&self) -> bool {
@@ -377,6 +398,21 @@ impl Lost {
     fn is_refusal(&self, reason: &str) -> bool {
         matches!(self, Self::Ended(refusal)
             if refusal.get_details_error_info().is_some_and(|info| info.reason == reason))
+    }
+}
+
+impl Lost {
+    /// Where the server says that the leader is.
+    fn leader(&self) -> Option<String> {
+        let Self::Ended(refusal) = self else { return None };
+        let info = refusal.get_details_error_info().filter(|info| info.reason == "NOT_LEADER")?;
+        info.metadata.get("leader").cloned()
+    }
+
+    /// How long the server wants this agent to wait.
+    fn asked(&self) -> Option<Duration> {
+        let Self::Ended(refusal) = self else { return None };
+        refusal.get_details_retry_info()?.retry_delay
     }
 }
 

@@ -5,10 +5,13 @@
 mod adoption;
 #[path = "session/fake.rs"]
 mod fake;
+#[path = "session/servers.rs"]
+mod servers;
 #[path = "session/storm.rs"]
 mod storm;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,14 +92,24 @@ async fn start_in(home: tempfile::TempDir, server: &Fake) -> Node {
 }
 
 async fn start_with(home: tempfile::TempDir, server: &Fake, text: &str) -> Node {
-    start_at(home, server, text, None).await
+    start_at(home, &[server.address], text, None).await
+}
+
+async fn start_among(home: tempfile::TempDir, servers: &[SocketAddr], text: &str) -> Node {
+    start_at(home, servers, text, None).await
 }
 
 /// On another boot, if one is named.
-async fn start_at(home: tempfile::TempDir, server: &Fake, text: &str, boot_id: Option<&str>) -> Node {
+async fn start_at(
+    home: tempfile::TempDir,
+    servers: &[SocketAddr],
+    text: &str,
+    boot_id: Option<&str>,
+) -> Node {
     let file = NodeFile::parse(text, Path::new("node.toml")).unwrap();
+    let servers: Vec<String> = servers.iter().map(|address| format!("http://{address}")).collect();
     let overrides = Overrides {
-        server: Some(format!("http://{}", server.address)),
+        server: Some(servers.join(",")),
         data: Some(home.path().join("state")),
         ..Overrides::default()
     };

@@ -9,7 +9,8 @@ impl Config {
         // Everything, so that a new key cannot be left out.
         let Self {
             name,
-            server,
+            servers,
+            insecure: _,
             tls,
             data,
             slots,
@@ -24,7 +25,7 @@ impl Config {
         } = self;
         let differ = [
             ("name", *name != other.name),
-            ("server", *server != other.server),
+            ("servers", *servers != other.servers),
             ("tls", *tls != other.tls),
             ("data", *data != other.data),
             ("slots", (slots, indexes) != (&other.slots, &other.indexes)),

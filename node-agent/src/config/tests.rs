@@ -150,6 +150,26 @@ fn flags_win_over_the_file_and_stand_in_for_it() {
 }
 
 #[test]
+fn several_servers_are_a_list_in_the_file_or_stand_between_commas_in_the_flag() {
+    let addresses = |config: &Config| config.servers.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let both = ["http://127.0.0.1:1/", "http://localhost:2/"];
+    let file = |servers: &str| check(&format!("name = \"a\"\nservers = {servers}\n"), false);
+    assert_eq!(addresses(&file(r#"["http://127.0.0.1:1", "http://localhost:2"]"#).unwrap()), both);
+    let flag = Some("http://127.0.0.1:1, http://localhost:2".to_owned());
+    let overrides = Overrides { name: Some("a".to_owned()), server: flag, ..Overrides::default() };
+    assert_eq!(addresses(&NodeFile::default().validate(overrides).unwrap()), both);
+    for (bad, told) in [
+        ("[]", ":2: servers must name 1 to 16 addresses"),
+        (r#"["http://127.0.0.1:1", "http://10.0.0.1:2"]"#, ":2: servers \"http://10.0.0.1:2\" is not on this machine"),
+        (r#"["http://127.0.0.1:1"]"#.replace(']', "]\nserver = \"http://127.0.0.1:1\"").as_str(), "exclude each other"),
+        (r#"["https://127.0.0.1:1", "http://127.0.0.1:2"]"#.replace(']', "]\n[tls]\nca = \"a\"\ncert = \"c\"\nkey = \"k\"").as_str(), ":2: servers must be all https"),
+    ] {
+        let error = file(bad).unwrap_err();
+        assert!(error.contains(told), "{bad}: {error}");
+    }
+}
+
+#[test]
 fn a_kind_whose_program_is_missing_is_not_advertised() {
     let text = "name = \"a\"\nserver = \"http://127.0.0.1:1\"\nallow_root = true\n\
         [kinds.here]\ncommand = [\"sh\"]\n[kinds.gone]\ncommand = [\"no-such-program\"]\n";

@@ -3,7 +3,7 @@
 //! Responsible for numbering, for waiting with a deadline, and for answering heartbeats where a test does not care. Not
 //! responsible for any rule of the protocol: the test is the scheduler.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -150,8 +150,18 @@ impl Stream {
 
     /// Ends the stream with a reason, as the server does.
     pub(crate) async fn refuse(self, reason: &str) {
-        let details = ErrorDetails::with_error_info(reason, "tenure", std::collections::HashMap::new());
+        let details = ErrorDetails::with_error_info(reason, "tenure", HashMap::new());
         let status = Status::with_error_details(Code::FailedPrecondition, "no", details);
+        drop(self.outgoing.send(Err(status)).await);
+    }
+
+    /// Ends the stream as a server does that follows the leader at `leader`, and wants the node back after a while.
+    pub(crate) async fn follow(self, leader: Option<&str>, retry: Option<Duration>) {
+        let mut details = ErrorDetails::new();
+        let leader = leader.map(|leader| ("leader".to_owned(), leader.to_owned()));
+        details.set_error_info("NOT_LEADER", "tenure", leader.into_iter().collect::<HashMap<_, _>>());
+        details.set_retry_info(retry);
+        let status = Status::with_error_details(Code::Unavailable, "not the leader", details);
         drop(self.outgoing.send(Err(status)).await);
     }
 
