@@ -111,6 +111,8 @@ pub struct Options {
     pub clock: Clock,
     /// The state directory is a copy of another: what it records of processes is the original's, and is forgotten.
     pub copy: bool,
+    /// Nothing is taken over, and nobody is asked first: what runs may be what killed the agents before this one.
+    pub end_all: bool,
 }
 
 /// The ending of everything that was found. Dropped, the agent's part of it ends; shims go on.
@@ -153,6 +155,7 @@ pub enum Error {
 /// (never started, job unknown) are removed.
 pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error> {
     let options = options.clone();
+    let end_all = options.end_all;
     let look = move || -> Result<_, Error> {
         let state_dir = options.state_dir.clone();
         let owner = Owner::of(&state_dir).map_err(|source| Error::Read { path: state_dir, source })?;
@@ -168,7 +171,10 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
     let mut leftovers = Vec::new();
     let mut attaching = JoinSet::new();
     for remain in remains {
-        attaching.spawn(async { (take_over(&remain).await, remain) });
+        attaching.spawn(async move {
+            let adopted = if end_all { None } else { take_over(&remain).await };
+            (adopted, remain)
+        });
     }
     while let Some(attached) = attaching.join_next().await {
         let (adopted, remain) = attached.map_err(Error::Scan)?;
@@ -178,7 +184,8 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
             let found = remain.found();
             let may_have_started = matches!(found, Found::Stopping);
             leftovers.push(remain.leftover(found));
-            tasks.spawn(finish(remain, may_have_started, sender.clone()));
+            let ending = Ending { at_once: end_all, may_have_started };
+            tasks.spawn(finish(remain, ending, sender.clone()));
         }
     }
     Ok((leftovers, Leftovers { tasks, changes }))
@@ -251,11 +258,25 @@ async fn kill_strays(owner: Owner, known: BTreeSet<crate::shim::tag::Tag>) -> Re
     Ok(())
 }
 
-/// Ends one attempt: asks its shim, then does without it.
-async fn finish(remain: Remain, may_have_started: bool, changes: mpsc::Sender<Change>) {
+/// How an attempt that is not taken over is ended.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    /// There is no time to ask its shim.
+    at_once: bool,
+    /// It was listed as stopping; if its shim leaves without a child, it never started after all.
+    may_have_started: bool,
+}
+
+/// Ends one attempt: asks its shim, unless there is no time for that, then does without it.
+async fn finish(remain: Remain, ending: Ending, changes: mpsc::Sender<Change>) {
     let token = remain.token;
     if let Some(state) = remain.state.as_ref().filter(|_| remain.ours) {
-        dismiss(state).await;
+        if ending.at_once {
+            // Its command goes with it, by its death signal. One that has ended is what we want.
+            state.shim.signal(Signal::KILL).ok();
+        } else {
+            dismiss(state).await;
+        }
         let mut killer = Killer::start(state.tree(), state.clock);
         while killer.next().await == Word::Unkillable {
             // A caller that has gone needs no word; the killing goes on.
@@ -264,7 +285,7 @@ async fn finish(remain: Remain, may_have_started: bool, changes: mpsc::Sender<Ch
     }
     // It may be newer than the scan.
     let record = ExitRecord::read(&remain.dir).ok().flatten().filter(|it| it.token == token).map(Box::new);
-    let never = || remain.never_started().filter(|_| may_have_started);
+    let never = || remain.never_started().filter(|_| ending.may_have_started);
     let record = record.or_else(never).or(remain.record);
     changes.send(Change::Gone { token, record }).await.ok();
 }

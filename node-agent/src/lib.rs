@@ -13,6 +13,7 @@
 pub mod cgroup;
 pub mod clock;
 pub mod config;
+pub mod deaths;
 pub mod drain;
 pub mod exec_stage;
 pub mod holdings;
@@ -41,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cgroup::Subtree;
 use crate::clock::Clock;
 use crate::config::{Advertised, Config};
+use crate::deaths::Deaths;
 use crate::holdings::Holdings;
 use crate::host::Host;
 use crate::runner::Runner;
@@ -178,6 +180,7 @@ impl Agent {
         let shared = users.iter().any(|&uid| uid != own);
         let boot_id = options.boot_id.unwrap_or_else(host::boot_id);
         let mut state = StateDir::open(&config.data, &host::machine_id(), shared).map_err(Error::State)?;
+        let (deaths, end_all) = count_deaths(state.root(), &boot_id);
         let cgroups = Subtree::prepare(config.containment, state.root());
         tell_of_containment(&config, &cgroups);
         let host = Host { boot_id: boot_id.clone(), ..host::read(&state.attempts(), cgroups.containment()) };
@@ -198,6 +201,7 @@ impl Agent {
             clock: options.clock,
             boot_id,
             copy: state.is_copy(),
+            end_all,
             kinds: config.kinds.clone(),
             programs: advertised.programs.clone(),
             indexes: config.indexes.clone(),
@@ -260,6 +264,9 @@ impl Agent {
             drop(tokio::time::timeout(FIRST_SAMPLE, pressure.ready()).await);
             let ended = session.run().await;
             cgroups.leave();
+            if let Some(deaths) = deaths.filter(|_| ended.is_ok()) {
+                deaths.forget();
+            }
             Ended::Session(ended)
         });
         let handle = Handle { status, drain: shutdown, hand_over, at_once };
@@ -325,6 +332,24 @@ fn advertise(config: &Config) -> Advertised {
         tracing::warn!(job.kind = %kind, reason = %why, "this kind is not advertised");
     }
     advertised
+}
+
+/// Writes down that an agent starts. Answers whether so many have died here lately that this one takes nothing over.
+fn count_deaths(state_dir: &std::path::Path, boot_id: &str) -> (Option<Deaths>, bool) {
+    match Deaths::begin(state_dir, boot_id, Clock::Boottime.now()) {
+        Ok((deaths, died)) if died < deaths::MOST => (Some(deaths), false),
+        Ok((deaths, died)) => {
+            tracing::error!(
+                agents = died,
+                "one agent after the other died here: what runs may be what kills them, and is ended, as losses"
+            );
+            (Some(deaths), true)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "this start cannot be written down");
+            (None, false)
+        }
+    }
 }
 
 /// Says how much of its promises this host lets the agent keep, and which limits of kinds nothing enforces.

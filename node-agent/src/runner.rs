@@ -55,6 +55,8 @@ pub struct Options {
     pub boot_id: String,
     /// The state directory is a copy of another, whose attempts are not this agent's.
     pub copy: bool,
+    /// Nothing that runs is taken over: it may be what killed the agents before.
+    pub end_all: bool,
     /// The kinds of the node file.
     pub kinds: BTreeMap<String, Kind>,
     /// The program of each advertised kind.

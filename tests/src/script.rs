@@ -44,6 +44,8 @@ pub enum Step {
     Fill(u64),
     /// Kills its agent and its shim, if those are its grandparent and its parent.
     KillAgent,
+    /// Kills every agent of its node, again and again, and leaves its shim alone.
+    Hunt,
     /// Writes this many bytes to stdout.
     Flood(u64),
     /// Writes this text as the result.
@@ -131,6 +133,7 @@ impl Step {
             "bomb" => Self::Bomb(number(rest, line)?),
             "fill" => Self::Fill(number(rest, line)?),
             "kill-agent" => Self::KillAgent,
+            "hunt" => Self::Hunt,
             "flood" => Self::Flood(number(rest, line)?),
             "result" => Self::Result(rest.to_owned()),
             "tell" => Self::Tell(rest.to_owned()),
@@ -164,6 +167,7 @@ impl fmt::Display for Step {
             Self::Bomb(processes) => write!(f, "bomb {processes}"),
             Self::Fill(bytes) => write!(f, "fill {bytes}"),
             Self::KillAgent => f.write_str("kill-agent"),
+            Self::Hunt => f.write_str("hunt"),
             Self::Flood(bytes) => write!(f, "flood {bytes}"),
             Self::Result(text) => write!(f, "result {text}"),
             Self::Tell(name) => write!(f, "tell {name}"),
@@ -193,6 +197,7 @@ mod tests {
             .then(Step::Bomb(200))
             .then(Step::Fill(1 << 30))
             .then(Step::KillAgent)
+            .then(Step::Hunt)
             .then(Step::Flood(1 << 20))
             .then(Step::Result("a b".to_owned()))
             .then(Step::Tell("TRACEPARENT".to_owned()))

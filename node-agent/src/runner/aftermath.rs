@@ -87,6 +87,7 @@ pub(super) async fn begin(
         boot_id: shared.options.boot_id.clone(),
         clock: shared.options.clock,
         copy: shared.options.copy,
+        end_all: shared.options.end_all,
     };
     let (found, killing) = leftovers::scan(&options).await.map_err(Error::Leftovers)?;
     let mut followed = Vec::new();

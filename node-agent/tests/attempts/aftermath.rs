@@ -28,6 +28,7 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         clock: Clock::Boottime,
         boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned(),
         copy: false,
+        end_all: false,
         kinds: BTreeMap::new(),
         programs: BTreeMap::new(),
         indexes: BTreeMap::new(),

@@ -9,7 +9,7 @@ use tenure_node_agent::leftovers::{Change, scan};
 use tenure_node_agent::shim::{Cause, Spec};
 
 use crate::bench::{Bench, PATIENCE, eventually, hear_out, is_gone, is_there, signal};
-use crate::leftovers::options;
+use crate::leftovers::{adopt, options};
 
 /// A process that left its session, its parent and its environment, and ignores SIGTERM; then the command waits.
 const ESCAPE: &str = "env -i /bin/sh -c 'setsid /bin/sh -c \"trap \\\"\\\" TERM; echo \\$\\$ > stray; \
@@ -89,6 +89,19 @@ async fn what_has_cut_every_tie_dies_with_its_attempt_even_without_shim_and_agen
             signal(stray, Signal::KILL);
         }
     }
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_taken_over_keeps_its_cgroup_even_if_its_shim_dies_then() {
+    let Some(held) = Held::new() else { return };
+    let keeper = held.bench.abandon(held.script(ESCAPE)).await;
+    let stray = held.bench.pids("stray").await[0];
+    let cgroup = held.cgroup(stray);
+    let mut shim = adopt(&held.bench).await.shim;
+    assert!(is_there(stray) && cgroup.is_dir());
+    signal(keeper, Signal::KILL);
+    assert_eq!(hear_out(&mut shim).await.record.cause, Cause::Lost);
+    assert!(is_gone(stray) && !cgroup.exists());
 }
 
 #[tokio::test]

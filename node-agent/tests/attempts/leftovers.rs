@@ -20,6 +20,7 @@ pub(crate) fn options(bench: &Bench) -> Options {
         boot_id: boot_id.trim().to_owned(),
         clock: Clock::Boottime,
         copy: false,
+        end_all: false,
     }
 }
 
@@ -28,7 +29,7 @@ async fn scan_bench(bench: &Bench) -> (Vec<Leftover>, Leftovers) {
 }
 
 /// Scans, and expects the attempt to be taken over and nothing else to be done.
-async fn adopt(bench: &Bench) -> Box<Adopted> {
+pub(crate) async fn adopt(bench: &Bench) -> Box<Adopted> {
     let (mut found, mut leftovers) = scan_bench(bench).await;
     assert_eq!(found.len(), 1, "{found:?}");
     let Leftover { token: 7, found: Found::Adopted(adopted), .. } = found.remove(0) else {
@@ -131,6 +132,18 @@ async fn a_lease_that_nobody_renews_ends_without_an_agent_and_with_the_next() {
     let mut shim = adopt(&bench).await.shim;
     assert_eq!(hear_out(&mut shim).await.record.cause, Cause::CutOff);
     assert!(Clock::Boottime.now() < gone_by);
+}
+
+#[tokio::test]
+async fn what_may_have_killed_the_agents_before_is_not_taken_over_and_not_asked() {
+    let bench = Bench::new();
+    let spec = bench.script("trap '' TERM; echo $$ > up; while :; do sleep 0.05; done");
+    let shim = bench.abandon(tenure_node_agent::shim::Spec { grace: Duration::from_secs(600), ..spec }).await;
+    let options = Options { end_all: true, ..options(&bench) };
+    let (found, mut leftovers) = scan(&options).await.unwrap();
+    assert!(matches!(found.as_slice(), [Leftover { found: Found::Stopping, .. }]), "{found:?}");
+    assert_eq!(only_gone(&mut leftovers).await, None, "nobody saw how it ended: a loss");
+    assert!(is_gone(shim) && is_gone(bench.pids("up").await[0]));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! Responsible for numbering, for waiting with a deadline, and for answering heartbeats where a test does not care. Not
 //! responsible for any rule of the protocol: the test is the scheduler.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub(crate) struct Stream {
     pub(crate) renew: Duration,
     /// Whether ends are answered by themselves.
     pub(crate) store: bool,
+    /// Reports of a message that nobody has waited for yet.
+    later: VecDeque<Report>,
 }
 
 struct Service {
@@ -66,8 +68,15 @@ impl NodeService for Service {
                 }
             }
         });
-        let stream =
-            Stream { incoming, outgoing, seq: 0, seen: 0, renew: Duration::from_secs(60), store: true };
+        let stream = Stream {
+            incoming,
+            outgoing,
+            seq: 0,
+            seen: 0,
+            renew: Duration::from_secs(60),
+            store: true,
+            later: VecDeque::new(),
+        };
         self.streams.send(stream).await.map_err(|_| Status::unavailable("the test is over"))?;
         Ok(Response::new(ReceiverStream::new(answers)))
     }
@@ -175,12 +184,15 @@ impl Stream {
     pub(crate) async fn until(&mut self, token: u64, last: &str) -> Vec<String> {
         let mut words = Vec::new();
         loop {
-            for report in self.reports().await.iter().filter(|report| report.token == token) {
-                words.push(word(report));
+            while let Some(report) = self.later.pop_front() {
+                if report.token == token {
+                    words.push(word(&report));
+                    if words.last().is_some_and(|word| word.starts_with(last)) {
+                        return words;
+                    }
+                }
             }
-            if words.last().is_some_and(|word| word.starts_with(last)) {
-                return words;
-            }
+            self.later = self.reports().await.into();
         }
     }
 

@@ -26,6 +26,8 @@ const LONGEST: Duration = Duration::from_secs(180);
 const PASSES: u32 = 10;
 /// Between two looks at a gate.
 const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks for agents: long enough for one to begin something.
+const HUNTS: Duration = Duration::from_millis(500);
 /// The exit code of a job whose gate nobody opened, or that could not even begin.
 const BROKEN: u8 = 99;
 
@@ -144,6 +146,7 @@ fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
             }
             Step::Fill(bytes) => fill(*bytes)?,
             Step::KillAgent => kill_agent()?,
+            Step::Hunt => hunt(bench)?,
             Step::Flood(bytes) => flood(*bytes)?,
             Step::Result(text) => fs::write(variable("TENURE_RESULT")?, text)?,
             Step::Tell(name) => fs::write(variable("TENURE_RESULT")?, env::var(name).unwrap_or_default())?,
@@ -327,6 +330,28 @@ fn kill_agent() -> io::Result<()> {
         }
     }
     std::thread::sleep(LONGEST);
+    Ok(())
+}
+
+/// By what agents of this node are called with: its file in the directory of these tests.
+fn hunt(bench: &Bench) -> io::Result<()> {
+    let file = bench.directory.join("nodes").join(format!("{}.toml", bench.node));
+    let file = file.to_string_lossy().into_owned();
+    let begun = Moment::now();
+    while begun.elapsed() < LONGEST {
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let words: Vec<_> = line.split(|&byte| byte == 0).collect();
+            let is_agent = words.get(1) == Some(&&b"agent"[..]) && words.contains(&file.as_bytes());
+            let pid = entry.file_name().to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+            if let Some(pid) = pid.filter(|_| is_agent)
+                && let Err(error) = kill_process(pid, Signal::KILL)
+            {
+                complain(&error.to_string());
+            }
+        }
+        std::thread::sleep(HUNTS);
+    }
     Ok(())
 }
 

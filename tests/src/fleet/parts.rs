@@ -202,6 +202,18 @@ impl Fleet {
         Ok(args.map(str::to_owned).to_vec())
     }
 
+    /// Whether an agent has ended by itself; then it is taken out of the fleet.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn agent_has_ended(&mut self, node: &str) -> anyhow::Result<bool> {
+        let ended = self.agents.get_mut(node).context("no such agent")?.alive().is_err();
+        if ended {
+            self.agents.remove(node);
+        }
+        Ok(ended)
+    }
+
     /// The process of an agent.
     ///
     /// # Errors

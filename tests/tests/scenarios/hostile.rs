@@ -156,6 +156,37 @@ async fn the_worst_jobs_end_within_their_limits_and_their_neighbours_notice_noth
 }
 
 #[tokio::test]
+async fn a_job_that_hunts_agents_is_taken_over_a_few_times_and_then_ended_as_a_loss() -> anyhow::Result<()> {
+    let plan = Plan::new()
+        .kind(KindPlan::new("hunter").lease("60s").line("max_losses = 2").line("node_backoff = false"))
+        .kind(KindPlan::new("calm"))
+        .node(NodePlan::new("n1"));
+    scenario(plan, async |fleet| {
+        let hunter = fleet.enqueue("hunter", &Script::new().then(Step::IgnoreTerm).then(Step::Hunt)).await?;
+        fleet.started(&hunter, 1, PATIENCE).await?;
+        let begun = Moment::now();
+        let mut deaths = 0;
+        while fleet.client().get(&hunter).await?.state() != JobState::Dead {
+            ensure!(begun.elapsed() < Duration::from_secs(60), "{}", fleet.describe(&hunter).await);
+            // As a service manager does.
+            if fleet.agent_has_ended("n1")? {
+                deaths += 1;
+                fleet.start_agent("n1")?;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        eprintln!("{deaths} agents died in {:?}", begun.elapsed());
+        let dead = fleet.client().get(&hunter).await?;
+        ensure!((dead.failures, dead.losses, dead.returns) == (0, 2, 0), "{dead:?}");
+        ensure!(fleet.log()?.of(&hunter).count() == 2, "it was taken over, not run again, in between");
+        fleet.node_live("n1").await?;
+        let calm = fleet.enqueue("calm", &Script::new()).await?;
+        fleet.all_succeed(&[calm], PATIENCE).await
+    })
+    .await
+}
+
+#[tokio::test]
 async fn a_job_that_kills_its_agent_each_time_is_dead_at_its_cap_of_losses_and_its_node_recovers()
 -> anyhow::Result<()> {
     let plan = Plan::new()
