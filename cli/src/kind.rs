@@ -85,7 +85,7 @@ pub(crate) async fn run(command: KindCommand, client: &Client, output: &Output) 
 
 fn list(kinds: &[Kind], output: &Output) -> Table {
     let headers = ["KIND", "NEEDS", "LEASE", "TIME LIMIT", "FAILURES", "QUEUE CAP", "PRIORITY", "PAUSED"];
-    let more = output.wide(|| ["LOSSES", "STALE AFTER", "DEDUPE", "KEPT", "SELECTOR", "RETRY"]);
+    let more = output.wide(|| ["LOSSES", "STALE AFTER", "DEDUPE", "KEPT", "SELECTOR", "RETRY", "BUDGET"]);
     let mut table = Table::new(headers.into_iter().chain(more));
     for kind in kinds {
         let fields = [
@@ -106,6 +106,7 @@ fn list(kinds: &[Kind], output: &Output) -> Table {
                 human::wire_length(kind.retention.as_ref()).into(),
                 human::selector(&kind.selector, &kind.requirements).into(),
                 retry(kind.retry.as_ref()).into(),
+                budget(kind).into(),
             ]
         });
         table.row(fields.into_iter().chain(more));
@@ -142,9 +143,7 @@ fn details(kind: &Kind) -> Table {
     row("concurrency", by_key.unwrap_or_else(|| "-".to_owned()).into());
     row("strict order", if kind.fifo { "yes" } else { "-" }.into());
     row("reserve after", human::wire_length(kind.reserve_after.as_ref()).into());
-    let budget = kind.budget.iter().flat_map(|budget| &budget.counters);
-    let budget: Vec<String> = budget.map(spent).collect();
-    row("budget", if budget.is_empty() { "-".into() } else { budget.join(", ").into() });
+    row("budget", budget(kind).into());
     if !kind.keep_on_wait.is_empty() {
         row("keeps on wait", kind.keep_on_wait.join(", ").into());
     }
@@ -157,6 +156,12 @@ fn details(kind: &Kind) -> Table {
     row("final jobs kept", human::wire_length(kind.retention.as_ref()).into());
     row("paused", paused(kind));
     table
+}
+
+/// What is spent of each counter.
+fn budget(kind: &Kind) -> String {
+    let counters: Vec<String> = kind.budget.iter().flat_map(|budget| &budget.counters).map(spent).collect();
+    if counters.is_empty() { "-".to_owned() } else { counters.join(", ") }
 }
 
 /// `tokens 1500/2000000 a day until 2026-12-01T00:00:00Z`.

@@ -23,7 +23,7 @@ use crate::{
     slots::Count,
     state::{JobEntry, Stand, State},
     time::Now,
-    view::{Bracket, DeferralView, Explanation, Holder, LiveView, SlotExplanation},
+    view::{Bracket, DeferralView, Explanation, LiveView, SlotExplanation, SlotHolder},
 };
 
 use self::{
@@ -44,7 +44,7 @@ const MOST_BEGINNINGS: u8 = 3;
 pub struct Explaining {
     job: JobId,
     /// Where the job stood when it was begun; none: it was not.
-    place: Option<Standing>,
+    place: Option<Begun>,
     beginnings: u8,
     /// The last node that was looked at.
     after: Option<NodeName>,
@@ -57,7 +57,7 @@ pub struct Explaining {
 
 /// What must not change from slice to slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Standing {
+struct Begun {
     epoch: Epoch,
     stand: Stand,
     waiting: bool,
@@ -160,7 +160,7 @@ impl State {
     ) -> Option<Option<Explanation>> {
         let Some(entry) = self.jobs.get(&explaining.job) else { return Some(None) };
         let Some(kind) = self.kinds.get(&entry.job.kind) else { return Some(None) };
-        let place = Standing { epoch: self.epoch, stand: entry.stand, waiting: entry.job.state.is_waiting() };
+        let place = Begun { epoch: self.epoch, stand: entry.stand, waiting: entry.job.state.is_waiting() };
         let beginning = explaining.place != Some(place);
         if beginning {
             *explaining = Explaining {
@@ -306,7 +306,7 @@ impl State {
                 Some(_) => lease.reservation.node.amount(slot),
                 None => lease.reservation.fleet.amount(slot),
             };
-            (amount > 0).then(|| Holder {
+            (amount > 0).then(|| SlotHolder {
                 job: lease.job,
                 kind: lease.kind.clone(),
                 node: lease.node.clone(),

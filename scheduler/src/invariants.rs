@@ -27,7 +27,7 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// The names of all invariants, in the order of their evaluation.
+/// The names of all invariants. Which of them a check evaluates, it says.
 pub const NAMES: [&str; 14] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",

@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub use self::explanation::{
-    Bracket, EarmarkView, Explanation, Holder, LineAhead, NodeExplanation, NodeGroup, SlotExplanation,
+    Bracket, EarmarkView, Explanation, LineAhead, NodeExplanation, NodeGroup, SlotExplanation, SlotHolder,
     SlotTotal,
 };
 

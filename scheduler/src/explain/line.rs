@@ -15,7 +15,7 @@ use crate::{
         earmarks::{Holder, may_be_large},
         fifo::place_in_line,
         order::Band,
-        queue::{Line, Queue},
+        queue::{PriorityLine, Queue},
     },
     slots::Needs,
     state::{JobEntry, State},
@@ -190,7 +190,7 @@ impl<'a> Asker<'a> {
         queue.lines().iter().map(|line| self.leading(line, counts)).sum()
     }
 
-    fn leading(&self, line: &Line, counts: impl Fn(Band) -> bool + Copy) -> u64 {
+    fn leading(&self, line: &PriorityLine, counts: impl Fn(Band) -> bool + Copy) -> u64 {
         line.leading(|sequence, job| self.leads(line.priority(), sequence, job, counts)) as u64
     }
 

@@ -1,8 +1,9 @@
 //! Strict order: of a kind with `fifo` the jobs start in the order of their enqueues, over all of its classes. Its first
 //! job, blocked, blocks that kind and nothing else.
 //!
-//! The order is that of the jobs that wait for their slots. One that waits for a time, or for the end of an earlier
-//! execution, does not stand in it; it takes its old place when it comes back.
+//! The order is that of the jobs that wait for their slots. One that waits for a time, for its children or for the
+//! end of an earlier execution does not stand in it; it takes its old place when it comes back. A first job whose key is at
+//! its limit blocks the kind like one whose slots are taken.
 
 use std::cmp::Reverse;
 

@@ -81,7 +81,7 @@ pub(crate) struct News {
 
 /// What a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct Worth {
     /// How rare the slots are, in sum, that it has free and that are not needed: 1 for a slot that a half of all nodes
     /// has or fewer, one more for each halving; nothing for one that most nodes have.
     pub(crate) rare: u32,
@@ -182,11 +182,11 @@ impl Index {
     }
 
     /// What a node that a class may fit on is worth to it.
-    pub(crate) fn standing(&self, class: &Class, handle: u32) -> Standing {
+    pub(crate) fn worth(&self, class: &Class, handle: u32) -> Worth {
         let aim = self.classes.aim(class);
         let (rare, left) = aim.map_or((0, 0), |aim| self.slots.rest(handle, aim, self.nodes.count));
         let (weight, number) = self.nodes.weight_and_number(handle);
-        Standing { rare, weight, left, number }
+        Worth { rare, weight, left, number }
     }
 
     /// The nodes that come so near to a fit, or may, and perhaps some that come nearer. Of those that are too small one of

@@ -108,7 +108,7 @@ pub(crate) fn standing(state: &State, now: Now, id: ClassId, class: &Class) -> O
 
 /// Where a tenant stands among the others. What stands before its share is its first class's, as is what follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct TenantStanding {
     lane: Lane,
     band: Band,
     share: Share,
@@ -116,7 +116,7 @@ struct Rank {
     sequence: Sequence,
 }
 
-impl Rank {
+impl TenantStanding {
     fn of(standing: &Standing, share: Share) -> Self {
         let Standing { lane, band, priority, sequence, job: _ } = *standing;
         Self { lane, band, share, priority, sequence }
@@ -130,7 +130,7 @@ struct Group {
     /// No share that it would have with one of them is less than this.
     least: Option<Share>,
     /// Where it stands among the tenants; none: it stands there no more, or not yet.
-    rank: Option<Rank>,
+    rank: Option<TenantStanding>,
     /// Where its first class was found to fit since the last grant. Its rank is exact then, else no more than a lower
     /// bound: its first class may fit nowhere, and the next one need less.
     fits: Option<NodeName>,
@@ -144,7 +144,7 @@ struct Group {
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     groups: BTreeMap<Tenant, Group>,
-    ranks: BTreeSet<(Rank, Tenant)>,
+    ranks: BTreeSet<(TenantStanding, Tenant)>,
     /// Those whose `fits` is known.
     known: Vec<Tenant>,
 }
@@ -236,7 +236,7 @@ impl Line {
             let exact = class.map(|class| state.tenants.share_with(tenant, &class.key.needs));
             let least =
                 || state.tenants.share_with(tenant, &Needs::default()).max(group.least.unwrap_or_default());
-            Rank::of(standing, exact.unwrap_or_else(least))
+            TenantStanding::of(standing, exact.unwrap_or_else(least))
         });
         if rank != group.rank {
             if let Some(old) = std::mem::replace(&mut group.rank, rank) {

@@ -22,7 +22,7 @@ pub(crate) fn place_of(job: &Job) -> Place {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
     /// The highest priority first. None is empty.
-    lines: Vec<Line>,
+    lines: Vec<PriorityLine>,
 }
 
 /// Where a job stands within its priority.
@@ -30,7 +30,7 @@ type Spot = (Sequence, JobId);
 
 /// The jobs of one priority.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct PriorityLine {
     priority: Reverse<i8>,
     spots: Sorted<Spot>,
 }
@@ -67,7 +67,7 @@ impl Queue {
     }
 
     /// One line for each priority in use, the highest priority first.
-    pub(crate) fn lines(&self) -> &[Line] {
+    pub(crate) fn lines(&self) -> &[PriorityLine] {
         &self.lines
     }
 
@@ -92,7 +92,7 @@ impl Queue {
         let at = match self.line(place.0) {
             Ok(at) => at,
             Err(at) => {
-                self.lines.insert(at, Line { priority: place.0, spots: Sorted::default() });
+                self.lines.insert(at, PriorityLine { priority: place.0, spots: Sorted::default() });
                 at
             }
         };
@@ -124,7 +124,7 @@ fn spot(place: &Place) -> Spot {
     (place.1, place.2)
 }
 
-impl Line {
+impl PriorityLine {
     pub(crate) fn priority(&self) -> i8 {
         self.priority.0
     }

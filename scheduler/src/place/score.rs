@@ -3,7 +3,7 @@
 use crate::{
     job::{Job, Outcome},
     kind::Placement,
-    place::{classes::Class, index::Standing, preference::Preference},
+    place::{classes::Class, index::Worth, preference::Preference},
     retry::hash,
     state::{NodeEntry, State},
 };
@@ -54,7 +54,7 @@ impl<'a> Scorer<'a> {
 
     /// What a node is worth that may have room for the job.
     pub(crate) fn score(&self, handle: u32, node: &NodeEntry) -> Score {
-        let Standing { rare, weight, left, number } = self.state.index.standing(self.class, handle);
+        let Worth { rare, weight, left, number } = self.state.index.worth(self.class, handle);
         let (room, leases) = match self.placement {
             Placement::Pack => (left, 0),
             // With less left of what it needs, more is used.

@@ -9,13 +9,13 @@ const BUCKET: Duration = Duration::from_secs(10);
 
 /// Counts in thirty buckets of ten seconds. Integers only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Rate {
+pub(crate) struct Throughput {
     buckets: [u32; BUCKETS],
     /// The number of the newest bucket since the leader began.
     newest: u64,
 }
 
-impl Rate {
+impl Throughput {
     pub(crate) fn count(&mut self, at: Mono) {
         let number = at.0 / micros(BUCKET);
         let stale = number.saturating_sub(self.newest).min(BUCKETS as u64);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_five_minutes_is_forgotten() {
-        let mut rate = Rate::default();
+        let mut rate = Throughput::default();
         for second in 0..600 {
             rate.count(at(second));
         }
@@ -80,14 +80,14 @@ mod tests {
 
     #[test]
     fn one_job_in_the_first_second_is_one_a_minute() {
-        let mut rate = Rate::default();
+        let mut rate = Throughput::default();
         rate.count(at(0));
         assert!((rate.per_minute(at(1)) - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_young_leader_divides_by_its_age() {
-        let mut rate = Rate::default();
+        let mut rate = Throughput::default();
         for second in 0..60 {
             rate.count(at(second));
         }

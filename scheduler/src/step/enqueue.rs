@@ -18,7 +18,7 @@ use crate::{
     },
     refusal::{Refusal, nearest},
     slots::Needs,
-    state::{KindEntry, Rate, State},
+    state::{KindEntry, State, Throughput},
     step::Step,
     time::{Mono, Now, Wall},
 };
@@ -259,6 +259,6 @@ fn retry_after(kind: &KindEntry, depth: u32, cap: u32, now: Mono) -> Duration {
         return UNKNOWN_DRAIN;
     }
     let over = u64::from(depth.saturating_sub(cap)) + 1;
-    let per_job = Rate::window(now) / u32::try_from(granted).unwrap_or(u32::MAX);
+    let per_job = Throughput::window(now) / u32::try_from(granted).unwrap_or(u32::MAX);
     per_job.saturating_mul(u32::try_from(over).unwrap_or(u32::MAX)).clamp(RETRY_AFTER.0, RETRY_AFTER.1)
 }

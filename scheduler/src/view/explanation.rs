@@ -109,12 +109,12 @@ pub struct SlotExplanation {
     /// Whether it is paused.
     pub paused: bool,
     /// Who holds it, at most 20, the oldest first.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<SlotHolder>,
 }
 
 /// One lease that holds a slot.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Holder {
+pub struct SlotHolder {
     /// The job.
     pub job: JobId,
     /// Its kind.

@@ -1,14 +1,34 @@
-//! One debug line per transition, emitted in exactly this place, from the event, after its commit.
+//! One debug line per transition, emitted in exactly this place, from the event, after its commit; and a warning for what
+//! an operator should know, whatever the level is.
 
 use tenure_scheduler::{Epoch, Event};
 
 /// Logs what a turn did. No payload, result, label or text of a job is among it but short reasons.
 pub(super) fn events(epoch: Epoch, events: &[Event]) {
+    warn(epoch, events);
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
     for event in events.iter().filter(|event| event.is_notable()) {
         log(epoch, event);
+    }
+}
+
+/// What is no matter of one job. Many leases of one turn are one line.
+fn warn(epoch: Epoch, events: &[Event]) {
+    let mut spared = None;
+    for event in events {
+        if let Event::NotThrottled { token, slot } = event {
+            tracing::warn!(%epoch, lease.token = %token, slot.name = %slot, "{event}: its lease holds no such fleet slot");
+        }
+        if let Event::Spared { fallen, .. } = event {
+            let (_, leases) = spared.unwrap_or((fallen, 0_usize));
+            spared = Some((fallen, leases + 1));
+        }
+    }
+    if let Some((fallen, leases)) = spared {
+        let (silent, of) = (fallen.silent, fallen.of);
+        tracing::warn!(%epoch, silent, of, leases, "many nodes fell silent at once: their leases wait longer");
     }
 }
 
@@ -52,8 +72,8 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::SlotsFreed(token)
         | Event::LeaseOrphaned(token)
         | Event::Phased { token, .. }
+        | Event::Spared { token, .. }
         | Event::Renewed { token, .. } => tracing::debug!(%epoch, lease.token = %token, "{event}"),
-        Event::Spared { token, .. } => tracing::warn!(%epoch, lease.token = %token, "{event}"),
         Event::Revoked { token, reason } => {
             tracing::debug!(%epoch, lease.token = %token, reason = reason.name(), "{event}");
         }
@@ -83,7 +103,7 @@ fn log(epoch: Epoch, event: &Event) {
         }
         Event::SlotPut(slot) => tracing::debug!(%epoch, slot.name = %slot.name, "{event}"),
         Event::NotThrottled { token, slot } => {
-            tracing::warn!(%epoch, lease.token = %token, slot.name = %slot, "{event}: its lease holds no such fleet slot");
+            tracing::debug!(%epoch, lease.token = %token, slot.name = %slot, "{event}");
         }
         Event::SlotRemoved(slot) | Event::Refilled(slot) => {
             tracing::debug!(%epoch, slot.name = %slot, "{event}")

@@ -51,6 +51,10 @@ pub enum Figure {
     SlotCapacity,
     /// Queued jobs that need a slot.
     SlotWaiting,
+    /// Units of a slot that the leases of a tenant take.
+    TenantUsed,
+    /// Queued jobs of a tenant.
+    TenantQueued,
     /// Nodes by state.
     Nodes,
     /// Leases in force on a node.
@@ -145,6 +149,8 @@ impl Figure {
         Self::SlotUsed,
         Self::SlotCapacity,
         Self::SlotWaiting,
+        Self::TenantUsed,
+        Self::TenantQueued,
         Self::Nodes,
         Self::NodeLeases,
         Self::NodeUnreaped,
@@ -259,6 +265,18 @@ impl Figure {
             Self::SlotWaiting => {
                 ("tenure_slot_waiting_jobs", Gauge, &["slot"], "Queued jobs that need the slot.")
             }
+            Self::TenantUsed => (
+                "tenure_tenant_used",
+                Gauge,
+                &["tenant", "slot"],
+                "Units of the slot that leases of the tenant take; those that the fleet file does not declare as `other`.",
+            ),
+            Self::TenantQueued => (
+                "tenure_tenant_queued_jobs",
+                Gauge,
+                &["tenant"],
+                "Queued jobs of the tenant; of those that the fleet file does not declare as `other`.",
+            ),
             Self::Nodes => ("tenure_nodes", Gauge, &["state"], "Known nodes: live, suspect, away."),
             Self::NodeLeases => ("tenure_node_leases", Gauge, &["node"], "Leases in force on the node."),
             Self::NodeUnreaped => (
@@ -319,8 +337,19 @@ mod tests {
 
     /// What labels may be called. Each is bounded: declared names, closed sets of words, or capped (`Metrics::rule`).
     /// `job` and `instance` are Prometheus's own.
-    const LABELS: [&str; 10] =
-        ["cause", "invariant", "kind", "node", "outcome", "reason", "rule", "slot", "state", "version"];
+    const LABELS: [&str; 11] = [
+        "cause",
+        "invariant",
+        "kind",
+        "node",
+        "outcome",
+        "reason",
+        "rule",
+        "slot",
+        "state",
+        "tenant",
+        "version",
+    ];
 
     /// What no name holds: other units than the base ones, and the endings of a histogram's series.
     const FORBIDDEN: [&str; 16] = [

@@ -1,9 +1,14 @@
 //! Gauges: made anew from the published snapshot for each scrape, so that nothing that is gone lingers.
 
+use std::collections::BTreeMap;
+
 use prometheus::{CounterVec, GaugeVec, Opts, core::Collector as _, proto::MetricFamily};
 use tenure_scheduler::{KindHealth, NodeState};
 
 use super::{Figure, Scrape, Shape};
+
+/// All tenants that the fleet file does not declare: whoever enqueues may make one up.
+const UNDECLARED: &str = "other";
 
 /// The families of one scrape.
 pub(super) fn of(scrape: &Scrape) -> Result<Vec<MetricFamily>, prometheus::Error> {
@@ -38,6 +43,20 @@ pub(super) fn of(scrape: &Scrape) -> Result<Vec<MetricFamily>, prometheus::Error
         slots().map(|s| (vec![s.slot.name.as_str()], f64::from(s.count.capacity))),
     )?;
     all.put(Figure::SlotWaiting, slots().map(|s| (vec![s.slot.name.as_str()], float(s.waiting))))?;
+
+    let (mut used, mut queued) = (BTreeMap::new(), BTreeMap::new());
+    for view in &snapshot.tenants {
+        let tenant = if view.declared { view.tenant.as_str() } else { UNDECLARED };
+        *queued.entry(tenant).or_insert(0) += view.queued;
+        for (slot, count) in &view.used {
+            *used.entry((tenant, slot.as_str())).or_insert(0) += u64::from(count.used);
+        }
+    }
+    all.put(
+        Figure::TenantUsed,
+        used.into_iter().map(|((tenant, slot), units)| (vec![tenant, slot], float(units))),
+    )?;
+    all.put(Figure::TenantQueued, queued.into_iter().map(|(tenant, jobs)| (vec![tenant], float(jobs))))?;
 
     let nodes = || snapshot.nodes.iter();
     let in_state = |state| nodes().filter(|n| n.state == state).count();

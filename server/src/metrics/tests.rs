@@ -1,7 +1,8 @@
 //! Figures as Prometheus reads them.
 
 use tenure_scheduler::{
-    Epoch, FencingToken, JobId, LostCause, NodeName, Ordinal, ReportKind, SessionId, Stored,
+    Count, Epoch, FencingToken, JobId, LostCause, NodeName, Ordinal, ReportKind, SessionId, SlotName, Stored,
+    Tenant, TenantView,
 };
 use uuid::Uuid;
 
@@ -83,6 +84,32 @@ fn what_the_views_over_leases_show_is_counted_by_view_and_forgotten_when_it_is_g
     metrics.observe_violations(&[]);
     let text = metrics.text(&empty_scrape()).unwrap();
     assert_line(&text, "tenure_invariant_violations{invariant=\"inv_all_or_nothing\"} 0");
+}
+
+#[test]
+fn tenants_that_nobody_declared_are_one() {
+    let view = |name: &str, declared, queued, used| TenantView {
+        tenant: Tenant::new(name),
+        declared,
+        weight: 1,
+        share_permille: 0,
+        dominant: None,
+        used: vec![(SlotName::new("gpu"), Count { capacity: 9, used })],
+        queued,
+        leases: 1,
+    };
+    let tenants = vec![view("a", true, 3, 1), view("made-up", false, 4, 2), view("too", false, 5, 4)];
+    let snapshot = Arc::new(Snapshot { tenants, ..Snapshot::default() });
+    let text = Metrics::new().unwrap().text(&Scrape { snapshot, ..empty_scrape() }).unwrap();
+    for line in [
+        "tenure_tenant_used{slot=\"gpu\",tenant=\"a\"} 1",
+        "tenure_tenant_used{slot=\"gpu\",tenant=\"other\"} 6",
+        "tenure_tenant_queued_jobs{tenant=\"a\"} 3",
+        "tenure_tenant_queued_jobs{tenant=\"other\"} 9",
+    ] {
+        assert_line(&text, line);
+    }
+    assert!(!text.contains("made-up"));
 }
 
 #[test]

@@ -205,7 +205,7 @@ impl Columns {
     }
 
     /// How rare what is free there and not needed is, and thousandths that would be left of what is needed: see
-    /// [`Standing`](super::Standing).
+    /// [`Worth`](super::Worth).
     pub(super) fn rest(&self, handle: u32, aim: &Aim, nodes: u32) -> (u32, u32) {
         let (mut rare, mut left) = (0, 0);
         for (at, column) in self.all.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use tenure_scheduler::{Durable, Explanation, Job, Wall};
 
-use super::{Oracle, key_of};
+use super::{Oracle, key_of, lines::has_its_key};
 
 /// Within this nobody's band rises.
 const YOUNG_MICROS: i64 = 15 * 60 * 1_000_000;
@@ -45,7 +45,18 @@ impl Oracle {
             |other: &&Job| if strict { other.kind == job.kind } else { key_of(other, rows) == key };
         let alike: Vec<&Job> = self.candidates(rows).filter(is_alike).collect();
         let rank = |job: &Job| (if strict { 0 } else { -i32::from(job.priority) }, job.sequence);
-        let mut before: Vec<&Job> = alike.iter().copied().filter(|other| rank(other) < rank(job)).collect();
+        let by_key = !strict && rows.kinds[&job.kind].policy.concurrency.is_some();
+        // Of a key below its limit the first of each priority may come first; of one at it nobody. Of its own key all do.
+        let counts = |other: &&Job| {
+            let key = other.concurrency_key.as_ref().filter(|_| by_key);
+            let is_rival =
+                |job: &&&Job| job.concurrency_key.as_ref() == key && job.priority == other.priority;
+            let first = || alike.iter().filter(is_rival).map(|job| job.sequence).min();
+            let may_start = || has_its_key(rows, other) && first() == Some(other.sequence);
+            key.is_none() || key == job.concurrency_key.as_ref() || may_start()
+        };
+        let before = alike.iter().copied().filter(|other| rank(other) < rank(job));
+        let mut before: Vec<&Job> = before.filter(counts).collect();
         before.sort_by_key(|job| rank(job));
         let oldest = alike.iter().map(|job| job.created_at).min()?;
         let first = before.iter().take(10).map(|job| job.id).collect();

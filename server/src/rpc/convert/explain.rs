@@ -2,7 +2,7 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Bracket, EarmarkView, Explanation, Holder, NodeExplanation, NodeGroup, SlotExplanation, SlotTotal,
+    Bracket, EarmarkView, Explanation, NodeExplanation, NodeGroup, SlotExplanation, SlotHolder, SlotTotal,
 };
 
 use super::{age, job::parameters, needs, timestamp};
@@ -88,7 +88,7 @@ fn slot_explanation(slot: &SlotExplanation) -> v1::SlotExplanation {
     }
 }
 
-fn holder(holder: &Holder) -> v1::SlotHolder {
+fn holder(holder: &SlotHolder) -> v1::SlotHolder {
     v1::SlotHolder {
         job_id: holder.job.to_string(),
         kind: holder.kind.to_string(),
