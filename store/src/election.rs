@@ -204,7 +204,7 @@ mod tests {
         for at in 0..20 {
             let beat = Beat { epoch: u64::from(at) / 10, hb: 5 };
             let at = at * 300 * MS;
-            assert_eq!(patience.saw(beat, (at, at)), false, "each epoch was seen for 2.7 s");
+            assert!(!patience.saw(beat, (at, at)), "each epoch was seen for 2.7 s");
         }
     }
 

@@ -74,6 +74,7 @@ impl Desk {
         let config = Config { listen: any, http: any, data, database, migrate, ..Config::default() };
         let shutdown = CancellationToken::new();
         let running = Server::start(config, shutdown.clone()).await.expect("a server");
+        tokio::time::timeout(SOON, running.settled()).await.expect("it leads");
         let endpoint = Channel::from_shared(format!("http://{}", running.addresses().grpc));
         let channel = endpoint.expect("an address").connect().await.expect("it listens");
         let desk =
