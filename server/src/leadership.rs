@@ -187,6 +187,7 @@ impl Contender {
             // Takeovers from oneself raise the epoch. An error of `changed` would mean that the sender is gone.
             loop {
                 let Seat::Ours { epoch } = *seat.borrow_and_update() else { return };
+                tracing::info!(%epoch, "leading");
                 standing.send_replace(Standing::Leading { epoch });
                 drop(seat.changed().await);
             }

@@ -35,6 +35,10 @@ pub use figure::{Figure, Shape, Spec};
 /// A node names the rules of its returns itself: this many are told apart, the rest count as `other`.
 const MOST_RULES: usize = 64;
 
+/// What may become of a call that is handed on: the leader answered it, is gone, or was not asked as too many are on
+/// their way.
+pub(crate) const HANDED_ON: [&str; 3] = ["answered", "gone", "busy"];
+
 /// What the driver says of one turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TurnFigures {
@@ -90,6 +94,7 @@ pub struct Metrics {
     stale_reports: IntCounterVec,
     refusals: IntCounterVec,
     failed_handshakes: IntCounterVec,
+    handed_on: IntCounterVec,
     deferrals: IntCounterVec,
     commands: IntCounterVec,
     evaluations: IntCounterVec,
@@ -126,6 +131,7 @@ impl Metrics {
             stale_reports: counter(Figure::StaleReports)?,
             refusals: counter(Figure::Refusals)?,
             failed_handshakes: counter(Figure::FailedHandshakes)?,
+            handed_on: counter(Figure::HandedOn)?,
             deferrals: counter(Figure::Deferrals)?,
             commands: counter(Figure::Commands)?,
             evaluations: counter(Figure::Evaluations)?,
@@ -146,6 +152,9 @@ impl Metrics {
         }
         for failure in tenure_tls::Failure::ALL {
             metrics.failed_handshakes.with_label_values(&[failure.name()]);
+        }
+        for outcome in HANDED_ON {
+            metrics.handed_on.with_label_values(&[outcome]);
         }
         Ok(metrics)
     }
@@ -187,6 +196,11 @@ impl Metrics {
     /// Counts a connection that ended before it was served.
     pub fn observe_handshake(&self, failure: tenure_tls::Failure) {
         self.failed_handshakes.with_label_values(&[failure.name()]).inc();
+    }
+
+    /// A call was handed on to the leader; the outcome is one of [`HANDED_ON`].
+    pub(crate) fn observe_handed_on(&self, outcome: &'static str) {
+        self.handed_on.with_label_values(&[outcome]).inc();
     }
 
     /// All figures as Prometheus text.

@@ -113,6 +113,21 @@ impl Peers {
     pub(crate) async fn hand_on(
         &self,
         leader: &Leader,
+        request: Request<Body>,
+        lasts: Lasts,
+    ) -> Result<Response<Body>, Failed> {
+        let answered = self.ask(leader, request, lasts).await;
+        self.0.metrics.observe_handed_on(match &answered {
+            Ok(_) => "answered",
+            Err(Failed::Gone) => "gone",
+            Err(Failed::Busy) => "busy",
+        });
+        answered
+    }
+
+    async fn ask(
+        &self,
+        leader: &Leader,
         mut request: Request<Body>,
         lasts: Lasts,
     ) -> Result<Response<Body>, Failed> {

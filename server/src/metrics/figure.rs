@@ -21,6 +21,8 @@ pub enum Figure {
     Refusals,
     /// Connections that ended before they were served.
     FailedHandshakes,
+    /// Calls that were handed on to the leader.
+    HandedOn,
     /// Classes that placement looked at and could not place.
     Deferrals,
     /// Commands applied.
@@ -124,7 +126,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 43] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -134,6 +136,7 @@ impl Figure {
         Self::StaleReports,
         Self::Refusals,
         Self::FailedHandshakes,
+        Self::HandedOn,
         Self::Deferrals,
         Self::Commands,
         Self::Evaluations,
@@ -203,6 +206,12 @@ impl Figure {
                 Counter,
                 &["cause"],
                 "Connections that ended before they were served, by cause.",
+            ),
+            Self::HandedOn => (
+                "tenure_handed_on_total",
+                Counter,
+                &["outcome"],
+                "Calls that this server handed on to the leader, by outcome: answered, gone, busy.",
             ),
             Self::Deferrals => (
                 "tenure_deferrals_total",

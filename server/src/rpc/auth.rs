@@ -8,45 +8,35 @@
 
 use std::{
     collections::BTreeSet,
-    net::SocketAddr,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use futures_util::future::{Either, MapOk, Ready, TryFutureExt as _, ready};
 use http::{HeaderMap, Request, Response};
-use tenure_scheduler::{Enqueue, KindName, Producer, Tenant};
-use tenure_tls::{Certificate, Identity, Role};
+use tenure_tls::{Identity, Role};
 use tokio::sync::watch;
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::{gate::Methods, status::No};
 use crate::{
     access::{Nobody, Rules},
     clock::Clock,
-    config,
     hush::Hush,
     metrics::Metrics,
     peers::told,
     tls::Peer,
 };
 
+mod caller;
 mod live;
 
-/// The holder of a live stream is judged again so often, when its certificate runs out, and whenever the rules are
-/// replaced.
-const JUDGE_AGAIN: Duration = Duration::from_secs(60);
+pub(crate) use self::caller::Caller;
+use self::caller::Holder;
 
 /// It judges its caller again by itself: what has to be told to the driver comes first.
 const SESSION: &str = "/tenure.node.v1.NodeService/Session";
-
-/// Watches of one viewer, operator or admin: a person looks at a screenful.
-const PERSONS_WATCHES: usize = 20;
-
-/// Watches of one producer, and of everybody together where there is no TLS: programs follow their jobs.
-const PROGRAMS_WATCHES: usize = 1_000;
 
 const ANYBODY: &[Role] = &[Role::Producer, Role::Node, Role::Viewer, Role::Operator, Role::Admin];
 const SEES: &[Role] = &[Role::Viewer, Role::Operator, Role::Admin];
@@ -191,7 +181,7 @@ impl AuthLayer {
     fn judge(&self, peer: &Peer, path: &str) -> Result<Caller, No> {
         let Peer { address, certificate } = peer;
         let address = *address;
-        let Some(certificate) = certificate else { return Ok(Caller { who: Who::Local, address }) };
+        let Some(certificate) = certificate else { return Ok(Caller::local(address)) };
         let rules = self.rules.borrow();
         let holder = rules.holder(certificate)?;
         let allowed = TABLE.iter().find(|(row, _)| *row == path).map_or(&[][..], |&(_, roles)| roles);
@@ -204,7 +194,7 @@ impl AuthLayer {
         };
         let (certificate, holder) = (Arc::clone(certificate), holder.clone());
         let holder = Holder { holder, certificate, limits, rules: self.rules.clone() };
-        Ok(Caller { who: Who::Holder(Arc::new(holder)), address })
+        Ok(Caller::holder(holder, address))
     }
 
     /// Counts a no and says it: whoever runs the server may be asked about it.
@@ -282,172 +272,6 @@ where
         request.extensions_mut().insert(told);
         request.extensions_mut().insert(caller);
         Either::Right(self.inner.call(request).map_ok(guard))
-    }
-}
-
-/// Who calls. Cheap to clone.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    who: Who,
-    address: SocketAddr,
-}
-
-#[derive(Debug, Clone)]
-enum Who {
-    /// Whoever reaches the port, where there is no TLS: it may do everything.
-    Local,
-    Holder(Arc<Holder>),
-}
-
-#[derive(Debug)]
-struct Holder {
-    holder: Identity,
-    certificate: Arc<Certificate>,
-    limits: config::Producer,
-    rules: watch::Receiver<Arc<Rules>>,
-}
-
-impl Caller {
-    /// Who sent a request.
-    ///
-    /// # Errors
-    /// If the layer did not see it: a bug, and nobody is let through by it.
-    pub(crate) fn of<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
-        request.extensions().get().cloned().ok_or_else(|| No::internal().into_status())
-    }
-
-    /// Where it calls from, for the log.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    fn is_holder(&self) -> bool {
-        matches!(self.who, Who::Holder(_))
-    }
-
-    fn producer(&self) -> Option<&Holder> {
-        match &self.who {
-            Who::Holder(holder) if holder.holder.role == Role::Producer => Some(holder),
-            Who::Holder(_) | Who::Local => None,
-        }
-    }
-
-    /// Under which name it enqueues. Roles other than that of a producer carry theirs in front, behind which no
-    /// producer's name can hide: a colon stands in no name.
-    pub(crate) fn enqueues_as(&self) -> Producer {
-        match &self.who {
-            Who::Local => Producer::new("local"),
-            Who::Holder(holder) if holder.holder.role == Role::Producer => {
-                Producer::new(holder.holder.name.as_str())
-            }
-            Who::Holder(holder) => {
-                Producer::new(format!("{}:{}", holder.holder.role, holder.holder.name).as_str())
-            }
-        }
-    }
-
-    /// Whose work it is, unless the job says so.
-    pub(crate) fn tenant(&self) -> Tenant {
-        Tenant::new(self.producer().map_or("default", |holder| holder.holder.name.as_str()))
-    }
-
-    /// Whose jobs alone it sees; none: all.
-    pub(crate) fn sees_only(&self) -> Option<Producer> {
-        self.producer().map(|_| self.enqueues_as())
-    }
-
-    /// How many watches it may have open at once. Beyond: TOO_MANY_WATCHES.
-    pub(crate) fn most_watches(&self) -> usize {
-        match &self.who {
-            Who::Holder(holder) if holder.holder.role != Role::Producer => PERSONS_WATCHES,
-            Who::Holder(_) | Who::Local => PROGRAMS_WATCHES,
-        }
-    }
-
-    /// Whether it may know of a kind.
-    pub(crate) fn knows_kind(&self, kind: &KindName) -> bool {
-        self.limits().is_none_or(|limits| limits.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind)))
-    }
-
-    fn limits(&self) -> Option<&config::Producer> {
-        self.producer().map(|holder| &holder.limits)
-    }
-
-    /// Whether it may enqueue this.
-    ///
-    /// # Errors
-    /// What of it is beyond what the server file gives it.
-    pub(crate) fn check_enqueue(&self, enqueue: &Enqueue) -> Result<(), No> {
-        if !self.knows_kind(&enqueue.kind) {
-            return Err(self.beyond(format!("enqueue jobs of kind {}", enqueue.kind)));
-        }
-        let tenants = self.limits().and_then(|limits| limits.tenants.as_ref());
-        // A child that names none is of its parent's tenant: a job of the same producer, so within these.
-        let default = enqueue.parent.is_none().then_some(&enqueue.default_tenant);
-        if let (Some(tenants), Some(tenant)) = (tenants, enqueue.tenant.as_ref().or(default))
-            && !tenants.contains(tenant)
-        {
-            return Err(self.beyond(format!("enqueue jobs for tenant {tenant}")));
-        }
-        enqueue.priority.map_or(Ok(()), |priority| self.check_priority(priority))
-    }
-
-    /// Whether it may give a job this priority.
-    ///
-    /// # Errors
-    /// If that is above its ceiling.
-    pub(crate) fn check_priority(&self, priority: i8) -> Result<(), No> {
-        match self.limits().and_then(|limits| limits.max_priority) {
-            Some(most) if priority > most => Err(self.beyond(format!("give a priority above {most}"))),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Whether it may free a job whose last processes are not known to be gone.
-    ///
-    /// # Errors
-    /// If that is an operator's.
-    pub(crate) fn check_force(&self) -> Result<(), No> {
-        match self.producer() {
-            Some(_) => Err(self.beyond("requeue with force: that is for operator, admin".to_owned())),
-            None => Ok(()),
-        }
-    }
-
-    fn beyond(&self, what: String) -> No {
-        let who = self.producer().map(|holder| holder.holder.to_string()).unwrap_or_default();
-        No::not_allowed(format!("{who} may not {what}"))
-    }
-
-    /// Whether it may speak for a node.
-    ///
-    /// # Errors
-    /// If its certificate is another node's.
-    pub(crate) fn check_node(&self, node: &str) -> Result<(), No> {
-        match &self.who {
-            Who::Local => Ok(()),
-            Who::Holder(holder) if holder.holder.role == Role::Node && holder.holder.name == node => Ok(()),
-            Who::Holder(holder) => Err(No::not_allowed(format!(
-                "{} may not open a session as node {node}: a session has the name of its certificate",
-                holder.holder
-            ))),
-        }
-    }
-
-    /// Returns once this caller counts for nothing any more. Cancel-safe.
-    pub(crate) async fn revoked(&self) -> No {
-        let Who::Holder(holder) = &self.who else { return std::future::pending().await };
-        let mut rules = holder.rules.clone();
-        loop {
-            // Cancel-safe: both only wait. A server that ends tells its sessions otherwise.
-            tokio::select! {
-                changed = rules.changed() => if changed.is_err() { return std::future::pending().await },
-                () = tokio::time::sleep(JUDGE_AGAIN.min(holder.certificate.runs_out_in())) => {}
-            }
-            if let Err(nobody) = rules.borrow().holder(&holder.certificate) {
-                return nobody.into();
-            }
-        }
     }
 }
 

@@ -1,9 +1,14 @@
 //! Calls of all kinds to a server that follows.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::*;
-use crate::rpc::gate;
+use crate::{peers::MOST_CALLS, rpc::gate};
+
+const WAIT: &str = "/tenure.v1.JobService/WaitJob";
+const KINDS: &str = "/tenure.v1.FleetService/ListKinds";
 
 const PLAIN: Certificates = Certificates(None);
 
@@ -149,11 +154,13 @@ async fn a_call_is_handed_on_once_whoever_is_named_as_the_leader() {
     }
 }
 
-/// A leader that keeps what it is sent, answers one method, and never answers another.
+/// A leader that keeps what it is sent, never answers GetJob and WaitJob, answers ListJobs for ever, and the rest with a no.
 struct Fake {
     address: SocketAddr,
     sent: mpsc::UnboundedReceiver<HeaderMap>,
     given_up: mpsc::UnboundedReceiver<()>,
+    /// Pieces of endless answers that were taken off its hands.
+    pieces: Arc<AtomicU64>,
     _task: JoinSet<()>,
 }
 
@@ -161,11 +168,30 @@ impl Fake {
     async fn start() -> Self {
         #[expect(clippy::disallowed_methods, reason = "a test sends it a handful")]
         let ((sender, sent), (dropped, given_up)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        let pieces = Arc::new(AtomicU64::new(0));
+        let taken = Arc::clone(&pieces);
         let answer = move |request: Request<axum::body::Body>| {
-            let (sender, dropped) = (sender.clone(), dropped.clone());
+            let (sender, dropped, taken) = (sender.clone(), dropped.clone(), Arc::clone(&taken));
             async move {
                 sender.send(request.headers().clone()).unwrap();
-                if request.uri().path() == GET {
+                if request.uri().path() == LIST {
+                    let chunk = Ok::<_, Status>(Bytes::from(vec![0; 64 * 1024]));
+                    let endless = futures_util::stream::repeat_with(move || {
+                        taken.fetch_add(1, Ordering::Relaxed);
+                        chunk.clone()
+                    });
+                    let mut response = http::Response::new(Body::new(axum::body::Body::from_stream(endless)));
+                    response.headers_mut().insert(CONTENT_TYPE, "application/grpc".parse().unwrap());
+                    return response;
+                }
+                if request.uri().path() == KINDS {
+                    // Bytes, which the windows of HTTP/2 bound; a no has none.
+                    let mut response = http::Response::new(Body::new(axum::body::Body::from(vec![0; 5])));
+                    response.headers_mut().insert(CONTENT_TYPE, "application/grpc".parse().unwrap());
+                    response.headers_mut().insert("grpc-status", "0".parse().unwrap());
+                    return response;
+                }
+                if [GET, WAIT].contains(&request.uri().path()) {
                     // Until the caller gives up.
                     let _told = Told(dropped);
                     std::future::pending::<()>().await;
@@ -185,7 +211,7 @@ impl Fake {
             let server = tonic::transport::Server::builder().add_routes(routes);
             server.serve_with_incoming(incoming).await.unwrap();
         });
-        Self { address, sent, given_up, _task: task }
+        Self { address, sent, given_up, pieces, _task: task }
     }
 }
 
@@ -306,4 +332,88 @@ async fn health_says_what_a_follower_serves() {
     assert!(!serving(two.grpc(), sessions).await, "agents belong to the leader");
     two.follow(None);
     until(two.grpc(), calls, false).await;
+}
+
+#[tokio::test]
+async fn a_leader_that_is_gone_in_the_midst_of_a_call_is_told_and_the_same_call_finds_the_next() {
+    let store = Memory::new();
+    let mut fake = Fake::start().await;
+    let named = leader(fake.address, Some(fake.address));
+    let two = Tested::follower(store.reader(), &PLAIN, Some(named)).await;
+    let here = channel(two.grpc(), None);
+    let request = get(&Uuid::now_v7());
+    // What is under way at the old one is ended as soon as another leads, though its connection stays.
+    let under_way = call(&here, WAIT, &request, &[]);
+    let change = async {
+        fake.sent.recv().await.unwrap();
+        two.follow(None);
+    };
+    let (no, ()) = tokio::join!(under_way, change);
+    assert_eq!((no.code, no.reason().as_str()), (Code::Unavailable, "NOT_LEADER"));
+    let status = Status::with_details(no.code, no.message.clone(), no.details.clone().into());
+    assert!(status.get_details_retry_info().unwrap().retry_delay.is_some());
+
+    let one = Tested::leader(&store, &PLAIN, Producers::new()).await;
+    two.follow(Some(one.as_leader()));
+    let again = call(&here, WAIT, &request, &[]).await;
+    assert_eq!(again.reason(), "JOB_NOT_FOUND", "the new leader answers");
+}
+
+#[tokio::test]
+async fn calls_on_their_way_are_bounded_and_the_next_is_told_to_come_back() {
+    let fake = Fake::start().await;
+    let named = leader(fake.address, Some(fake.address));
+    let two = Tested::follower(Memory::new().reader(), &PLAIN, Some(named)).await;
+    let mut open = JoinSet::new();
+    let request = get(&Uuid::now_v7());
+    for _ in 0..MOST_CALLS.div_ceil(50) {
+        let channel = channel(two.grpc(), None);
+        for _ in 0..50 {
+            let (channel, request) = (channel.clone(), request.clone());
+            // Never answered, but for those that are too many.
+            open.spawn(async move { call(&channel, GET, &request, &[]).await });
+        }
+    }
+    let beyond = MOST_CALLS.div_ceil(50) * 50 - MOST_CALLS;
+    for _ in 0..beyond {
+        let no = open.join_next().await.unwrap().unwrap();
+        assert_eq!((no.code, no.reason().as_str()), (Code::Unavailable, "SERVER_BUSY"));
+    }
+    let here = channel(two.grpc(), None);
+    assert_eq!(call(&here, GET, &request, &[]).await.reason(), "SERVER_BUSY");
+    let other = call(&here, WAIT, &request, &[("grpc-timeout", "300m")]).await;
+    assert_eq!(other.code, Code::DeadlineExceeded, "what lasts has room of its own");
+    open.shutdown().await;
+    let freed = async {
+        while call(&here, GET, &request, &[("grpc-timeout", "300m")]).await.code != Code::DeadlineExceeded {}
+    };
+    tokio::time::timeout(DEADLINE, freed).await.expect("the room of calls that ended is free");
+}
+
+#[tokio::test]
+async fn clients_that_do_not_read_stop_nobody_else() {
+    let fake = Fake::start().await;
+    let named = leader(fake.address, Some(fake.address));
+    let two = Tested::follower(Memory::new().reader(), &PLAIN, Some(named)).await;
+    let mut unread = Vec::new();
+    for _ in 0..100 {
+        let endpoint = Endpoint::from_shared(format!("http://{}", two.grpc())).unwrap();
+        let mut channel = endpoint.initial_stream_window_size(65_535).connect_lazy();
+        let request = Request::post(LIST).header(CONTENT_TYPE, "application/grpc").header("te", "trailers");
+        let request = request.body(Body::new(axum::body::Body::from(vec![0; 5]))).unwrap();
+        // Their answers are as long as they like; nobody reads them.
+        unread.push((channel.ready().await.unwrap().call(request).await.unwrap(), channel));
+    }
+    // Until nothing moves any more.
+    let mut before = u64::MAX;
+    while before != fake.pieces.load(Ordering::Relaxed) {
+        before = fake.pieces.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let here = channel(two.grpc(), None);
+    for _ in 0..20 {
+        let answered = call(&here, KINDS, &get(&Uuid::now_v7()), &[]).await;
+        assert_eq!((answered.code, answered.data), (Code::Ok, vec![0; 5]), "the leader answers");
+    }
+    assert_eq!(unread.len(), 100);
 }
