@@ -220,6 +220,8 @@ impl Keeper {
     fn hear(&mut self, now: Mono) {
         for order in self.agent.hear() {
             match (order, &mut self.attempt) {
+                // Read late, as after a freeze: its job may run elsewhere by now.
+                (Order::Go, None) if now >= self.opening.spec.gone_by => return self.agent.hang_up(),
                 (Order::Go, None) => self.attempt = Some(Attempt::start(&self.opening, &mut self.state, now)),
                 (Order::Go, Some(_)) => {}
                 (Order::Renew { gone_by }, Some(attempt)) => attempt.renew(gone_by),

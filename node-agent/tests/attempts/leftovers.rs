@@ -127,7 +127,7 @@ async fn an_end_that_no_agent_has_heard_is_told_to_the_next() {
 async fn a_lease_that_nobody_renews_ends_without_an_agent_and_with_the_next() {
     let bench = Bench::new();
     let spec = bench.script("echo $$ > up; exec sleep 1000");
-    let gone_by = Clock::Boottime.now() + Duration::from_secs(4);
+    let gone_by = Clock::Boottime.now() + Duration::from_secs(7);
     bench.abandon(tenure_node_agent::shim::Spec { gone_by, ..spec }).await;
     let mut shim = adopt(&bench).await.shim;
     assert_eq!(hear_out(&mut shim).await.record.cause, Cause::CutOff);

@@ -9,7 +9,7 @@ use crate::bench::{Bench, eventually, hear_out, is_gone, is_there, next, signal}
 use rustix::process::Signal;
 use tenure_node_agent::clock::{Clock, Mono};
 use tenure_node_agent::output::{self, HEAD_BYTES, Stream, TAIL_BYTES};
-use tenure_node_agent::shim::{Cause, Error, Event, Limits, Shim, StopReason, User};
+use tenure_node_agent::shim::{Cause, Error, Event, Limits, Shim, Spec, StopReason, User};
 
 #[tokio::test]
 async fn a_command_that_succeeds_is_recorded_and_reaped() {
@@ -130,6 +130,22 @@ async fn a_shim_whose_agent_goes_before_it_is_ready_leaves_at_once() {
         .unwrap();
     let status = eventually("the end of the shim", || shim.try_wait().unwrap()).await;
     assert!(status.success() && !bench.work().join("ran").exists(), "{status}");
+}
+
+#[tokio::test]
+async fn a_go_that_is_read_after_the_lease_starts_nothing() {
+    let bench = Bench::new();
+    let spec = bench.script("echo ran > ran");
+    let gone_by = Clock::Boottime.now() + Duration::from_secs(2);
+    let mut shim = bench.start(Spec { gone_by, ..spec }).await;
+    let pid = shim.pid().cast_signed();
+    signal(pid, Signal::STOP);
+    shim.go().unwrap();
+    Clock::Boottime.sleep_until(gone_by).await;
+    signal(pid, Signal::CONT);
+    let outcome = hear_out(&mut shim).await;
+    assert_eq!((outcome.started, outcome.record.cause), (None, Cause::Terminated));
+    assert!(!outcome.record.started && !bench.work().join("ran").exists());
 }
 
 #[tokio::test]
