@@ -180,7 +180,7 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
             leftovers.push(remain.leftover(Found::Adopted(Box::new(adopted))));
         } else {
             leftovers.push(remain.leftover(remain.found()));
-            tasks.spawn(finish(remain, end_all, sender.clone()));
+            tasks.spawn(finish(remain, sender.clone()));
         }
     }
     Ok((leftovers, Leftovers { tasks, changes }))
@@ -253,11 +253,11 @@ async fn kill_strays(owner: Owner, known: BTreeSet<crate::shim::tag::Tag>) -> Re
     Ok(())
 }
 
-/// Ends one attempt: asks its shim, unless there is no time for that, then does without it.
-async fn finish(remain: Remain, at_once: bool, changes: mpsc::Sender<Change>) {
+/// Ends one attempt: asks its shim, then does without it.
+async fn finish(remain: Remain, changes: mpsc::Sender<Change>) {
     let token = remain.token;
     if let Some(state) = remain.state.as_ref().filter(|_| remain.ours) {
-        if at_once {
+        if remain.at_once {
             // Its command goes with it, by its death signal. One that has ended is what we want.
             state.shim.signal(Signal::KILL).ok();
         } else {

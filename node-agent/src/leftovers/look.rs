@@ -26,6 +26,8 @@ pub(super) struct Remain {
     pub(super) record: Option<Box<ExitRecord>>,
     /// The state belongs to this boot: its pids mean something.
     pub(super) ours: bool,
+    /// There is no time to ask its shim.
+    pub(super) at_once: bool,
     /// The clock of this agent's deadlines.
     clock: Clock,
 }
@@ -95,7 +97,7 @@ fn look_at(dir: PathBuf, options: &Options) -> Result<Option<Remain>, Error> {
     };
     let record = record.filter(|record| record.token == token).map(Box::new);
     let ours = state.as_ref().is_some_and(|state| is_ours(state, options));
-    Ok(Some(Remain { dir, job, token, state, record, ours, clock: options.clock }))
+    Ok(Some(Remain { dir, job, token, state, record, ours, at_once: options.end_all, clock: options.clock }))
 }
 
 /// The state once it says for good whether the command was started: a shim that was not told to go leaves as soon as
