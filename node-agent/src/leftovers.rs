@@ -184,8 +184,7 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
             let found = remain.found();
             let may_have_started = matches!(found, Found::Stopping);
             leftovers.push(remain.leftover(found));
-            let ending = Ending { at_once: end_all, may_have_started };
-            tasks.spawn(finish(remain, ending, sender.clone()));
+            tasks.spawn(finish(remain, may_have_started, sender.clone()));
         }
     }
     Ok((leftovers, Leftovers { tasks, changes }))
@@ -258,20 +257,12 @@ async fn kill_strays(owner: Owner, known: BTreeSet<crate::shim::tag::Tag>) -> Re
     Ok(())
 }
 
-/// How an attempt that is not taken over is ended.
-#[derive(Debug, Clone, Copy)]
-struct Ending {
-    /// There is no time to ask its shim.
-    at_once: bool,
-    /// It was listed as stopping; if its shim leaves without a child, it never started after all.
-    may_have_started: bool,
-}
-
-/// Ends one attempt: asks its shim, unless there is no time for that, then does without it.
-async fn finish(remain: Remain, ending: Ending, changes: mpsc::Sender<Change>) {
+/// Ends one attempt: asks its shim, unless there is no time for that, then does without it. `may_have_started`: it was
+/// listed as stopping; if its shim leaves without a child, it never started after all.
+async fn finish(remain: Remain, may_have_started: bool, changes: mpsc::Sender<Change>) {
     let token = remain.token;
     if let Some(state) = remain.state.as_ref().filter(|_| remain.ours) {
-        if ending.at_once {
+        if remain.at_once {
             // Its command goes with it, by its death signal. One that has ended is what we want.
             state.shim.signal(Signal::KILL).ok();
         } else {
@@ -285,7 +276,7 @@ async fn finish(remain: Remain, ending: Ending, changes: mpsc::Sender<Change>) {
     }
     // It may be newer than the scan.
     let record = ExitRecord::read(&remain.dir).ok().flatten().filter(|it| it.token == token).map(Box::new);
-    let never = || remain.never_started().filter(|_| ending.may_have_started);
+    let never = || remain.never_started().filter(|_| may_have_started);
     let record = record.or_else(never).or(remain.record);
     changes.send(Change::Gone { token, record }).await.ok();
 }

@@ -263,7 +263,8 @@ impl Agent {
             // Until the first sample everything is closed: a Hello before it would only be followed by another.
             drop(tokio::time::timeout(FIRST_SAMPLE, pressure.ready()).await);
             let ended = session.run().await;
-            cgroups.leave();
+            // Nobody waits for it but the end of the agent; what it cannot remove the next agent uses again.
+            tokio::task::spawn_blocking(move || cgroups.leave()).await.ok();
             if let Some(deaths) = deaths.filter(|_| ended.is_ok()) {
                 deaths.forget();
             }

@@ -32,6 +32,10 @@ pub(crate) fn join(dir: &Path) -> io::Result<()> {
 impl Place {
     /// For the shim: goes where shims are, and makes the attempt's cgroup with its limits. Nobody is in it yet.
     pub(crate) fn enter(&self) -> io::Result<()> {
+        // Empty between two attempts, somebody may have tidied them away.
+        for dir in [Some(self.shims.as_path()), self.attempt.parent()].into_iter().flatten() {
+            DirBuilder::new().recursive(true).create(dir)?;
+        }
         join(&self.shims)?;
         DirBuilder::new().create(&self.attempt).or_else(|error| {
             // Empty, it is what a start that failed has left.

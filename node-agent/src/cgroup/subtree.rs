@@ -34,6 +34,8 @@ const ATTEMPTS: &str = "attempts";
 const WEIGHT: &str = "1000";
 /// How long what an earlier agent left may hold up the start.
 const STRAYS: Duration = Duration::from_secs(10);
+/// How long shims that have nothing left to do may take to end.
+const LEAVING: Duration = Duration::from_millis(200);
 
 /// What an agent has of cgroups.
 #[derive(Debug, Clone)]
@@ -117,12 +119,16 @@ impl Subtree {
         strays.filter(end_stray).count()
     }
 
-    /// Removes it, if nothing is left in it: a shim may be about to start something. An agent that has moved stays: its
-    /// unit's end removes it.
+    /// Removes it, if nothing is left in it: a shim may be about to start something. Blocks for a moment for shims whose
+    /// attempt is gone. An agent that has moved stays: its unit's end removes it.
     pub fn leave(&self) {
         let Some(dir) = self.dir.as_ref().filter(|_| !self.moved) else { return };
-        if Cgroup::at(dir.join(SHIMS)).is_populated().unwrap_or(true) {
-            return;
+        let deadline = Clock::Monotonic.now() + LEAVING;
+        while Cgroup::at(dir.join(SHIMS)).is_populated().unwrap_or(true) {
+            if !below(&dir.join(ATTEMPTS)).is_empty() || Clock::Monotonic.now() >= deadline {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
         for one in below(&dir.join(ATTEMPTS)) {
             // One that is not empty is in use.

@@ -29,6 +29,8 @@ pub(super) struct Remain {
     pub(super) ours: bool,
     /// Nothing of it can live here.
     gone: bool,
+    /// There is no time to ask its shim.
+    pub(super) at_once: bool,
     /// The clock of this agent's deadlines.
     clock: Clock,
 }
@@ -120,7 +122,8 @@ fn look_at(dir: PathBuf, options: &Options) -> Result<Option<Remain>, Error> {
     let record = record.filter(|record| record.token == token).map(Box::new);
     let ours = state.as_ref().is_some_and(|state| is_ours(state, options));
     let gone = options.copy || state.is_some() && !ours;
-    Ok(Some(Remain { dir, job, token, state, record, ours, gone, clock: options.clock }))
+    let (at_once, clock) = (options.end_all, options.clock);
+    Ok(Some(Remain { dir, job, token, state, record, ours, gone, at_once, clock }))
 }
 
 /// The state once it says for good whether the command was started: a shim that was not told to go leaves as soon as

@@ -125,6 +125,15 @@ async fn what_a_directory_stood_for_is_ended_when_that_is_gone() {
 }
 
 #[tokio::test]
+async fn cgroups_that_somebody_tidied_away_are_made_again() {
+    let Some(held) = Held::new() else { return };
+    held.subtree.leave();
+    let outcome = held.bench.run(held.script("grep ^0:: /proc/self/cgroup > where")).await;
+    assert_eq!(outcome.record.exit_code, Some(0), "{outcome:?}");
+    assert!(fs::read_to_string(held.bench.work().join("where")).unwrap().trim().ends_with("/attempts/7"));
+}
+
+#[tokio::test]
 async fn a_shim_that_starts_nothing_leaves_no_cgroup() {
     let Some(held) = Held::new() else { return };
     let spec = held.script("true");
