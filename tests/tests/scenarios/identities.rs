@@ -23,7 +23,7 @@ async fn a_second_process_on_the_same_directory_is_refused_with_a_sentence() -> 
         let server = ["server", "--data", &data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
         let endpoint = fleet.endpoint();
         let agent = ["agent", "--config", &file, "--data", &state, "--server", &endpoint];
-        // On Postgres there is no directory to share, and the newest server takes over: see postgres.rs.
+        // On Postgres there is no directory to share, and a second server follows: see leaders.rs.
         let seconds = [("server", &server[..]), ("agent", &agent[..])].into_iter();
         for (name, args) in seconds.skip(usize::from(fleet.postgres().is_ok())) {
             let log = fleet.directory().join("logs").join(format!("second-{name}"));
