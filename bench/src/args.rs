@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) repetitions: u32,
     /// Simulated agents.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) agents: u32,
     /// Bytes of each payload.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -54,7 +54,9 @@ pub(crate) enum Scenario {
     Sizes,
     /// What a decision of the scheduler costs, without a server: 1,000 and 10,000 nodes, up to 10 million jobs queued.
     Placement,
-    /// All of these but `placement`.
+    /// A server killed under a fleet of `--agents` sessions: how long until all are back, and what producers notice.
+    Reattach,
+    /// All of these but `placement` and `reattach`.
     All,
 }
 
@@ -109,7 +111,7 @@ impl Args {
 impl Scenario {
     /// Whether asking for this one includes another.
     pub(crate) fn includes(self, other: Self) -> bool {
-        self == other || (self == Self::All && other != Self::Placement)
+        self == other || (self == Self::All && !matches!(other, Self::Placement | Self::Reattach))
     }
 }
 

@@ -12,7 +12,7 @@
 //! the jobs behind it were counted in the database and the server's own invariants hold; everything that was started is
 //! ended, whatever ends the bench short of SIGKILL.
 //!
-//! Reading order: `args` → `scenario` and `scenario/*` → `rig` (a server and its fleet) → `agents`, `producers` (the load)
+//! Reading order: `args` → `scenario` and `scenario/*` → `rig` (a server and its fleet) → `agents`, `sitters`, `producers` (the load)
 //! → `ceiling` (the same rows by bare SQL) → `bed` (databases), `machine` → `figure`, `report`.
 
 mod agents;
@@ -25,6 +25,7 @@ mod producers;
 mod report;
 mod rig;
 mod scenario;
+mod sitters;
 
 use std::process::ExitCode;
 

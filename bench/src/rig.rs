@@ -28,6 +28,8 @@ pub(crate) const SLOT: &str = "work";
 const SLOTS: u32 = 512;
 /// Unanswered grants that an agent takes: the most that a server lets it have.
 const CREDITS: u32 = 128;
+/// Connections beside those of sessions.
+const SPARE_CONNECTIONS: u32 = 256;
 /// Clients, each with a connection of its own: a connection carries 64 calls at once.
 const CLIENTS: usize = 4;
 
@@ -43,6 +45,8 @@ pub(crate) struct Rig {
     clients: Vec<Client>,
     agents: Option<Agents>,
     marked: Marked,
+    /// Of the server file.
+    limits: String,
 }
 
 impl Rig {
@@ -51,23 +55,40 @@ impl Rig {
     /// # Errors
     /// If it does not start.
     pub(crate) async fn start(bed: &Bed, store: Store) -> anyhow::Result<Self> {
+        Self::start_for(bed, store, 0).await
+    }
+
+    /// The same, with room for so many sessions.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub(crate) async fn start_for(bed: &Bed, store: Store, sessions: u32) -> anyhow::Result<Self> {
         let files = tempfile::Builder::new().prefix("tenure-bench-rig-").tempdir()?;
         let marked = Marked(format!("bench-{}", uuid::Uuid::now_v7()));
         let place = bed.place()?;
-        let ready = files.path().join("ready");
-        let mut server = start_server(&place, files.path(), &marked.0)?;
-        let announced = until("the server is ready", PATIENCE, async || {
-            server.alive().map_err(|error| error.to_string())?;
-            fs::read_to_string(&ready).map_err(|error| error.to_string())
-        })
-        .await
-        .with_context(|| server.tail())?;
-        let endpoint = announced.lines().find_map(|line| line.strip_prefix("TENURE_SERVER="));
-        let endpoint = endpoint.context("the ready file names no server")?.to_owned();
+        let limits = match sessions {
+            0 => String::new(),
+            _ => format!("[limits]\nmax_connections = {}\n", sessions + SPARE_CONNECTIONS),
+        };
+        let (server, endpoint) =
+            start_server(&place, files.path(), &marked.0, "127.0.0.1:0", &limits).await?;
         let clients = (0..CLIENTS).map(|_| Client::connect(&endpoint)).collect::<Result<Vec<_>, _>>()?;
         let fleet = format!("[slots]\n{SLOT} = \"node\"\n\n[kinds.\"{KIND}\"]\nneeds = {{ {SLOT} = 1 }}\n");
         clients.first().context("no client")?.apply(&fleet, false).await?;
-        Ok(Self { place, store, files, server, endpoint, clients, agents: None, marked })
+        Ok(Self { place, store, files, server, endpoint, clients, agents: None, marked, limits })
+    }
+
+    /// Kills the server and starts it again at the same address. It is ready when this returns.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub(crate) async fn restart(&mut self) -> anyhow::Result<()> {
+        self.server.signal(Signal::KILL)?;
+        self.server.ended(PATIENCE).await?;
+        let address = self.endpoint.strip_prefix("http://").context("an address with TLS")?;
+        let files = self.files.path();
+        (self.server, _) = start_server(&self.place, files, &self.marked.0, address, &self.limits).await?;
+        Ok(())
     }
 
     /// Starts simulated agents, whose jobs finish at once.
@@ -167,29 +188,48 @@ impl Drop for Marked {
     }
 }
 
-fn start_server(place: &Place, files: &Path, mark: &str) -> anyhow::Result<Process> {
+/// Starts a server; it and its address, once it is ready.
+async fn start_server(
+    place: &Place,
+    files: &Path,
+    mark: &str,
+    listen: &str,
+    limits: &str,
+) -> anyhow::Result<(Process, String)> {
     let config = files.join("server.toml");
     let url = files.join("database-url");
     let (store, data): (Vec<&str>, PathBuf) = match place {
         Place::Postgres(address) => {
             fs::write(&url, address)?;
-            fs::write(&config, "[server]\ndatabase_url_file = \"database-url\"\n")?;
+            fs::write(&config, format!("[server]\ndatabase_url_file = \"database-url\"\n{limits}"))?;
             (vec!["--migrate"], PathBuf::new())
         }
         Place::Sqlite(data) => {
-            fs::write(&config, "")?;
+            fs::write(&config, limits)?;
             (vec!["--data"], data.clone())
         }
     };
-    let (config, ready) = (text(&config)?, text(&files.join("ready"))?);
+    let ready = files.join("ready");
+    if ready.exists() {
+        fs::remove_file(&ready)?;
+    }
+    let (config, ready_file) = (text(&config)?, text(&ready)?);
     let data = text(&data)?;
-    let mut args = vec!["server", "--config", &config, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
-    args.extend(["--ready-file", &ready]);
+    let mut args = vec!["server", "--config", &config, "--listen", listen, "--http", "127.0.0.1:0"];
+    args.extend(["--ready-file", &ready_file]);
     args.extend(store);
     if !data.is_empty() {
         args.push(&data);
     }
-    Process::tenure("the server", &args, &files.join("server.log"), mark)
+    let mut server = Process::tenure("the server", &args, &files.join("server.log"), mark)?;
+    let announced = until("the server is ready", PATIENCE, async || {
+        server.alive().map_err(|error| error.to_string())?;
+        fs::read_to_string(&ready).map_err(|error| error.to_string())
+    })
+    .await
+    .with_context(|| server.tail())?;
+    let endpoint = announced.lines().find_map(|line| line.strip_prefix("TENURE_SERVER="));
+    Ok((server, endpoint.context("the ready file names no server")?.to_owned()))
 }
 
 /// A path as an argument.

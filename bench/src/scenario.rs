@@ -7,6 +7,7 @@ mod enqueue;
 mod latency;
 mod lifecycle;
 mod placement;
+mod reattach;
 mod sizes;
 
 use crate::args::{Args, Scenario, Store};
@@ -106,6 +107,9 @@ async fn on(bed: &Bed, store: Store, args: &Args, found: &mut Found) -> anyhow::
     }
     if asked(Scenario::Latency) {
         latency::measure(bed, store, args, found).await?;
+    }
+    if asked(Scenario::Reattach) {
+        reattach::measure(bed, store, args, found).await?;
     }
     let compared = [Scenario::Ceiling, Scenario::Enqueue, Scenario::Lifecycle];
     if !compared.iter().any(|&scenario| args.scenario.includes(scenario)) {

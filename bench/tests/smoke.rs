@@ -120,6 +120,16 @@ fn everything_is_measured_and_counted_on_postgres() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_fleet_is_back_after_its_server_was_killed() -> anyhow::Result<()> {
+    let report = run("reattach", "sqlite")?;
+    let names = check(&report, "sqlite")?;
+    ensure!(names.contains("until 2 agents are back after kill -9"), "{names:?}");
+    let (enqueued, succeeded) = counts(&report, "reattach")?;
+    ensure!(enqueued > 0 && succeeded == 0, "{report:#}");
+    Ok(())
+}
+
+#[test]
 fn an_interrupted_bench_leaves_nothing_running() -> anyhow::Result<()> {
     let files = tempfile::tempdir()?;
     // Everything that it starts inherits where temporary files go, so that can be found by it.

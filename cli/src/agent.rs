@@ -2,19 +2,20 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::pin::pin;
 
 use clap::Args;
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::config::{Config, NodeFile, Overrides};
-use tenure_node_agent::{Agent, Handle, Options, Stop as How};
+use tenure_node_agent::{Agent, Handle, Options, Running, Stop as How, drain};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Global;
 use crate::config::unusable;
 use crate::exit::{Exit, Failure};
-use crate::part::{Part, Stop, until_signal};
+use crate::part::{Part, Stop};
 use crate::report::chain;
-use crate::signals::{Hangups, Signals};
+use crate::signals::{Hangups, Orders};
 
 /// Arguments of `agent`.
 #[derive(Debug, Args)]
@@ -28,21 +29,74 @@ pub(crate) struct AgentArgs {
     /// The state directory, instead of the file's.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Empties this host: the agent that runs here takes nothing new, lets its jobs end within `drain_deadline`, returns the
+    /// rest and ends; returns once it has.
+    #[arg(long)]
+    drain: bool,
 }
 
-/// Runs an agent until a signal.
+/// Runs an agent until a signal; or asks the one that runs here to drain.
 pub(crate) async fn run(args: AgentArgs, global: &Global, traces: bool) -> Result<Exit, Failure> {
     let config = configure(&args, global)?;
-    let mut signals = Signals::install()?;
+    let mut orders = Orders::install()?;
+    if args.drain {
+        match drain::drain(&config.data).await {
+            Ok(drain::Drained::Ended { pid }) => {
+                tracing::info!(pid, "the agent has drained and ended");
+                return Ok(Exit::Ok);
+            }
+            Ok(drain::Drained::Nobody) => {
+                tracing::info!("no agent runs here; this one takes over what is left, and drains");
+            }
+            Err(source) => return Err(failed("the agent that runs here cannot be drained", source)),
+        }
+    }
     let hangups = Hangups::install()?;
-    let (mut agent, _) = start(config.clone(), Clock::Boottime, traces).await?;
-    let outcome = tokio::select! {
-        // Cancel-safe: the agent's task goes on.
-        outcome = until_signal(None, Some(&mut agent), &mut signals) => outcome,
+    let options = Options { clock: Clock::Boottime, traces, ..Options::default() };
+    let running = Agent::start(config.clone(), options, CancellationToken::new())
+        .await
+        .map_err(|source| failed("the agent did not start", source))?;
+    let handle = running.handle();
+    if args.drain {
+        handle.stop(How::Drain);
+    }
+    tokio::select! {
+        // Cancel-safe: neither is waited for again.
+        ended = obey(running, &handle, &mut orders, args.drain) => ended.map(|()| Exit::Ok),
         never = look_at(hangups, &config, &args, global) => match never {},
-    };
-    let ended = agent.stop(&mut signals).await;
-    outcome.and(ended).map(|()| Exit::Ok)
+    }
+}
+
+/// Passes on what signals say, until the agent has ended.
+async fn obey(running: Running, handle: &Handle, orders: &mut Orders, asked: bool) -> Result<(), Failure> {
+    let mut asked = asked;
+    let mut stopped = pin!(running.stopped());
+    loop {
+        tokio::select! {
+            // Cancel-safe: it is the same wait again.
+            ended = &mut stopped => {
+                return match ended {
+                    Err(source) => Err(failed("the agent", source)),
+                    Ok(()) if asked => Ok(()),
+                    Ok(()) => Err(Failure::Component { what: "the agent", source: "it ended by itself".into() }),
+                };
+            }
+            // Cancel-safe, as documented there.
+            (signal, how) = orders.next() => {
+                asked = true;
+                match how {
+                    How::HandOver => tracing::info!(signal, "stopping; what runs goes on"),
+                    How::Drain => tracing::info!(signal, "draining; SIGINT stops at once, SIGTERM leaves what runs"),
+                    How::AtOnce => tracing::warn!(signal, "stopping at once"),
+                }
+                handle.stop(how);
+            }
+        }
+    }
+}
+
+fn failed(what: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::Component { what, source: source.into() }
 }
 
 fn configure(args: &AgentArgs, global: &Global) -> Result<Config, Failure> {
@@ -90,7 +144,7 @@ async fn look_at(mut hangups: Hangups, began: &Config, args: &AgentArgs, global:
     }
 }
 
-/// Starts an agent in this process.
+/// Starts an agent in this process, as a part of `tenure up`.
 pub(crate) async fn start(config: Config, clock: Clock, traces: bool) -> Result<(Part, Handle), Failure> {
     let stop = Stop::default();
     let options = Options { clock, traces, ..Options::default() };

@@ -43,7 +43,7 @@ Each flag can be set by an environment variable of its name: --server by TENURE_
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The address of the server. Default: the context's, else http://127.0.0.1:7070.
+    /// The address of the server; of several, with commas between. Default: the context's, else http://127.0.0.1:7070.
     #[arg(long, global = true, value_name = "ADDR")]
     pub(crate) server: Option<String>,
     /// The context to use: a server by its name. Default: the one of `tenure context use`.

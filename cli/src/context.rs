@@ -64,7 +64,7 @@ pub(crate) enum Colour {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Context {
-    /// Its address.
+    /// Its address; of several that are one fleet, all of them with commas between.
     pub(crate) server: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tls_ca: Option<PathBuf>,

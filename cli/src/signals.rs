@@ -1,8 +1,10 @@
-//! SIGINT and SIGTERM, one by one; and SIGHUP.
+//! SIGINT and SIGTERM, one by one; SIGHUP; and the words that an agent understands.
 //!
-//! Invariant: from `install` on neither ends the process by itself; each is an item that somebody must act on.
+//! Invariant: from `install` on none of them ends the process by itself; each is an item that somebody must act on.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use tenure_node_agent::Stop;
 
 use crate::exit::Failure;
 
@@ -29,6 +31,41 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT", // cancel-safe: nothing is lost
             _ = self.terminate.recv() => "SIGTERM", // cancel-safe: nothing is lost
         }
+    }
+}
+
+/// The signals by which an agent is asked to stop, and how.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    signals: Signals,
+    drain: Signal,
+    interrupts: u32,
+}
+
+impl Orders {
+    /// Takes them over.
+    pub(crate) fn install() -> Result<Self, Failure> {
+        let drain = signal(SignalKind::user_defined1())
+            .map_err(|source| Failure::Component { what: "no signal handler", source: source.into() })?;
+        Ok(Self { signals: Signals::install()?, drain, interrupts: 0 })
+    }
+
+    /// Waits for the next one: who sent what, and what it means. SIGTERM is a service manager's: what runs goes on. SIGINT
+    /// is a person's at a terminal, who expects that nothing is left; the second one is impatience. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> (&'static str, Stop) {
+        let name = tokio::select! {
+            name = self.signals.next() => name, // cancel-safe
+            _ = self.drain.recv() => "SIGUSR1", // cancel-safe: nothing is lost
+        };
+        let stop = match name {
+            "SIGTERM" => Stop::HandOver,
+            "SIGINT" => {
+                self.interrupts += 1;
+                if self.interrupts > 1 { Stop::AtOnce } else { Stop::Drain }
+            }
+            _ => Stop::Drain,
+        };
+        (name, stop)
     }
 }
 

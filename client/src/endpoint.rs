@@ -11,13 +11,15 @@ use crate::{Error, Options};
 
 /// A host that does not answer the handshake is taken as away after this long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// As long, where another server may be asked instead.
+const CONNECT_TIMEOUT_OF_SEVERAL: Duration = Duration::from_secs(2);
 /// An idle connection is probed this often, so that a dead one is found before the next call needs it.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// A probe unanswered for this long ends the connection; the calls on it fail as UNAVAILABLE.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads an address and lays down how its connection is kept.
-pub(crate) fn parse(endpoint: &str, options: &Options) -> Result<Endpoint, Error> {
+/// Reads an address and lays down how its connection is kept. `several`: it is one of them.
+pub(crate) fn parse(endpoint: &str, several: bool, options: &Options) -> Result<Endpoint, Error> {
     let refuse = |reason: &str| Error::Endpoint { endpoint: endpoint.to_owned(), reason: reason.to_owned() };
     let trimmed = endpoint.trim();
     let with_scheme = if trimmed.contains("://") {
@@ -50,8 +52,9 @@ pub(crate) fn parse(endpoint: &str, options: &Options) -> Result<Endpoint, Error
             ));
         }
     }
+    let patience = if several { CONNECT_TIMEOUT_OF_SEVERAL } else { CONNECT_TIMEOUT };
     parsed
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(patience)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
         .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
@@ -75,7 +78,7 @@ mod tests {
         for good in
             ["http://127.0.0.1:7070", "127.0.0.1:7070", "localhost:1", "http://[::1]:7070/", " 127.0.0.9:1 "]
         {
-            parse(good, &Options::default()).unwrap();
+            parse(good, false, &Options::default()).unwrap();
         }
     }
 
@@ -90,7 +93,7 @@ mod tests {
             ("ftp://127.0.0.1:7070", "write http"),
             ("not an address", "not an address"),
         ] {
-            let error = parse(bad, &Options::default()).unwrap_err().to_string();
+            let error = parse(bad, false, &Options::default()).unwrap_err().to_string();
             assert!(error.contains(reason), "{bad}: {error}");
         }
     }

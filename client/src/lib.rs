@@ -5,7 +5,8 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `admin`), [`Refusal`], `retry`.
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `admin`), [`Refusal`], `servers`,
+//! `retry`.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -48,19 +49,12 @@ mod job_spec;
 mod jobs;
 mod refusal;
 mod retry;
+mod servers;
 mod watch;
 pub mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
-
-use tenure_proto::v1::admin_service_client::AdminServiceClient;
-use tenure_proto::v1::fleet_service_client::FleetServiceClient;
-use tenure_proto::v1::health_service_client::HealthServiceClient;
-use tenure_proto::v1::job_service_client::JobServiceClient;
-use tonic::transport::Channel;
-
-use tenure_tls::Connector;
 
 pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
@@ -80,7 +74,7 @@ pub use tenure_tls::{Files as TlsFiles, files::Own as OwnCertificate};
 /// How a [`Client`] behaves.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How long, and how often, a call is tried again while the server is UNAVAILABLE.
+    /// How long, and how often, a call is tried again while the servers are UNAVAILABLE.
     pub retry: RetryPolicy,
     /// For `https://`: whom to believe, and who we are. Read again for each connection.
     pub tls: Option<TlsFiles>,
@@ -88,15 +82,12 @@ pub struct Options {
     pub insecure: bool,
 }
 
-/// A connection to a server. Cheap to clone; clones share the connection.
+/// A connection to a fleet of one or several servers. Cheap to clone; clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     endpoint: String,
     options: Options,
-    jobs: JobServiceClient<Channel>,
-    fleet: FleetServiceClient<Channel>,
-    health: HealthServiceClient<Channel>,
-    admin: AdminServiceClient<Channel>,
+    servers: Arc<servers::Servers>,
 }
 
 /// Why a call did not do what it was asked to.
@@ -126,7 +117,7 @@ pub enum Error {
     /// out is not known; the same call again, with the same job ids, is safe.
     #[error("no answer from {endpoint} after {tries} tries in {waited:.1?}")]
     Unavailable {
-        /// The address of the server.
+        /// The addresses of the servers.
         endpoint: String,
         /// How often the call was sent.
         tries: u32,
@@ -159,10 +150,13 @@ impl Error {
 impl Client {
     /// A client of the server at `endpoint` (`http://127.0.0.1:7070`, or without the scheme), with default options.
     ///
+    /// Several servers of one fleet stand between commas (`10.0.0.1:7070,10.0.0.2:7070`). The first is asked; when one
+    /// is UNAVAILABLE or does not answer, the next one is asked from then on. Up to 16.
+    ///
     /// Connects with the first call, and again whenever the connection is gone. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::Endpoint`] if the address is not one that this client may speak to.
+    /// [`Error::Endpoint`] if an address is not one that this client may speak to.
     pub fn connect(endpoint: &str) -> Result<Self, Error> {
         Self::connect_with(endpoint, Options::default())
     }
@@ -172,26 +166,11 @@ impl Client {
     /// # Errors
     /// [`Error::Endpoint`] if the address is not one that this client may speak to.
     pub fn connect_with(endpoint: &str, options: Options) -> Result<Self, Error> {
-        let parsed = endpoint::parse(endpoint, &options)?;
-        let endpoint = parsed.uri().to_string().trim_end_matches('/').to_owned();
-        let channel = match &options.tls {
-            Some(files) if parsed.uri().scheme_str() == Some("https") => {
-                let wrong = |source| Error::Tls { endpoint: endpoint.clone(), source: Arc::new(source) };
-                parsed.connect_with_connector_lazy(Connector::new(files.clone()).map_err(wrong)?)
-            }
-            Some(_) | None => parsed.connect_lazy(),
-        };
-        Ok(Self {
-            endpoint,
-            options,
-            jobs: JobServiceClient::new(channel.clone()),
-            fleet: FleetServiceClient::new(channel.clone()),
-            health: HealthServiceClient::new(channel.clone()),
-            admin: AdminServiceClient::new(channel),
-        })
+        let servers = servers::Servers::new(endpoint, &options)?;
+        Ok(Self { endpoint: servers.endpoints(), options, servers: Arc::new(servers) })
     }
 
-    /// The address of the server.
+    /// The address of the server; of several, all of them between commas.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }

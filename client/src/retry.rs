@@ -1,6 +1,7 @@
 //! Trying again: UNAVAILABLE only, with full-jitter back-off, until a deadline.
 //!
-//! A call whose connection broke while it was in flight is UNAVAILABLE too ([`Refusal::from_status`]).
+//! A call whose connection broke while it was in flight is UNAVAILABLE too ([`Refusal::from_status`]). Where there are
+//! several servers, each further try asks the next one; waits come between rounds, when all have been asked.
 //! Not responsible for any other refusal: RESOURCE_EXHAUSTED goes back to the caller with its `retry_after`.
 //! Invariant: a call that is sent again is word for word the call that was sent before, job ids included.
 
@@ -9,8 +10,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tonic::{Code, Response, Status};
+use tokio::time::Instant;
+use tonic::{Response, Status};
 
+use crate::servers::Server;
 use crate::{Client, Error, Refusal, clock};
 
 /// How a call is tried again while the server is UNAVAILABLE.
@@ -50,6 +53,8 @@ impl RetryPolicy {
 pub(crate) struct Answered<T> {
     pub(crate) value: T,
     pub(crate) retried: bool,
+    /// The place of the server that gave it.
+    pub(crate) server: usize,
 }
 
 impl Client {
@@ -61,7 +66,7 @@ impl Client {
         rpc: &'static str,
         server_time: Duration,
         request: Req,
-        send: impl Fn(Req) -> Fut,
+        send: impl Fn(&Server, Req) -> Fut,
     ) -> Result<Answered<Resp>, Error>
     where
         Req: Clone,
@@ -70,61 +75,108 @@ impl Client {
         let policy = &self.options.retry;
         let start = clock::now();
         let deadline = clock::after(policy.give_up_after.saturating_add(server_time));
-        let mut tries = 0;
+        let mut round = Round::new(self.servers.count());
         loop {
-            tries += 1;
+            let Some((place, server)) = self.servers.current() else {
+                return Err(Error::Endpoint { endpoint: self.endpoint.clone(), reason: NOBODY.to_owned() });
+            };
+            round.tries += 1;
             let answer = if policy.give_up_after.is_zero() {
-                send(request.clone()).await
+                Some(send(server, request.clone()).await)
             } else {
-                tokio::time::timeout_at(deadline, send(request.clone())).await.unwrap_or_else(|_| {
-                    Err(Status::deadline_exceeded(
-                        "the server did not answer before the deadline of the call",
-                    ))
-                })
+                let until = round.try_until(policy, server_time).min(deadline);
+                tokio::time::timeout_at(until, send(server, request.clone())).await.ok()
             };
+            let unanswered = answer.is_none();
             let status = match answer {
-                Ok(response) => {
-                    return Ok(Answered { value: response.into_inner(), retried: tries > 1 });
+                Some(Ok(response)) => {
+                    let (value, retried) = (response.into_inner(), round.tries > 1);
+                    return Ok(Answered { value, retried, server: place });
                 }
-                Err(status) => status,
+                Some(Err(status)) => status,
+                None => {
+                    Status::deadline_exceeded("the server did not answer before the deadline of the call")
+                }
             };
-            if let Some(source) = of_certificates(&status) {
-                return Err(Error::Tls { endpoint: self.endpoint.clone(), source });
+            let unusable = of_certificates(&status);
+            if let Some(source) = round.without_tls(unusable) {
+                return Err(Error::Tls { endpoint: server.endpoint.clone(), source });
             }
             let refusal = Refusal::from_status(&status);
-            let out_of_time = clock::now() >= deadline;
-            let unanswered = out_of_time && refusal.code == Code::DeadlineExceeded;
-            if !(refusal.is_unavailable() || unanswered) {
+            if !(refusal.is_unavailable() || unanswered || round.misfits > 0) {
                 return Err(Error::Refused(Box::new(refusal)));
             }
-            let backoff = policy.backoff(tries, refusal.retry_after, random());
-            if out_of_time || policy.give_up_after.is_zero() || clock::after(backoff) >= deadline {
-                let waited = clock::now() - start;
-                return Err(Error::Unavailable {
-                    endpoint: self.endpoint.clone(),
-                    tries,
-                    waited,
-                    last: Box::new(refusal),
-                });
+            self.servers.move_on(place);
+            let backoff = round.pause(policy, refusal.retry_after);
+            if clock::now() >= deadline || policy.give_up_after.is_zero() || clock::after(backoff) >= deadline
+            {
+                let (waited, last) = (clock::now() - start, Box::new(refusal));
+                let (endpoint, tries) = (self.endpoint.clone(), round.tries);
+                return Err(Error::Unavailable { endpoint, tries, waited, last });
             }
-            if tries == 1 {
+            if round.tries == 1 {
                 tracing::warn!(
                     rpc,
-                    endpoint = %self.endpoint,
+                    endpoint = %server.endpoint,
                     error = %refusal,
                     give_up_after_s = policy.give_up_after.as_secs(),
                     "the server is unavailable, trying again",
                 );
             } else {
-                tracing::debug!(rpc, tries, error = %refusal, "the server is still unavailable");
+                tracing::debug!(rpc, round.tries, endpoint = %server.endpoint, error = %refusal, "a server is still unavailable");
             }
             tokio::time::sleep(backoff).await;
         }
     }
 }
 
+/// Why a client without a server cannot be asked; none is ever made.
+const NOBODY: &str = "it names no server";
+
+/// The tries of one call, in rounds of one for each server.
+struct Round {
+    servers: usize,
+    tries: u32,
+    /// Servers in a row whose TLS is not ours.
+    misfits: usize,
+    /// The longest wait that one of this round asked for.
+    asked: Option<Duration>,
+}
+
+impl Round {
+    fn new(servers: usize) -> Self {
+        Self { servers, tries: 0, misfits: 0, asked: None }
+    }
+
+    /// Until when the server that is asked now has time: where there is another, half of it all.
+    fn try_until(&self, policy: &RetryPolicy, server_time: Duration) -> Instant {
+        let share = if self.servers > 1 { policy.give_up_after / 2 } else { policy.give_up_after };
+        clock::after(share.saturating_add(server_time))
+    }
+
+    /// Takes whether there was no TLS with this server, for good. The last of the causes, if that is so with all.
+    fn without_tls(&mut self, cause: Option<Cause>) -> Option<Cause> {
+        self.misfits = if cause.is_some() { self.misfits + 1 } else { 0 };
+        cause.filter(|_| self.misfits >= self.servers)
+    }
+
+    /// How long to wait before the next try: not at all within a round.
+    fn pause(&mut self, policy: &RetryPolicy, asked: Option<Duration>) -> Duration {
+        self.asked = self.asked.max(asked);
+        let servers = u32::try_from(self.servers).unwrap_or(u32::MAX);
+        if self.tries.checked_rem(servers).is_some_and(|rest| rest > 0) {
+            return Duration::ZERO;
+        }
+        let rounds = self.tries.checked_div(servers).unwrap_or(self.tries);
+        policy.backoff(rounds, self.asked.take(), random())
+    }
+}
+
+/// What is wrong with certificates.
+type Cause = Arc<dyn StdError + Send + Sync>;
+
 /// What is wrong with certificates, if it is that: the next try would meet the same.
-fn of_certificates(status: &Status) -> Option<Arc<dyn StdError + Send + Sync>> {
+fn of_certificates(status: &Status) -> Option<Cause> {
     let mut cause = status.source();
     while let Some(error) = cause {
         if let Some(refused) = error.downcast_ref::<tenure_tls::client::Error>() {
@@ -141,7 +193,7 @@ fn of_certificates(status: &Status) -> Option<Arc<dyn StdError + Send + Sync>> {
 struct Told(String);
 
 impl Told {
-    fn of(error: &dyn StdError) -> Arc<dyn StdError + Send + Sync> {
+    fn of(error: &dyn StdError) -> Cause {
         let causes = std::iter::successors(error.source(), |&error| error.source());
         let words = causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"));
         Arc::new(Self(words))
@@ -159,8 +211,8 @@ macro_rules! rpc {
         $crate::retry::rpc!($client, $service.$method, $request, std::time::Duration::ZERO)
     };
     ($client:expr, $service:ident.$method:ident, $request:expr, $server_time:expr) => {
-        $client.call(stringify!($method), $server_time, $request, |request| {
-            let mut service = $client.$service.clone();
+        $client.call(stringify!($method), $server_time, $request, |server, request| {
+            let mut service = server.$service.clone();
             async move { service.$method(request).await }
         })
     };
@@ -187,6 +239,32 @@ mod tests {
     fn what_the_server_asks_for_is_the_least() {
         let asked = Duration::from_secs(3);
         assert!(RetryPolicy::default().backoff(1, Some(asked), 77) >= asked);
+    }
+
+    #[test]
+    fn servers_of_a_round_are_asked_at_once_and_the_longest_wait_of_them_counts() {
+        let policy = RetryPolicy::default();
+        let mut round = Round::new(3);
+        let mut paused = |asked| {
+            round.tries += 1;
+            round.pause(&policy, asked)
+        };
+        assert_eq!(paused(None), Duration::ZERO);
+        assert_eq!(paused(Some(Duration::from_secs(4))), Duration::ZERO);
+        assert!(paused(Some(Duration::from_secs(1))) >= Duration::from_secs(4));
+        assert_eq!((paused(None), paused(None)), (Duration::ZERO, Duration::ZERO));
+        assert!(paused(None) <= policy.first_backoff * 2, "what the last round asked for is over");
+    }
+
+    #[test]
+    fn without_tls_is_final_once_it_is_so_with_all_servers() {
+        let wrong = || Some(Told::of(&std::io::Error::other("another CA")));
+        let mut round = Round::new(2);
+        assert!(round.without_tls(wrong()).is_none());
+        assert!(round.without_tls(None).is_none(), "that one has TLS");
+        assert!(round.without_tls(wrong()).is_none());
+        assert!(round.without_tls(wrong()).is_some());
+        assert!(Round::new(1).without_tls(wrong()).is_some());
     }
 
     #[test]

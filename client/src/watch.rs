@@ -27,6 +27,8 @@ pub struct Watch {
     client: Client,
     job_id: String,
     stream: Option<Streaming<WatchJobResponse>>,
+    /// The place of the server that it is of.
+    server: usize,
     /// The highest version that was told.
     told: Option<u64>,
     at_end: bool,
@@ -49,6 +51,7 @@ impl Client {
             client: self.clone(),
             job_id: job_id.into(),
             stream: None,
+            server: 0,
             told: None,
             at_end: false,
             broken: None,
@@ -59,7 +62,7 @@ impl Client {
 impl Watch {
     /// The job after its next change; none after its final state. Waits for as long as nothing changes.
     ///
-    /// Goes on through a restart of the server, as far as the retry policy reaches. Cancel-safe: a call that is dropped
+    /// Goes on through a restart of the server and a change of the leader, as far as the retry policy reaches. Cancel-safe: a call that is dropped
     /// loses nothing, and after an error the same call goes on where it stood.
     ///
     /// # Errors
@@ -89,6 +92,7 @@ impl Watch {
                     if !refusal.is_unavailable() {
                         return Err(Error::Refused(Box::new(refusal)));
                     }
+                    self.client.servers.move_on(self.server);
                     self.pause(refusal).await?;
                 }
             }
@@ -101,7 +105,9 @@ impl Watch {
             Some(stream) => stream,
             None => {
                 let request = WatchJobRequest { job_id: self.job_id.clone() };
-                rpc!(self.client, jobs.watch_job, request).await?.value
+                let opened = rpc!(self.client, jobs.watch_job, request).await?;
+                self.server = opened.server;
+                opened.value
             }
         };
         Ok(self.stream.insert(stream))

@@ -9,6 +9,7 @@
 mod changes;
 mod kinds;
 mod lines;
+mod servers;
 mod slots;
 mod units;
 mod users;
@@ -25,6 +26,7 @@ use tonic::transport::Uri;
 use self::kinds::KindFile;
 use self::lines::Lines;
 use self::units::Rate;
+use crate::cgroup::Wanted;
 use crate::clock::Clock;
 use crate::holdings::StartRate;
 use crate::pressure::rules::KindFacts;
@@ -32,6 +34,7 @@ use crate::pressure::settings::Settings;
 use crate::pressure::{self, Pressure};
 
 pub use self::kinds::{Advertised, Kind, ResultSource};
+pub(crate) use self::servers::is_loopback;
 pub(crate) use self::slots::in_a_variable;
 pub use self::users::{Account, lookup_uid, own as own_account};
 
@@ -57,8 +60,10 @@ const MOST_SHOWN: usize = 200;
 pub struct Config {
     /// The node's name: `[a-z0-9._-]{1,63}`.
     pub name: String,
-    /// The server's address: HTTPS, or plain HTTP on loopback.
-    pub server: Uri,
+    /// The servers' addresses, in the order in which they are asked: HTTPS, or plain HTTP on loopback.
+    pub servers: Vec<Uri>,
+    /// Speaks to other hosts without TLS. Not in the file: whoever starts the agent says so each time.
+    pub insecure: bool,
     /// For HTTPS: whom to believe, and who this node is. Read again for each connection.
     pub tls: Option<Files>,
     /// The state directory, absolute: lock, identity, spool, attempts.
@@ -79,6 +84,8 @@ pub struct Config {
     pub credits: u32,
     /// How long running jobs may go on when the agent stops.
     pub drain_deadline: Duration,
+    /// Whether attempts are held by cgroups.
+    pub containment: Wanted,
 }
 
 /// The file as it is written. [`NodeFile::validate`] makes a [`Config`] of it.
@@ -87,11 +94,13 @@ pub struct Config {
 pub struct NodeFile {
     name: Option<String>,
     server: Option<String>,
+    servers: Option<Vec<String>>,
     data: Option<PathBuf>,
     allow_root: bool,
     credits: Option<u32>,
     #[serde(deserialize_with = "units::optional_duration")]
     drain_deadline: Option<Duration>,
+    containment: Wanted,
     tls: Option<TlsFile>,
     slots: BTreeMap<String, slots::SlotFile>,
     labels: BTreeMap<String, String>,
@@ -108,7 +117,7 @@ pub struct NodeFile {
 pub struct Overrides {
     /// The node's name.
     pub name: Option<String>,
-    /// The server's address.
+    /// The server's address; of several, all of them between commas.
     pub server: Option<String>,
     /// The state directory.
     pub data: Option<PathBuf>,
@@ -203,7 +212,7 @@ impl NodeFile {
     /// Whether it says which server the node belongs to: `tenure up` knows that better.
     #[must_use]
     pub fn names_server(&self) -> bool {
-        self.server.is_some()
+        self.server.is_some() || self.servers.is_some()
     }
 
     /// Checks everything and names every violation at once.
@@ -223,18 +232,14 @@ impl NodeFile {
             Some(_) => {}
         }
         let name = name.unwrap_or_default();
-        let server = overrides.server.or(self.server).unwrap_or_else(|| {
-            found
-                .add(&["server"], "is missing: give the server's address, such as \"http://127.0.0.1:7070\"");
-            String::new()
-        });
+        let named = servers::Named::of(overrides.server, self.server, self.servers, &mut found);
         let base = self.origin.path.parent().map(Path::to_owned).unwrap_or_default();
         let tls = overrides.tls.or_else(|| {
             let TlsFile { ca, cert, key } = self.tls?;
             Some(Files { ca: base.join(ca), own: Some(Own { cert: base.join(cert), key: base.join(key) }) })
         });
-        let safe = Safe { tls: tls.is_some(), insecure: overrides.insecure };
-        let server = if server.is_empty() { None } else { check_server(&server, safe, &mut found) };
+        let safe = servers::Safe { tls: tls.is_some(), insecure: overrides.insecure };
+        let servers = named.check(safe, &mut found);
         let data = overrides.data.or(self.data.map(|data| base.join(data))).or_else(|| default_data(&name));
         let data = data.and_then(|data| std::path::absolute(data).ok()).unwrap_or_else(|| {
             found.add(&["data"], "is missing, and there is no home directory to derive it from");
@@ -264,7 +269,8 @@ impl NodeFile {
         }
         let config = Config {
             name,
-            server: server.unwrap_or_default(),
+            servers,
+            insecure: overrides.insecure,
             tls,
             data,
             slots,
@@ -275,6 +281,7 @@ impl NodeFile {
             pressure: self.pressure,
             credits,
             drain_deadline: self.drain_deadline.unwrap_or(DEFAULT_DRAIN),
+            containment: self.containment,
         };
         if let Err(pressure::Error::Settings(reasons)) =
             Pressure::new(config.watched(Vec::new(), Clock::default()))
@@ -291,12 +298,14 @@ impl Config {
     /// # Errors
     /// Which file, and what is wrong with it.
     pub fn check_certificate(&self) -> Result<(), tenure_tls::files::Error> {
-        let own = self
-            .tls
-            .as_ref()
-            .filter(|_| self.server.scheme_str() == Some("https"))
-            .and_then(|tls| tls.own.as_ref());
+        let own = self.tls.as_ref().filter(|_| self.speaks_tls()).and_then(|tls| tls.own.as_ref());
         own.map_or(Ok(()), |own| own.check_holder(Role::Node, Some(&self.name)))
+    }
+
+    /// Whether the servers are spoken to by TLS.
+    #[must_use]
+    pub fn speaks_tls(&self) -> bool {
+        self.servers.iter().any(|server| server.scheme_str() == Some("https"))
     }
 
     /// What the sampler has to know. `dirs`: whose file systems must have room.
@@ -370,41 +379,6 @@ pub(crate) fn is_name(text: &str) -> bool {
 
 fn not_a_name(text: &str) -> String {
     format!("\"{}\" is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen", clipped(text))
-}
-
-/// How the server may be spoken to.
-#[derive(Clone, Copy)]
-struct Safe {
-    /// There are certificates.
-    tls: bool,
-    /// Without them, too.
-    insecure: bool,
-}
-
-fn check_server(text: &str, safe: Safe, found: &mut Findings<'_>) -> Option<Uri> {
-    let uri = match text.parse::<Uri>() {
-        Ok(uri) if matches!(uri.scheme_str(), Some("http" | "https")) && uri.port_u16().is_some() => uri,
-        Ok(_) | Err(_) => {
-            let text = clipped(text);
-            found.add(&["server"], &format!("\"{text}\" is no address such as \"http://127.0.0.1:7070\""));
-            return None;
-        }
-    };
-    if uri.scheme_str() == Some("https") {
-        if !safe.tls {
-            found.add(&["server"], &format!("\"{text}\" needs [tls] with ca, cert and key"));
-            return None;
-        }
-        return Some(uri);
-    }
-    let host = uri.host().unwrap_or("").trim_matches(['[', ']']);
-    let loopback =
-        host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-    if !loopback && !safe.insecure {
-        found.add(&["server"], &format!("\"{text}\" is not on this machine: use https:// and [tls]"));
-        return None;
-    }
-    Some(uri)
 }
 
 fn check_counts(slots: usize, labels: &BTreeMap<String, String>, found: &mut Findings<'_>) {

@@ -1,6 +1,6 @@
 //! The last process before the command: it limits itself, then executes the command in its own place.
 //!
-//! Responsible for process group, `oom_score_adj`, resource limits, user, no_new_privs and the death signal. All of
+//! Responsible for cgroup, process group, `oom_score_adj`, resource limits, user, no_new_privs and the death signal. All of
 //! it is set by a process on itself, so neither the agent nor the shim forks with work to do in between, and no
 //! unsafe code is needed.
 //! Not responsible for the environment, which the shim gave it, nor for the pipes, which it passes on.
@@ -23,6 +23,7 @@ use rustix::process::{
 use rustix::thread::{set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup;
 use crate::shim::{Limits, User};
 
 /// What the shim asks for: one line of JSON on the stage's standard input, which is a socket.
@@ -38,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) user: Option<User>,
     /// The limits.
     pub(crate) limits: Limits,
+    /// The cgroup to join; absent: none.
+    pub(crate) cgroup: Option<PathBuf>,
     /// The shim: the only parent under which the command may run.
     pub(crate) shim: i32,
 }
@@ -115,6 +118,9 @@ fn prepare(plan: &Plan, mut socket: &UnixStream) -> Result<Command, Failure> {
         Some(path) => Stdio::from(open_payload(path).step("cannot open the payload")?),
         None => Stdio::null(),
     };
+    if let Some(cgroup) = &plan.cgroup {
+        cgroup::join(cgroup).step("cannot join its cgroup")?;
+    }
     setpgid(None, None).step("cannot make a process group")?;
     raise_oom_score().step("cannot set oom_score_adj")?;
     limit(&plan.limits)?;

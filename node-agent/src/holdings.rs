@@ -8,6 +8,7 @@
 //! Invariants: a lease is listed from the moment its grant is read until `reaped` or `returned` is said; slots in use
 //! never exceed a capacity; `gone_by` only grows; nothing starts before `accepted` was said, nor while cut off.
 
+mod adoption;
 mod anchors;
 mod last_word;
 mod lease;
@@ -28,6 +29,7 @@ use self::starts::Starts;
 use crate::clock::Mono;
 use crate::pressure::rules::Reading;
 
+pub use self::adoption::Adopted;
 pub use self::lease::{FencingToken, Phase, Return, Stop, StopReason, Terms};
 pub use self::starts::StartRate;
 pub use self::words::{Action, End, Listed, Statement, Unstored, Verdict, Violation};
@@ -60,6 +62,8 @@ pub struct Holdings {
     drain: Option<Drain>,
     /// The agent ends: nothing that the server says takes this back.
     leaving: Option<Drain>,
+    /// The agent ends, and leaves what runs to the next one.
+    handing_over: bool,
     starts: Starts,
     link: Link,
     anchors: Anchors,
@@ -112,6 +116,7 @@ impl Holdings {
             spool_full: false,
             drain: None,
             leaving: None,
+            handing_over: false,
             starts,
             link: Link::Down,
             anchors: Anchors::default(),
@@ -166,6 +171,11 @@ impl Holdings {
             }
         }
         None
+    }
+
+    /// Whether there is a stream, welcomed.
+    pub fn is_up(&self) -> bool {
+        self.link == Link::Up
     }
 
     /// Whether [`Holdings::next_statement`] may have something.
@@ -263,7 +273,9 @@ impl Holdings {
             return Ok(()); // Forgotten: it renews nothing.
         };
         for &(token, length) in renewed {
-            let Some(held) = self.leases.get_mut(&token).filter(|held| !held.gone) else {
+            // A tree of an earlier agent that is being killed has no deadline to move.
+            let Some(held) = self.leases.get_mut(&token).filter(|held| !held.gone && !held.whole.is_zero())
+            else {
                 continue;
             };
             let length = length.min(held.whole);

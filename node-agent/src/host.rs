@@ -7,6 +7,8 @@ use std::fs;
 use std::num::NonZero;
 use std::path::Path;
 
+use crate::cgroup::Containment;
+
 /// The facts. Zero or empty: unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
@@ -20,7 +22,7 @@ pub struct Host {
     pub os: &'static str,
     /// Processor architecture, as Rust names it.
     pub arch: &'static str,
-    /// How well a tree can be held: `weak` (no cgroups).
+    /// How well a tree can be held: `full`, `partial` or `weak` (`cgroup.rs`).
     pub containment: &'static str,
     /// The random id of this boot.
     pub boot_id: String,
@@ -28,8 +30,9 @@ pub struct Host {
     pub machine_id: String,
 }
 
-/// Reads the facts. `dir`: where attempts work; it exists. Blocks for some file reads.
-pub fn read(dir: &Path) -> Host {
+/// Reads the facts. `dir`: where attempts work; it exists. `containment`: what was found of that. Blocks for some file
+/// reads.
+pub fn read(dir: &Path, containment: Containment) -> Host {
     let cpus = std::thread::available_parallelism().map_or(0, NonZero::get);
     let disk = rustix::fs::statvfs(dir).ok();
     Host {
@@ -38,10 +41,20 @@ pub fn read(dir: &Path) -> Host {
         disk_free_bytes: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
         os: std::env::consts::OS,
         arch: std::env::consts::ARCH,
-        containment: "weak",
-        boot_id: first_line("/proc/sys/kernel/random/boot_id"),
-        machine_id: first_line("/etc/machine-id"),
+        containment: containment.as_str(),
+        boot_id: boot_id(),
+        machine_id: machine_id(),
     }
+}
+
+/// The random id of this boot.
+pub fn boot_id() -> String {
+    first_line("/proc/sys/kernel/random/boot_id")
+}
+
+/// The machine's id; empty where there is none.
+pub fn machine_id() -> String {
+    first_line("/etc/machine-id")
 }
 
 fn first_line(path: &str) -> String {
@@ -55,9 +68,13 @@ mod tests {
     #[test]
     fn this_host_is_known() {
         let dir = tempfile::tempdir().unwrap();
-        let host = read(dir.path());
+        let host = read(dir.path(), Containment::Partial);
+        assert_eq!(host.containment, "partial");
         assert!(host.cpus > 0 && host.memory_bytes > 1 << 20 && host.disk_free_bytes > 0, "{host:?}");
         assert_eq!(host.boot_id.len(), 36, "{host:?}");
-        assert_eq!(host, Host { disk_free_bytes: host.disk_free_bytes, ..read(dir.path()) });
+        assert_eq!(
+            host,
+            Host { disk_free_bytes: host.disk_free_bytes, ..read(dir.path(), Containment::Partial) }
+        );
     }
 }

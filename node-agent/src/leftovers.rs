@@ -1,31 +1,32 @@
-//! What an earlier agent left: attempt directories, exit records, process trees.
+//! What an earlier agent left: attempt directories, exit records, shims, process trees.
 //!
-//! Responsible for the scan at the agent's start, before Hello, and for ending what it finds, after it.
-//! Not responsible for reporting: the caller learns each attempt, and when it is gone.
+//! Responsible for the scan at the agent's start, before Hello: for taking over each shim that answers, and for ending
+//! what has none, after it. Not responsible for reporting: the caller learns each attempt, and when it is gone.
 //! Invariant: a process is killed only if it carries the tag of an attempt of this state directory, or belongs to a
-//! shim recorded in it under the same boot, pid and start time.
+//! shim recorded in it under the same boot, pid and start time; nothing is killed that a copy of another directory
+//! records.
+
+mod look;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::clock::Clock;
-use crate::shim::ExitRecord;
+use self::look::Remain;
+use crate::clock::{Clock, Mono};
 use crate::shim::files::State;
 use crate::shim::killer::{Killer, Word};
 use crate::shim::tag::Owner;
 use crate::shim::tree;
+use crate::shim::{self, ExitRecord, Shim};
 
 /// What a shim may need beyond its grace to end its tree and itself.
 const LATE: Duration = Duration::from_secs(10);
-/// How long a shim may take to see that its agent is gone.
-const SETTLED: Duration = Duration::from_secs(5);
 /// How long trees without a directory may hold up the start.
 const STRAYS: Duration = Duration::from_secs(10);
 /// Changes that wait to be fetched. More wait in their tasks: who is slow to ask delays the telling, not the killing.
@@ -44,13 +45,35 @@ pub struct Leftover {
     pub found: Found,
 }
 
+/// A shim that was taken over: its attempt goes on.
+#[derive(Debug)]
+pub struct Adopted {
+    /// From now on this agent's. What is over already, its `next` says.
+    pub shim: Shim,
+    /// When everything will be gone.
+    pub gone_by: Mono,
+    /// When its command was executed. None: it was not, or not yet.
+    pub started: Option<Mono>,
+    /// It is being stopped, whatever is said now.
+    pub stopping: bool,
+    /// Its whole lease.
+    pub lease: Duration,
+    /// Between SIGTERM and SIGKILL.
+    pub grace: Duration,
+}
+
 /// How far an attempt of an earlier agent had come.
 #[derive(Debug)]
 pub enum Found {
+    /// Its shim lives and has answered: it goes on as if nothing had been. No change follows.
+    Adopted(Box<Adopted>),
     /// Its command has ended; the record is whole. What is left of its tree is being ended.
     Ended(Box<ExitRecord>),
-    /// It may have started and has no record yet: it is being ended.
+    /// It may have started, has no record yet, and its shim cannot be taken over: it is being ended.
     Stopping,
+    /// Of another boot and without a record: nothing is known of it, and nothing done. Its lease runs out, for a host that
+    /// was copied while it ran may be the one on which it does.
+    Elsewhere,
     /// It never started, and will not: a return.
     NeverStarted,
 }
@@ -58,12 +81,12 @@ pub enum Found {
 /// What came of it.
 #[derive(Debug)]
 pub enum Change {
-    /// Nothing is left of the tree. Each leftover has exactly one, sooner or later.
+    /// Nothing is left of the tree. Each leftover but an adopted one has exactly one, sooner or later.
     Gone {
         /// The fencing token.
         token: u64,
         /// How the command ended, if a shim has written it down: before the scan or since. Without one nobody
-        /// knows: a loss, unless it was found as `NeverStarted`.
+        /// knows: a loss, unless it was found as `NeverStarted` or `Elsewhere`.
         record: Option<Box<ExitRecord>>,
     },
     /// It is still there after 60 s of SIGKILL, which goes on. At most one each.
@@ -76,11 +99,16 @@ pub enum Change {
 /// Where to look.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The agent's state directory, as given to `shim::Options`. No copy of another: what a copy records is not its
-    /// own to kill.
+    /// The agent's state directory, as given to `shim::Options`.
     pub state_dir: PathBuf,
     /// The directory whose entries are attempt directories. It may be missing.
     pub attempts_dir: PathBuf,
+    /// The boot that this agent is of.
+    pub boot_id: String,
+    /// The clock of this agent's deadlines: shims of another one are not taken over.
+    pub clock: Clock,
+    /// The state directory is a copy of another: what it records of processes is the original's, and is forgotten.
+    pub copy: bool,
 }
 
 /// The ending of everything that was found. Dropped, the agent's part of it ends; shims go on.
@@ -103,20 +131,30 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// What a copied directory records of the original's processes cannot be forgotten.
+    #[error("cannot remove {}, which a copy must not have", path.display())]
+    Forget {
+        /// Which path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The scan itself ended early.
     #[error("the scan for leftovers ended early")]
     Scan(#[source] tokio::task::JoinError),
 }
 
-/// Looks at every attempt directory and begins to end what still lives. Processes with our tag but without a
-/// directory are killed before it answers, since nobody can list them. Answers when everything is known, not when
-/// everything is gone. Directories without a readable `state` or `exit` file (never started, job unknown) are
-/// removed.
+/// Looks at every attempt directory, takes over what has a shim that answers, and begins to end what still lives
+/// otherwise. Processes with our tag but without a directory are killed before it answers, since nobody can list them.
+/// Answers when everything is known, not when everything is gone. Directories without a readable `state` or `exit` file
+/// (never started, job unknown) are removed.
 pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error> {
-    let Options { state_dir, attempts_dir } = options.clone();
+    let options = options.clone();
     let look = move || -> Result<_, Error> {
+        let state_dir = options.state_dir.clone();
         let owner = Owner::of(&state_dir).map_err(|source| Error::Read { path: state_dir, source })?;
-        Ok((owner, look(&attempts_dir)?))
+        Ok((owner, look::look(&options)?))
     };
     let (owner, remains) = tokio::task::spawn_blocking(look).await.map_err(Error::Scan)??;
     let known =
@@ -126,11 +164,46 @@ pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error
     let (sender, changes) = mpsc::channel(CHANGES);
     let mut tasks = JoinSet::new();
     let mut leftovers = Vec::new();
+    let mut attaching = JoinSet::new();
     for remain in remains {
-        leftovers.push(remain.leftover());
-        tasks.spawn(finish(remain, sender.clone()));
+        attaching.spawn(async { (take_over(&remain).await, remain) });
+    }
+    while let Some(attached) = attaching.join_next().await {
+        let (adopted, remain) = attached.map_err(Error::Scan)?;
+        if let Some(adopted) = adopted {
+            leftovers.push(remain.leftover(Found::Adopted(Box::new(adopted))));
+        } else {
+            leftovers.push(remain.leftover(remain.found()));
+            tasks.spawn(finish(remain, sender.clone()));
+        }
     }
     Ok((leftovers, Leftovers { tasks, changes }))
+}
+
+/// Takes over the shim of an attempt, if there is one and it answers.
+async fn take_over(remain: &Remain) -> Option<Adopted> {
+    let state = remain.to_adopt()?;
+    match shim::attach(state, &remain.dir).await {
+        Ok(taken) => Some(Adopted {
+            shim: taken.shim,
+            gone_by: taken.gone_by,
+            started: taken.started,
+            stopping: taken.stopping,
+            lease: state.lease,
+            grace: state.grace,
+        }),
+        Err(error) => {
+            let error = crate::Chain(&error).to_string();
+            // One that has just ended is no trouble: its record says how.
+            tracing::warn!(
+                job.id = state.job,
+                lease.token = state.token,
+                error,
+                "an attempt is not taken over"
+            );
+            None
+        }
+    }
 }
 
 impl Leftovers {
@@ -144,90 +217,6 @@ impl Leftovers {
         }
         change
     }
-}
-
-/// One attempt directory, as it was found.
-struct Remain {
-    dir: PathBuf,
-    job: String,
-    token: u64,
-    state: Option<State>,
-    record: Option<Box<ExitRecord>>,
-    /// The state belongs to this boot: its pids mean something.
-    same_boot: bool,
-}
-
-impl Remain {
-    fn leftover(&self) -> Leftover {
-        let lives = self.same_boot && self.state.as_ref().is_some_and(|state| state.shim.is_alive());
-        let started = self.state.as_ref().is_none_or(|state| state.child.is_some());
-        let found = match &self.record {
-            Some(record) => Found::Ended(record.clone()),
-            None if started || lives => Found::Stopping,
-            None => Found::NeverStarted,
-        };
-        Leftover { dir: self.dir.clone(), job: self.job.clone(), token: self.token, found }
-    }
-}
-
-fn look(attempts_dir: &Path) -> Result<Vec<Remain>, Error> {
-    let unreadable = |path: &Path, source| Error::Read { path: path.to_owned(), source };
-    let boot_id =
-        tree::boot_id().map_err(|source| unreadable(Path::new("/proc/sys/kernel/random/boot_id"), source))?;
-    let entries = match fs::read_dir(attempts_dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(attempts_dir, error)),
-    };
-    let mut remains = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| unreadable(attempts_dir, error))?;
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remains.extend(look_at(entry.path(), &boot_id));
-        }
-    }
-    Ok(remains)
-}
-
-fn look_at(dir: PathBuf, boot_id: &str) -> Option<Remain> {
-    let state = settled_state(&dir, boot_id);
-    let record = said(ExitRecord::read(&dir), &dir).filter(|record| record.version == crate::shim::VERSION);
-    let name = match (&state, &record) {
-        (Some(state), _) => Some((state.job.clone(), state.token)),
-        (None, Some(record)) => Some((record.job.clone(), record.token)),
-        (None, None) => None,
-    };
-    let Some((job, token)) = name else {
-        if let Err(error) = fs::remove_dir_all(&dir) {
-            tracing::warn!(dir = %dir.display(), %error, "an attempt directory without a state cannot be removed");
-        }
-        return None;
-    };
-    let record = record.filter(|record| record.token == token).map(Box::new);
-    let same_boot = state.as_ref().is_some_and(|state| state.boot_id == boot_id);
-    Some(Remain { dir, job, token, state, record, same_boot })
-}
-
-/// The state once it says for good whether the command was started: a shim that was not told to go leaves as soon as
-/// it sees that its agent is gone, and one that was notes the child before the command runs.
-fn settled_state(dir: &Path, boot_id: &str) -> Option<State> {
-    let deadline = Clock::Monotonic.now() + SETTLED;
-    loop {
-        let state = said(State::read(dir), dir).filter(|state| state.version == crate::shim::VERSION)?;
-        let open = state.child.is_none() && state.boot_id == boot_id && state.shim.is_alive();
-        if !open || Clock::Monotonic.now() >= deadline {
-            return Some(state);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A file that cannot be read says nothing; its processes are found by their tag.
-fn said<T>(read: io::Result<Option<T>>, dir: &Path) -> Option<T> {
-    read.unwrap_or_else(|error| {
-        tracing::error!(dir = %dir.display(), %error, "a file of an attempt cannot be read");
-        None
-    })
 }
 
 /// SIGKILL to every process of ours that no state file stands for, until two looks in a row find none.
@@ -261,7 +250,7 @@ async fn kill_strays(owner: Owner, known: BTreeSet<crate::shim::tag::Tag>) -> Re
 /// Ends one attempt: asks its shim, then does without it.
 async fn finish(remain: Remain, changes: mpsc::Sender<Change>) {
     let token = remain.token;
-    if let Some(state) = remain.state.as_ref().filter(|_| remain.same_boot) {
+    if let Some(state) = remain.state.as_ref().filter(|_| remain.ours) {
         dismiss(state).await;
         let mut killer = Killer::start(state.tree(), state.clock);
         while killer.next().await == Word::Unkillable {

@@ -10,8 +10,10 @@
 //! attempt), [`shim`] (its process), [`pressure`] (when not), [`spool`] and [`state_dir`] (what outlives the agent),
 //! [`config`].
 
+pub mod cgroup;
 pub mod clock;
 pub mod config;
+pub mod drain;
 pub mod exec_stage;
 pub mod holdings;
 pub mod host;
@@ -36,9 +38,11 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::cgroup::Subtree;
 use crate::clock::Clock;
 use crate::config::{Advertised, Config};
 use crate::holdings::Holdings;
+use crate::host::Host;
 use crate::runner::Runner;
 use crate::session::{Session, Status};
 use crate::spool::Spool;
@@ -60,6 +64,9 @@ pub struct Options {
     pub spool_max_bytes: u64,
     /// Disk allocated in advance for reports, in bytes. Default 64 MiB.
     pub spool_reserve_bytes: u64,
+    /// The boot that this agent is of; what another one left does not run any more. None: the host's. For tests that
+    /// imitate a reboot.
+    pub boot_id: Option<String>,
     /// Tells spans of attempts to the global provider of OpenTelemetry. Default: no.
     pub traces: bool,
 }
@@ -68,7 +75,14 @@ impl Default for Options {
     fn default() -> Self {
         let spool = spool::Options::new(PathBuf::new());
         let (spool_max_bytes, spool_reserve_bytes) = (spool.max_bytes, spool.reserve_bytes);
-        Self { clock: Clock::default(), exe: None, spool_max_bytes, spool_reserve_bytes, traces: false }
+        Self {
+            clock: Clock::default(),
+            exe: None,
+            spool_max_bytes,
+            spool_reserve_bytes,
+            boot_id: None,
+            traces: false,
+        }
     }
 }
 
@@ -89,15 +103,19 @@ pub struct Running {
 pub struct Handle {
     status: watch::Receiver<Status>,
     drain: CancellationToken,
+    hand_over: CancellationToken,
     at_once: CancellationToken,
 }
 
-/// How an agent stops. Either way nothing of it is left running.
+/// How an agent stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Jobs end or are returned: `drain_deadline` of the node file, then they are stopped.
+    /// What runs goes on under its shims, until the next agent takes it over or its lease ends. What has not started is
+    /// returned. Takes a second or two.
+    HandOver,
+    /// Nothing is left running. Jobs end or are returned: `drain_deadline` of the node file, then they are stopped.
     Drain,
-    /// What runs is killed, as returns.
+    /// Nothing is left running. What runs is killed, as returns.
     AtOnce,
 }
 
@@ -140,7 +158,7 @@ enum Ended {
 }
 
 impl Agent {
-    /// Takes the state directory, kills what an earlier agent left, and connects. `shutdown` drains, as
+    /// Takes the state directory, takes over what an earlier agent left or kills it, and connects. `shutdown` drains, as
     /// [`Stop::Drain`] does.
     ///
     /// # Errors
@@ -151,16 +169,18 @@ impl Agent {
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         config.check_certificate().map_err(Error::Tls)?;
-        let secure = config.tls.clone().filter(|_| config.server.scheme_str() == Some("https"));
+        let secure = config.tls.clone().filter(|_| config.speaks_tls());
         let connector = secure.map(Connector::new).transpose().map_err(Error::Tls)?;
         let exe = options.exe.map_or_else(own_executable, Ok).map_err(Error::Exe)?;
         let own = config::own_account().uid;
         let users: Vec<u32> =
             config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
         let shared = users.iter().any(|&uid| uid != own);
-        let machine = host::read(std::path::Path::new("/"));
-        let state = StateDir::open(&config.data, &machine.machine_id, shared).map_err(Error::State)?;
-        let host = host::read(&state.attempts());
+        let boot_id = options.boot_id.unwrap_or_else(host::boot_id);
+        let mut state = StateDir::open(&config.data, &host::machine_id(), shared).map_err(Error::State)?;
+        let cgroups = Subtree::prepare(config.containment, state.root());
+        tell_of_containment(&config, &cgroups);
+        let host = Host { boot_id: boot_id.clone(), ..host::read(&state.attempts(), cgroups.containment()) };
         let spool = spool::Options {
             dir: state.spool(),
             max_bytes: options.spool_max_bytes,
@@ -176,12 +196,20 @@ impl Agent {
             shim: shim::Options { exe, state_dir: state.root().to_owned() },
             attempts_dir: state.attempts(),
             clock: options.clock,
+            boot_id,
+            copy: state.is_copy(),
             kinds: config.kinds.clone(),
             programs: advertised.programs.clone(),
             indexes: config.indexes.clone(),
+            cgroups: cgroups.clone(),
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
         };
-        let (runner, inherited) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
+        let (subtree, attempts) = (cgroups.clone(), state.attempts());
+        // Only of the log: what is left in cgroups that nobody can list is ended before anything is said of them.
+        let ended = tokio::task::spawn_blocking(move || subtree.end_strays(&attempts));
+        ended.await.map_err(Error::Task)?;
+        let (runner, before) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
+        state.forgot_original().map_err(Error::State)?;
         let graces: BTreeMap<_, _> = advertised
             .programs
             .keys()
@@ -190,23 +218,28 @@ impl Agent {
         let longest_grace = graces.values().max().copied().unwrap_or_default();
         let held = holdings::Options { slots: config.slots.clone(), kinds: graces, starts: config.starts };
         let mut holdings = Holdings::new(held, spool.unstored(), state.max_epoch_seen());
-        for tree in inherited {
+        for adopted in before.adopted {
+            holdings.adopted(adopted.token, &adopted.job, adopted.held);
+        }
+        for tree in before.inherited {
             holdings.left_over(tree.token, &tree.job, tree.slots);
         }
         let (status_sender, status) = watch::channel(Status::default());
-        let at_once = CancellationToken::new();
+        let (hand_over, at_once) = (CancellationToken::new(), CancellationToken::new());
         let parts = session::Parts {
             state,
             holdings,
             runner,
             spool,
             pressure: pressure.clone(),
+            hand_over: hand_over.clone(),
             at_once: at_once.clone(),
             status: status_sender,
         };
         let session = session::Options {
             name: config.name,
-            server: config.server,
+            servers: config.servers,
+            insecure: config.insecure,
             connector,
             slots: config.slots,
             labels: config.labels,
@@ -225,9 +258,11 @@ impl Agent {
         tasks.spawn(async move {
             // Until the first sample everything is closed: a Hello before it would only be followed by another.
             drop(tokio::time::timeout(FIRST_SAMPLE, pressure.ready()).await);
-            Ended::Session(session.run().await)
+            let ended = session.run().await;
+            cgroups.leave();
+            Ended::Session(ended)
         });
-        let handle = Handle { status, drain: shutdown, at_once };
+        let handle = Handle { status, drain: shutdown, hand_over, at_once };
         Ok(Running { handle, tasks, sampler: stop_sampler })
     }
 }
@@ -273,9 +308,10 @@ impl Handle {
         self.status.clone().wait_for(|status| status.connected).await.is_ok()
     }
 
-    /// Stops it. A drain can be hurried, and nothing can be taken back.
+    /// Stops it. The first two can be hurried, a drain can become a hand-over, and nothing else can be taken back.
     pub fn stop(&self, how: Stop) {
         match how {
+            Stop::HandOver => self.hand_over.cancel(),
             Stop::Drain => self.drain.cancel(),
             Stop::AtOnce => self.at_once.cancel(),
         }
@@ -289,6 +325,26 @@ fn advertise(config: &Config) -> Advertised {
         tracing::warn!(job.kind = %kind, reason = %why, "this kind is not advertised");
     }
     advertised
+}
+
+/// Says how much of its promises this host lets the agent keep, and which limits of kinds nothing enforces.
+fn tell_of_containment(config: &Config, cgroups: &Subtree) {
+    let containment = cgroups.containment();
+    match cgroups.shortfall() {
+        Some(shortfall) => {
+            tracing::warn!(%containment, reason = shortfall, "attempts are not fully contained")
+        }
+        None => tracing::info!(%containment, "attempts run in cgroups"),
+    }
+    let own = config::own_account().uid;
+    for (kind, settings) in &config.kinds {
+        let root = settings.user.as_ref().map_or(own, |user| user.uid) == 0;
+        let unenforced = cgroups.unenforced(&settings.limits, root);
+        if !unenforced.is_empty() {
+            let limits = unenforced.join(", ");
+            tracing::warn!(job.kind = %kind, limits, %containment, "limits of this kind are not enforced here");
+        }
+    }
 }
 
 /// Says so if the user of a kind cannot reach its own directories: every start of it would fail.

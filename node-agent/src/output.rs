@@ -136,7 +136,7 @@ impl Capture {
 }
 
 /// Shortens a text to [`ERROR_BYTES`] by leaving out its beginning.
-fn cut_front(text: String) -> String {
+pub(crate) fn cut_front(text: String) -> String {
     let start = text.ceil_char_boundary(text.len().saturating_sub(ERROR_BYTES));
     if start == 0 { text } else { text.get(start..).unwrap_or_default().to_owned() }
 }

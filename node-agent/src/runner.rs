@@ -22,6 +22,7 @@ use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
+use crate::cgroup::Subtree;
 use crate::clock::{Clock, Mono};
 use crate::config::Kind;
 use crate::holdings::{End, FencingToken, Stop};
@@ -31,9 +32,10 @@ use crate::shim;
 use crate::spool::{Spool, Written};
 use crate::trace::Spans;
 
+use self::aftermath::Followed;
 use self::indexes::Indexes;
 
-pub use self::aftermath::Inherited;
+pub use self::aftermath::{Adopted, Before, Inherited};
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
 const EVENTS: usize = 256;
@@ -49,12 +51,18 @@ pub struct Options {
     pub attempts_dir: PathBuf,
     /// The clock of all deadlines.
     pub clock: Clock,
+    /// The boot that this agent is of: what another one left does not run any more.
+    pub boot_id: String,
+    /// The state directory is a copy of another, whose attempts are not this agent's.
+    pub copy: bool,
     /// The kinds of the node file.
     pub kinds: BTreeMap<String, Kind>,
     /// The program of each advertised kind.
     pub programs: BTreeMap<String, PathBuf>,
     /// The numbers of the units of slots that have some.
     pub indexes: BTreeMap<String, Vec<u32>>,
+    /// What holds attempts together.
+    pub cgroups: Subtree,
     /// Makes the spans of attempts.
     pub spans: Spans,
 }
@@ -146,19 +154,36 @@ struct Orders {
 }
 
 impl Runner {
-    /// Looks at what an earlier agent left, begins to kill what still lives, and spools what has ended. Ends when
-    /// everything is known, not when everything is gone.
+    /// Looks at what an earlier agent left: goes on with what has a shim that answers, begins to kill what still lives
+    /// otherwise, and spools what has ended. Ends when everything is known, not when everything is gone.
     ///
     /// # Errors
     /// If that cannot be found out.
-    pub async fn start(options: Options, spool: Arc<Spool>) -> Result<(Self, Vec<Inherited>), Error> {
+    pub async fn start(options: Options, spool: Arc<Spool>) -> Result<(Self, Before), Error> {
         let (sender, events) = mpsc::channel(EVENTS);
         let max_result = AtomicU64::new(DEFAULT_MAX_RESULT);
         let indexes = Indexes::new(options.indexes.clone());
         let shared = Arc::new(Shared { options, indexes, spool, max_result, events: sender });
         let mut tasks = JoinSet::new();
-        let inherited = aftermath::begin(&shared, &mut tasks).await?;
-        Ok((Self { shared, orders: BTreeMap::new(), events, tasks }, inherited))
+        let (followed, inherited) = aftermath::begin(&shared, &mut tasks).await?;
+        let mut this = Self { shared, orders: BTreeMap::new(), events, tasks };
+        let adopted = followed.into_iter().map(|followed| this.follow(followed)).collect();
+        Ok((this, Before { adopted, inherited }))
+    }
+
+    /// Goes on with an attempt that an earlier agent has started.
+    fn follow(&mut self, followed: Followed) -> Adopted {
+        let adopted = followed.adopted.clone();
+        let token = adopted.token;
+        let gone_by = adopted.held.gone_by;
+        let (orders, receiver) = watch::channel(Orders { start: true, gone_by, ..Orders::default() });
+        self.orders.insert(token, orders);
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move {
+            attempt::follow(shared, followed, receiver).await;
+            Some(token)
+        });
+        adopted
     }
 
     /// The next event.

@@ -12,6 +12,7 @@ mod complaints;
 mod link;
 mod local;
 mod parts;
+mod servers;
 mod wire;
 
 use std::pin::pin;
@@ -32,6 +33,7 @@ use self::backoff::Backoff;
 use self::complaints::Complaints;
 use self::link::{Link, OUTBOUND};
 use self::local::{Input, Local};
+use self::servers::{Servers, Step};
 use crate::clock::Mono;
 use crate::holdings::{Phase, StopReason, Violation};
 use crate::state_dir::StateDir;
@@ -49,8 +51,8 @@ const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 const DECODE_LIMIT: usize = 4 << 20;
 /// Whatever the server says, a heartbeat goes no more and no less often than this.
 const HEARTBEAT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
-/// At the agent's end, what was sent last gets this long to arrive.
-const CLOSING: Duration = Duration::from_secs(2);
+/// At the agent's end, what was sent last gets this long to arrive; the second, if the next agent's Hello stands for it.
+const CLOSING: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(500));
 /// At the agent's end, the removal of directories may take this long.
 const TIDYING: Duration = Duration::from_secs(10);
 
@@ -60,6 +62,7 @@ pub struct Session {
     options: Options,
     local: Local,
     state: StateDir,
+    servers: Servers,
     backoff: Backoff,
     complaints: Complaints,
     heartbeat: Duration,
@@ -115,6 +118,7 @@ impl Session {
             pressure: parts.pressure,
             clock: options.clock,
             drain: shutdown,
+            hand_over: parts.hand_over,
             at_once: parts.at_once,
             drain_deadline: options.drain_deadline,
             longest_grace: options.longest_grace,
@@ -126,7 +130,8 @@ impl Session {
         };
         let (state, heartbeat) = (parts.state, Duration::from_secs(1));
         let (backoff, complaints) = (Backoff::default(), Complaints::default());
-        Self { options, local, state, backoff, complaints, heartbeat, stream: 0 }
+        let servers = Servers::new(options.servers.clone(), options.insecure);
+        Self { options, local, state, servers, backoff, complaints, heartbeat, stream: 0 }
     }
 
     /// Serves the server until the shutdown that [`Session::new`] was given is over: jobs have ended or were returned.
@@ -148,8 +153,7 @@ impl Session {
                     if welcomed.is_some() {
                         self.complaints.forget();
                     }
-                    self.complain(&lost);
-                    self.pause().await
+                    self.again(&lost).await
                 }
                 over @ (Over::Stopped | Over::Failed(_)) => Err(over),
             };
@@ -162,6 +166,13 @@ impl Session {
         let ended = self.local.may_end().unwrap_or(Ok(()));
         self.local.errands.close();
         self.local.errands.wait().await;
+        if self.local.is_handing_over() {
+            tracing::info!(
+                live = self.local.holdings.live(),
+                "the agent has ended; its shims hold what runs for the next one"
+            );
+            return ended;
+        }
         if ended.is_ok() {
             match tokio::time::timeout(TIDYING, self.local.runner.finish()).await {
                 Ok(finished) => finished.map_err(Error::Runner)?,
@@ -181,6 +192,7 @@ impl Session {
         match opened.await {
             Ok(link) => {
                 *welcomed = Some(self.options.clock.now());
+                self.servers.welcomed();
                 self.serve(link).await
             }
             Err(over) => over,
@@ -189,7 +201,7 @@ impl Session {
 
     async fn connect(&mut self) -> Result<Channel, Over> {
         let within = self.local.holdings.reconnect_within().unwrap_or(CONNECT_TIMEOUT.0);
-        let endpoint = Endpoint::from(self.options.server.clone())
+        let endpoint = Endpoint::from(self.servers.address())
             .connect_timeout(within.clamp(CONNECT_TIMEOUT.1, CONNECT_TIMEOUT.0))
             .tcp_nodelay(true)
             .tcp_keepalive(Some(PING.0))
@@ -270,7 +282,8 @@ impl Session {
             link.flush(&mut self.local).await;
             if self.local.may_end().is_some() {
                 // What was said last has to arrive.
-                drop(tokio::time::timeout(CLOSING, link.close()).await);
+                let within = if self.local.is_handing_over() { CLOSING.1 } else { CLOSING.0 };
+                drop(tokio::time::timeout(within, link.close()).await);
                 return Over::Stopped;
             }
             let (room, wants_room) = (link.room(), link.wants_room(&self.local));
@@ -290,7 +303,7 @@ impl Session {
                 Served::Server(Ok(None)) => Err(Lost::Closed.into()),
                 Served::Server(Err(refusal)) => Err(Lost::from(refusal).into()),
                 Served::Local(input) => {
-                    link.draining_due |= matches!(input, Input::Drain | Input::AtOnce);
+                    link.draining_due |= matches!(input, Input::Drain | Input::HandOver | Input::AtOnce);
                     self.local.apply(input).map_err(Over::Failed)
                 }
                 Served::Room => Ok(()),
@@ -314,10 +327,27 @@ impl Session {
         }
     }
 
-    /// Waits before the next connection.
-    async fn pause(&mut self) -> Result<(), Over> {
+    /// After a lost stream: on to the leader at once, if its server named it, else to the next server after a while.
+    async fn again(&mut self, lost: &Lost) -> Result<(), Over> {
+        let here = self.servers.address();
+        match self.servers.over(lost.leader().as_deref()) {
+            Step::Follow => {
+                tracing::info!(server = %here, leader = %self.servers.address(), "the server follows a leader");
+                return Ok(());
+            }
+            Step::Refuse { leader } => {
+                tracing::warn!(server = %here, leader, "the leader's address is none that this agent may speak to");
+            }
+            Step::Wait => {}
+        }
+        self.complain(lost);
+        self.pause(lost.asked()).await
+    }
+
+    /// Waits before the next connection. `asked`: how long the server wants it.
+    async fn pause(&mut self, asked: Option<Duration>) -> Result<(), Over> {
         let within = self.local.holdings.reconnect_within();
-        let wait = self.backoff.next(getrandom::u64().unwrap_or(0), within);
+        let wait = self.backoff.next(getrandom::u64().unwrap_or(0), asked, within);
         let (clock, until) = (self.options.clock, self.options.clock.now() + wait);
         self.meanwhile(clock.sleep_until(until)).await
     }
@@ -338,7 +368,7 @@ impl Session {
         }
         self.state.renew_instance().map_err(|error| Over::Failed(Error::State(error)))?;
         self.stream = 0;
-        self.pause().await
+        self.pause(None).await
     }
 
     fn only_unkillable(&self) -> bool {
@@ -368,6 +398,21 @@ impl Lost {
     fn is_refusal(&self, reason: &str) -> bool {
         matches!(self, Self::Ended(refusal)
             if refusal.get_details_error_info().is_some_and(|info| info.reason == reason))
+    }
+}
+
+impl Lost {
+    /// Where the server says that the leader is.
+    fn leader(&self) -> Option<String> {
+        let Self::Ended(refusal) = self else { return None };
+        let info = refusal.get_details_error_info().filter(|info| info.reason == "NOT_LEADER")?;
+        info.metadata.get("leader").cloned()
+    }
+
+    /// How long the server wants this agent to wait.
+    fn asked(&self) -> Option<Duration> {
+        let Self::Ended(refusal) = self else { return None };
+        refusal.get_details_retry_info()?.retry_delay
     }
 }
 

@@ -1,30 +1,36 @@
 //! The process that holds one attempt: its start, its limits, its end.
 //!
-//! Two halves share these words. `Shim` is the agent's: it starts the process, says `go`, moves `gone_by`,
-//! stops, and hears events. [`main`] is the process itself (`tenure shim`): single-threaded, no runtime; it
+//! Two halves share these words. `Shim` is the agent's: it starts the process, or takes it over from an earlier agent,
+//! says `go`, moves `gone_by`, stops, and hears events. [`main`] is the process itself (`tenure shim`): single-threaded, no runtime; it
 //! outlives its agent, and enforces the hard limit and `gone_by` alone.
-//! Not responsible for what an outcome means to the server (the runner), nor for shims of an earlier agent
+//! Not responsible for what an outcome means to the server (the runner), nor for finding shims of an earlier agent
 //! (`leftovers`).
 //! Invariants: nothing starts before `go`; an attempt is `Reaped` only when two consecutive scans found none of
 //! its processes.
 
+mod attach;
 mod attempt;
 pub mod deadlines;
+mod door;
 pub(crate) mod files;
 mod handle;
 mod keeper;
 pub(crate) mod killer;
+mod met;
 mod spec;
 mod sweep;
 pub(crate) mod tag;
 pub(crate) mod tree;
+mod usage;
 mod wire;
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+pub(crate) use attach::attach;
 pub use handle::Shim;
+pub(crate) use spec::OLDEST;
 pub use spec::{Cause, ExitRecord, Limits, Spec, StopReason, User, VERSION};
 
 /// How shims of this agent are started.
@@ -64,6 +70,9 @@ pub enum Error {
     /// It ended, or fell silent, before it was ready: nothing was started.
     #[error("the shim did not become ready: {0}")]
     NotReady(String),
+    /// It does not answer at its door: it is gone, stuck, or not what its state file says.
+    #[error("cannot take over the shim")]
+    Attach(#[source] std::io::Error),
     /// It is gone or does not read: what was said will not be done. `next` brings the consequence.
     #[error("the shim cannot be told anything")]
     Gone(#[source] std::io::Error),

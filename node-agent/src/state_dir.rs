@@ -8,7 +8,7 @@
 //! instance.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -68,6 +68,9 @@ struct Identity {
     inode: u64,
     incarnation: u64,
     max_epoch_seen: u64,
+    /// It was found to be a copy, and what it records of the original's attempts is not forgotten yet.
+    #[serde(default)]
+    copy: bool,
 }
 
 impl StateDir {
@@ -92,6 +95,7 @@ impl StateDir {
             inode: place.ino(),
             incarnation: 0,
             max_epoch_seen: 0,
+            copy: false,
         };
         let mut identity = match read(&path)? {
             Some(found) if found.version != VERSION => {
@@ -100,7 +104,7 @@ impl StateDir {
             Some(found) if found.is_of(machine_id, &place) => found,
             Some(copied) => {
                 tracing::warn!(path = %root.display(), "the state directory is a copy; it gets an instance of its own");
-                Identity { max_epoch_seen: copied.max_epoch_seen, ..fresh() }
+                Identity { copy: true, max_epoch_seen: copied.max_epoch_seen, ..fresh() }
             }
             None => fresh(),
         };
@@ -113,6 +117,23 @@ impl StateDir {
     /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Whether it was found to be a copy of another one, or on another machine: what it records of running attempts is not
+    /// this agent's, to take over or to kill.
+    pub fn is_copy(&self) -> bool {
+        self.identity.copy
+    }
+
+    /// What a copy records of the original's attempts is forgotten.
+    ///
+    /// # Errors
+    /// If it cannot be written down; the next start will forget again.
+    pub fn forgot_original(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.identity.copy) {
+            return Ok(());
+        }
+        self.save()
     }
 
     /// Where reports wait for their answers.
@@ -205,10 +226,49 @@ fn lock(root: &Path) -> Result<File, Error> {
         .open(&path)
         .map_err(failed("open", &path))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => {
+            // For people, and for who wants the agent to drain.
+            let pid = std::process::id().to_string();
+            file.set_len(0)
+                .and_then(|()| (&file).write_all(pid.as_bytes()))
+                .map_err(failed("write", &path))?;
+            Ok(file)
+        }
         Err(TryLockError::WouldBlock) => Err(Error::Taken(root.to_owned())),
         Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source)),
     }
+}
+
+/// Who has a state directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// No agent.
+    Nobody,
+    /// This process.
+    Process(i32),
+    /// An agent whose lock does not say which process it is.
+    Unknown,
+}
+
+/// Looks at the lock of a state directory.
+///
+/// # Errors
+/// If it cannot be looked at.
+pub(crate) fn holder(root: &Path) -> io::Result<Holder> {
+    let file = match File::open(root.join(LOCK)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
+        Err(error) => return Err(error),
+    };
+    // Shared: an agent that starts at this very moment may be refused, another look may not.
+    match file.try_lock_shared() {
+        Ok(()) => return Ok(Holder::Nobody),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let mut said = String::new();
+    file.take(16).read_to_string(&mut said)?;
+    Ok(said.trim().parse().map_or(Holder::Unknown, Holder::Process))
 }
 
 fn read(path: &Path) -> Result<Option<Identity>, Error> {
@@ -256,10 +316,14 @@ mod tests {
     #[test]
     fn a_second_agent_is_refused_with_a_sentence() {
         let home = tempfile::tempdir().unwrap();
-        let _first = StateDir::open(home.path(), "m1", false).unwrap();
+        let first = StateDir::open(home.path(), "m1", false).unwrap();
         let error = StateDir::open(home.path(), "m1", false).unwrap_err();
         assert!(matches!(error, Error::Taken(_)));
         assert!(error.to_string().starts_with("another agent uses the state directory"), "{error}");
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(holder(home.path()).unwrap(), Holder::Process(own));
+        drop(first);
+        assert_eq!(holder(home.path()).unwrap(), Holder::Nobody);
     }
 
     #[test]
@@ -273,6 +337,7 @@ mod tests {
         let copy = StateDir::open(&two, "m1", false).unwrap();
         assert_ne!(copy.instance(), first.instance());
         assert_eq!((copy.incarnation(), copy.max_epoch_seen()), (1, 9));
+        assert!(copy.is_copy() && !first.is_copy());
         let instance = first.instance().to_owned();
         drop(first);
         assert_ne!(StateDir::open(&one, "m2", false).unwrap().instance(), instance);

@@ -1,12 +1,17 @@
 //! The agent against a scripted server: a real socket, real processes, a real state directory.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+#[path = "session/adoption.rs"]
+mod adoption;
 #[path = "session/fake.rs"]
 mod fake;
+#[path = "session/servers.rs"]
+mod servers;
 #[path = "session/storm.rs"]
 mod storm;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,14 +92,30 @@ async fn start_in(home: tempfile::TempDir, server: &Fake) -> Node {
 }
 
 async fn start_with(home: tempfile::TempDir, server: &Fake, text: &str) -> Node {
+    start_at(home, &[server.address], text, None).await
+}
+
+async fn start_among(home: tempfile::TempDir, servers: &[SocketAddr], text: &str) -> Node {
+    start_at(home, servers, text, None).await
+}
+
+/// On another boot, if one is named.
+async fn start_at(
+    home: tempfile::TempDir,
+    servers: &[SocketAddr],
+    text: &str,
+    boot_id: Option<&str>,
+) -> Node {
     let file = NodeFile::parse(text, Path::new("node.toml")).unwrap();
+    let servers: Vec<String> = servers.iter().map(|address| format!("http://{address}")).collect();
     let overrides = Overrides {
-        server: Some(format!("http://{}", server.address)),
+        server: Some(servers.join(",")),
         data: Some(home.path().join("state")),
         ..Overrides::default()
     };
     let config = file.validate(overrides).unwrap();
-    let options = Options { exe: Some(executable()), spool_reserve_bytes: 0, ..Options::default() };
+    let boot_id = boot_id.map(str::to_owned);
+    let options = Options { exe: Some(executable()), spool_reserve_bytes: 0, boot_id, ..Options::default() };
     let running = within(async {
         loop {
             match Agent::start(config.clone(), options.clone(), CancellationToken::new()).await {
@@ -434,65 +455,6 @@ async fn a_shorter_interval_of_heartbeats_counts_from_the_last_one() {
     tokio::time::timeout(Duration::from_secs(10), beat).await.expect("a heartbeat must come soon");
     drop(stream);
     node.stop(Stop::AtOnce).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_agent_kills_what_it_finds_and_reports_it_lost() {
-    let mut server = Fake::start().await;
-    let node = start(&server).await;
-    let (mut stream, first) = server.session().await;
-    stream.grant(node.gated(1)).await;
-    stream.until(token(1), "started").await;
-    drop(stream);
-    // It vanishes without a word; its shim goes on.
-    let Node { home, running } = node;
-    drop(running);
-    let node = start_in(home, &server).await;
-    let (mut stream, second) = loop {
-        let (stream, hello) = server.stream().await;
-        if hello.incarnation == 2 {
-            break (stream, hello);
-        }
-    };
-    assert_eq!((&second.instance, second.incarnation), (&first.instance, 2));
-    let known =
-        second.held.iter().map(|lease| lease.token).chain(second.unstored.iter().map(|end| end.token));
-    assert_eq!(known.collect::<Vec<_>>(), [token(1)]);
-    stream.welcome(&second).await;
-    assert_eq!(stream.until(token(1), "reaped").await, ["finished lost lost", "reaped"]);
-    node.stop(Stop::Drain).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_ended_without_its_agent_is_reported_from_its_record() {
-    let mut server = Fake::start().await;
-    let node = start(&server).await;
-    let (mut stream, _) = server.session().await;
-    stream.grant(node.gated(1)).await;
-    stream.until(token(1), "started").await;
-    drop(stream);
-    node.open_gate();
-    let Node { home, running } = node;
-    drop(running);
-    let record = home.path().join("state/attempts").join(token(1).to_string()).join("exit");
-    within(async {
-        while !record.exists() {
-            pause().await;
-        }
-    })
-    .await;
-    let node = start_in(home, &server).await;
-    let (mut stream, hello) = loop {
-        let (stream, hello) = server.stream().await;
-        if hello.incarnation == 2 {
-            break (stream, hello);
-        }
-    };
-    assert_eq!(hello.unstored.len(), 1, "{hello:?}");
-    stream.welcome(&hello).await;
-    let words = stream.until(token(1), "reaped").await;
-    assert_eq!(words[0], "finished succeeded exit [through]");
-    node.stop(Stop::Drain).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@
 //! Invariant: when a fleet is gone, no process with its mark lives.
 
 mod certificates;
+mod database;
 mod look;
 mod parts;
 
@@ -22,6 +23,7 @@ use tenure_client::{Client, Options, RetryPolicy};
 use tenure_test_postgres::Cluster;
 
 use crate::hosts::Hosts;
+use crate::older::Older;
 use crate::plan::Plan;
 use crate::process::{Process, tail};
 use crate::proxy::Proxy;
@@ -50,6 +52,10 @@ pub struct Fleet {
     server: Option<Process>,
     agents: BTreeMap<String, Process>,
     proxies: BTreeMap<String, Proxy>,
+    /// Between the server and its database.
+    database: Option<Proxy>,
+    /// Between the server and everybody else.
+    older: Option<Older>,
     finished: bool,
 }
 
@@ -99,9 +105,14 @@ impl Fleet {
             server: None,
             agents: BTreeMap::new(),
             proxies: BTreeMap::new(),
+            database: None,
+            older: None,
             finished: false,
         };
         fleet.start_server().await?;
+        if fleet.plan.older {
+            fleet.older = Some(Older::start(fleet.grpc).await?);
+        }
         let retry = RetryPolicy { give_up_after: RETRY_FOR, ..RetryPolicy::default() };
         fleet.client = fleet.client_with(retry)?;
         let text = fleet.plan.fleet_file();
@@ -139,7 +150,12 @@ impl Fleet {
 
     /// The address of the server, for a client.
     pub fn endpoint(&self) -> String {
-        format!("{}://{}", if self.hosts.is_some() { "https" } else { "http" }, self.grpc)
+        format!("{}://{}", if self.hosts.is_some() { "https" } else { "http" }, self.door())
+    }
+
+    /// Where clients and agents connect to, unless a node has a proxy of its own.
+    fn door(&self) -> SocketAddr {
+        self.older.as_ref().map_or(self.grpc, Older::address)
     }
 
     /// The hosts of the agents.
@@ -184,7 +200,8 @@ impl Fleet {
     pub async fn finish(mut self) -> anyhow::Result<()> {
         self.check().await?;
         for (name, agent) in &self.agents {
-            agent.signal(Signal::TERM).with_context(|| format!("at the end of agent {name}"))?;
+            // SIGTERM would leave what still runs to a next agent.
+            agent.signal(Signal::INT).with_context(|| format!("at the end of agent {name}"))?;
         }
         for (name, mut agent) in std::mem::take(&mut self.agents) {
             let status = agent.ended(PATIENCE).await?;
@@ -256,8 +273,7 @@ fn lay_out(directory: &Path, plan: &Plan) -> anyhow::Result<()> {
     fs::write(&log, "")?;
     open_to(&log, 0o666)?;
     fs::write(directory.join("server.toml"), &plan.server_file)?;
-    // Another user may not be able to reach the target directory.
-    if plan.nodes.iter().any(|node| node.uid.is_some()) {
+    if plan.has_other_users() {
         fs::copy(binary::test_job()?, directory.join("test-job"))?;
         fs::copy(binary::tenure()?, directory.join("tenure"))?;
     }

@@ -15,6 +15,7 @@ pub mod fleet;
 pub mod hosts;
 pub mod idle;
 pub mod intervals;
+pub mod older;
 pub mod plan;
 pub mod process;
 pub mod proxy;

@@ -19,6 +19,7 @@ pub struct Plan {
     pub(crate) up: bool,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) hosts: bool,
+    pub(crate) older: bool,
     postgres: bool,
 }
 
@@ -29,6 +30,7 @@ pub struct KindPlan {
     needs: Vec<(String, u32)>,
     lease: String,
     grace: String,
+    pub(crate) uid: Option<u32>,
     lines: Vec<String>,
     node_lines: Vec<String>,
 }
@@ -95,6 +97,13 @@ impl Plan {
         self
     }
 
+    /// Clients and agents speak to the server as peers of the committed baseline of the protocol do, and it to them.
+    #[must_use]
+    pub fn older_peers(mut self) -> Self {
+        self.older = true;
+        self
+    }
+
     /// Every node on a host of its own, as far as the network goes, and mutual TLS between all.
     #[must_use]
     pub fn hosts(mut self) -> Self {
@@ -113,6 +122,11 @@ impl Plan {
     pub fn up(mut self) -> Self {
         self.up = true;
         self
+    }
+
+    /// Whether a job runs as another user, who may not be able to reach the target directory.
+    pub(crate) fn has_other_users(&self) -> bool {
+        self.nodes.iter().any(|node| node.uid.is_some()) || self.kinds.iter().any(|kind| kind.uid.is_some())
     }
 
     /// What a job of a kind takes on a node.
@@ -200,6 +214,7 @@ impl KindPlan {
             lease: "10s".to_owned(),
             lines: Vec::new(),
             grace: "1s".to_owned(),
+            uid: None,
             node_lines: Vec::new(),
         }
     }
@@ -223,6 +238,13 @@ impl KindPlan {
     pub fn grace(mut self, grace: &str) -> Self {
         grace.clone_into(&mut self.grace);
         self
+    }
+
+    /// Its jobs belong to another user than their agent's, which must be root.
+    #[must_use]
+    pub fn uid(mut self, uid: u32) -> Self {
+        self.uid = Some(uid);
+        self.node_line(&format!("user = {uid}"))
     }
 
     /// A further line of the fleet file.

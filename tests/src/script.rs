@@ -35,6 +35,15 @@ pub enum Step {
     Daemon,
     /// Starts this many children that sleep until they are killed.
     Spawn(u32),
+    /// Leaves a process behind that has cut every tie: a session of its own, no living parent, an empty environment, and no
+    /// ear for SIGTERM.
+    Escape,
+    /// Tries to start this many processes; those that the host refuses are counted in a line on stderr. Then it fails.
+    Bomb(u32),
+    /// Writes this many bytes into files of its work directory.
+    Fill(u64),
+    /// Kills its agent and its shim, if those are its grandparent and its parent.
+    KillAgent,
     /// Writes this many bytes to stdout.
     Flood(u64),
     /// Writes this text as the result.
@@ -118,6 +127,10 @@ impl Step {
             "ignore-term" => Self::IgnoreTerm,
             "daemon" => Self::Daemon,
             "spawn" => Self::Spawn(number(rest, line)?),
+            "escape" => Self::Escape,
+            "bomb" => Self::Bomb(number(rest, line)?),
+            "fill" => Self::Fill(number(rest, line)?),
+            "kill-agent" => Self::KillAgent,
             "flood" => Self::Flood(number(rest, line)?),
             "result" => Self::Result(rest.to_owned()),
             "tell" => Self::Tell(rest.to_owned()),
@@ -147,6 +160,10 @@ impl fmt::Display for Step {
             Self::IgnoreTerm => f.write_str("ignore-term"),
             Self::Daemon => f.write_str("daemon"),
             Self::Spawn(children) => write!(f, "spawn {children}"),
+            Self::Escape => f.write_str("escape"),
+            Self::Bomb(processes) => write!(f, "bomb {processes}"),
+            Self::Fill(bytes) => write!(f, "fill {bytes}"),
+            Self::KillAgent => f.write_str("kill-agent"),
             Self::Flood(bytes) => write!(f, "flood {bytes}"),
             Self::Result(text) => write!(f, "result {text}"),
             Self::Tell(name) => write!(f, "tell {name}"),
@@ -172,6 +189,10 @@ mod tests {
             .then(Step::IgnoreTerm)
             .then(Step::Daemon)
             .then(Step::Spawn(3))
+            .then(Step::Escape)
+            .then(Step::Bomb(200))
+            .then(Step::Fill(1 << 30))
+            .then(Step::KillAgent)
             .then(Step::Flood(1 << 20))
             .then(Step::Result("a b".to_owned()))
             .then(Step::Tell("TRACEPARENT".to_owned()))

@@ -9,7 +9,8 @@ impl Config {
         // Everything, so that a new key cannot be left out.
         let Self {
             name,
-            server,
+            servers,
+            insecure: _,
             tls,
             data,
             slots,
@@ -20,10 +21,11 @@ impl Config {
             pressure,
             credits,
             drain_deadline,
+            containment,
         } = self;
         let differ = [
             ("name", *name != other.name),
-            ("server", *server != other.server),
+            ("servers", *servers != other.servers),
             ("tls", *tls != other.tls),
             ("data", *data != other.data),
             ("slots", (slots, indexes) != (&other.slots, &other.indexes)),
@@ -33,6 +35,7 @@ impl Config {
             ("pressure", *pressure != other.pressure),
             ("credits", *credits != other.credits),
             ("drain_deadline", *drain_deadline != other.drain_deadline),
+            ("containment", *containment != other.containment),
         ];
         differ.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

@@ -18,6 +18,12 @@ use crate::shim::Limits;
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 /// A longer grace would hold up every drain.
 const LONGEST_GRACE: Duration = Duration::from_secs(600);
+/// No program starts in less memory, or does anything in less disk.
+const LEAST_BYTES: u64 = 1024 * 1024;
+/// The kernel gives no smaller share of a processor.
+const LEAST_CPU: f64 = 0.01;
+/// More processors no host has.
+const MOST_CPU: f64 = 10_000.0;
 /// What the agent itself sets for every job.
 const RESERVED: [&str; 3] = ["TENURE_", "TRACEPARENT", "TRACESTATE"];
 
@@ -106,10 +112,15 @@ enum User {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct LimitsFile {
+    #[serde(deserialize_with = "units::optional_bytes")]
+    memory: Option<u64>,
     tasks: Option<u64>,
+    cpu: Option<f64>,
     files: Option<u64>,
     #[serde(deserialize_with = "units::optional_bytes")]
     file_size: Option<u64>,
+    #[serde(deserialize_with = "units::optional_bytes")]
+    disk: Option<u64>,
 }
 
 impl KindFile {
@@ -145,24 +156,49 @@ impl KindFile {
         if grace > LONGEST_GRACE {
             found.add(&["kinds", kind, "grace"], "must be at most 10 min");
         }
+        let limits = self.limits.check(kind, found);
         let user = check_user(kind, self.user.as_ref(), identity, found);
         if found.violations.len() > before {
             return None;
         }
-        let LimitsFile { tasks, files, file_size } = self.limits;
         Some(Kind {
             command: self.command,
             env: self.env,
             env_from: self.env_from,
             workdir: self.workdir.map(|workdir| std::path::absolute(base.join(&workdir)).unwrap_or(workdir)),
             user,
-            limits: Limits { tasks, files, file_size },
+            limits,
             grace,
             result: self.result,
             headroom: self.headroom.map(Headroom::from),
             base: base.to_owned(),
         })
     }
+}
+
+impl LimitsFile {
+    fn check(self, kind: &str, found: &mut Findings<'_>) -> Limits {
+        let Self { memory, tasks, cpu, files, file_size, disk } = self;
+        for (key, bytes) in [("memory", memory), ("disk", disk)] {
+            if bytes.is_some_and(|bytes| bytes < LEAST_BYTES) {
+                found.add(&["kinds", kind, "limits", key], "must be at least 1MiB");
+            }
+        }
+        if tasks == Some(0) {
+            found.add(&["kinds", kind, "limits", "tasks"], "must be at least 1");
+        }
+        if cpu.is_some_and(|cpu| !(LEAST_CPU..=MOST_CPU).contains(&cpu)) {
+            let advice = format!("must be {LEAST_CPU} to {MOST_CPU}: how many processors, such as 1.5");
+            found.add(&["kinds", kind, "limits", "cpu"], &advice);
+        }
+        Limits { memory, tasks, cpu_millis: cpu.map(millis), files, file_size, disk }
+    }
+}
+
+/// Thousandths of a number that was checked.
+fn millis(cpu: f64) -> u64 {
+    // By way of a duration: it rounds, and has no cast to go wrong.
+    Duration::try_from_secs_f64(cpu).map_or(0, |length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Config {

@@ -1,6 +1,7 @@
 //! What the node file may say, and how it is told what it may not.
 
 use super::*;
+use crate::shim::Limits;
 
 const EXAMPLE: &str = r#"
 name = "mini-1"
@@ -21,7 +22,7 @@ env = { MODE = "quick" }
 env_from = ["LANG"]
 grace = "3s"
 result = "stdout"
-limits = { tasks = 100, files = 512, file_size = "1GiB" }
+limits = { memory = "2GiB", tasks = 100, cpu = 1.5, files = 512, file_size = "1GiB", disk = "4GiB" }
 
 [kinds."site.qa".headroom]
 mem = "1200MiB"
@@ -48,8 +49,16 @@ fn the_example_of_the_documentation_is_accepted() {
     let kind = &config.kinds["site.qa"];
     assert_eq!(kind.grace, Duration::from_secs(3));
     assert_eq!(kind.result, ResultSource::Stdout);
-    assert_eq!(kind.limits.file_size, Some(1 << 30));
-    assert_eq!(kind.limits.tasks, Some(100));
+    let limits = Limits {
+        memory: Some(2 << 30),
+        tasks: Some(100),
+        cpu_millis: Some(1_500),
+        files: Some(512),
+        file_size: Some(1 << 30),
+        disk: Some(4 << 30),
+    };
+    assert_eq!(kind.limits, limits);
+    assert_eq!(config.containment, Wanted::Auto);
     assert_eq!(config.credits, DEFAULT_CREDITS);
 }
 
@@ -57,9 +66,9 @@ fn the_example_of_the_documentation_is_accepted() {
 fn a_key_that_does_not_exist_is_named_with_its_line() {
     let error = check("name = \"a\"\nslot = 3\n", false).unwrap_err();
     assert!(error.starts_with("/etc/tenure/node.toml:2: unknown field `slot`"), "{error}");
-    let error = check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { memory = \"1GiB\" }\n", false);
+    let error = check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { gpu = \"1GiB\" }\n", false);
     let error = error.unwrap_err();
-    assert!(error.contains(":4: unknown field `memory`"), "{error}");
+    assert!(error.contains(":4: unknown field `gpu`"), "{error}");
     let error = check("[slots]\nbrowser = -1\n", false).unwrap_err();
     assert!(error.contains("node.toml:2: "), "{error}");
 }
@@ -138,6 +147,26 @@ fn flags_win_over_the_file_and_stand_in_for_it() {
     assert!(config.kinds.is_empty());
     let error = NodeFile::default().validate(Overrides::default()).unwrap_err().to_string();
     assert!(error.starts_with("name is missing"), "{error}");
+}
+
+#[test]
+fn several_servers_are_a_list_in_the_file_or_stand_between_commas_in_the_flag() {
+    let addresses = |config: &Config| config.servers.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let both = ["http://127.0.0.1:1/", "http://localhost:2/"];
+    let file = |servers: &str| check(&format!("name = \"a\"\nservers = {servers}\n"), false);
+    assert_eq!(addresses(&file(r#"["http://127.0.0.1:1", "http://localhost:2"]"#).unwrap()), both);
+    let flag = Some("http://127.0.0.1:1, http://localhost:2".to_owned());
+    let overrides = Overrides { name: Some("a".to_owned()), server: flag, ..Overrides::default() };
+    assert_eq!(addresses(&NodeFile::default().validate(overrides).unwrap()), both);
+    for (bad, told) in [
+        ("[]", ":2: servers must name 1 to 16 addresses"),
+        (r#"["http://127.0.0.1:1", "http://10.0.0.1:2"]"#, ":2: servers \"http://10.0.0.1:2\" is not on this machine"),
+        (r#"["http://127.0.0.1:1"]"#.replace(']', "]\nserver = \"http://127.0.0.1:1\"").as_str(), "exclude each other"),
+        (r#"["https://127.0.0.1:1", "http://127.0.0.1:2"]"#.replace(']', "]\n[tls]\nca = \"a\"\ncert = \"c\"\nkey = \"k\"").as_str(), ":2: servers must be all https"),
+    ] {
+        let error = file(bad).unwrap_err();
+        assert!(error.contains(told), "{bad}: {error}");
+    }
 }
 
 #[test]

@@ -137,6 +137,9 @@ impl Held {
 /// The shim's SIGKILL comes this long before `gone_by`.
 pub(super) const KILL_MARGIN: Duration = Duration::from_secs(1);
 
+/// A first lease is never longer. Of an adopted lease nobody knows whether it was ever renewed.
+pub(super) const FIRST_LEASE: Duration = Duration::from_secs(20);
+
 /// Why a running attempt is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {

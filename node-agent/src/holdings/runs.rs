@@ -52,8 +52,10 @@ impl Holdings {
 
     /// Its end is in the spool: `finished`, its tree may still live; or `returned`, its tree is gone.
     pub fn ended(&mut self, token: FencingToken, job: &str, end: End) {
-        self.unstored.insert(token, Unstored { job: job.to_owned(), end });
-        self.unsaid.push_back((token, Word::Spooled));
+        // Of an adopted attempt it may stand there already, and then it is said already.
+        if self.unstored.insert(token, Unstored { job: job.to_owned(), end }).is_none() {
+            self.unsaid.push_back((token, Word::Spooled));
+        }
         if let Some(held) = self.leases.get_mut(&token) {
             match (end, held.phase) {
                 (End::Returned, _) => held.gone = true,
@@ -76,30 +78,6 @@ impl Holdings {
         if let Some(held) = self.leases.get_mut(&token) {
             held.phase = Phase::Unkillable { started: held.phase.started() };
         }
-    }
-
-    /// A tree of an earlier agent that is being killed. Held, and its slots taken, until it is reaped.
-    pub fn left_over(
-        &mut self,
-        token: FencingToken,
-        job: &str,
-        slots: impl IntoIterator<Item = (String, u32)>,
-    ) {
-        let held = Held {
-            job: job.to_owned(),
-            slots: slots.into_iter().collect(),
-            phase: Phase::Stopping { started: None },
-            whole: Duration::ZERO,
-            counted: Duration::ZERO,
-            gone_by: Mono::ZERO,
-            stale_at: None,
-            grace: Duration::ZERO,
-            stop: None,
-            gone: false,
-            accepted_said: false,
-            give_back: None,
-        };
-        self.leases.insert(token, held);
     }
 }
 
@@ -210,6 +188,9 @@ impl Holdings {
 
     /// What a grant is answered with while this node drains.
     pub(super) fn draining(&self, now: Mono) -> Option<Return> {
+        if self.handing_over {
+            return Some(Return::because(OwnRule::Draining).retry_after(SOON));
+        }
         let deadline = self.drains().map(|drain| drain.deadline).max()?;
         Some(Return::because(OwnRule::Draining).retry_after(deadline.since(now).max(SOON)))
     }

@@ -1,6 +1,7 @@
 //! Scripts with their expected traces. A script line is `MILLISECONDS VERB ARGUMENTS`; a trace line is what came of it:
 //! an order to the runner, or, after `>`, a statement to the server.
 
+mod adoption;
 mod random;
 
 use std::collections::BTreeMap;
@@ -95,6 +96,18 @@ fn trace(mut machine: Holdings, script: &str) -> String {
             "returned" => machine.ended(token(2), words[3], End::Returned),
             "reaped" => machine.reaped(token(2)),
             "unkillable" => machine.unkillable(token(2)),
+            "adopt" => {
+                let adopted = Adopted {
+                    slots: BTreeMap::from([("browser".to_owned(), 1)]),
+                    lease: Duration::from_secs(60),
+                    grace: Duration::from_secs(2),
+                    gone_by: Mono::from_micros(words[4].parse::<u64>().unwrap() * 1_000),
+                    started: words.get(5).map(|at| Mono::from_micros(at.parse::<u64>().unwrap() * 1_000)),
+                    stopping: words.get(6) == Some(&"stopping"),
+                };
+                machine.adopted(token(2), words[3], adopted);
+            }
+            "hand-over" => machine.hand_over(now),
             "leftover" => machine.left_over(token(2), words[3], [("browser".to_owned(), 1)]),
             "stored" => machine.answered(token(2), End::Finished, Verdict::Done),
             "stored-return" => machine.answered(token(2), End::Returned, Verdict::Done),
@@ -604,31 +617,6 @@ fn the_agents_own_end_outlives_a_welcome_and_the_end_of_the_servers_drain() {
             1080 > returned 2 draining 0/0
             6020 stop 1 Drained at_once=false
             9000 > returned 3 draining 0/0
-        "#]],
-    );
-}
-
-#[test]
-fn trees_of_an_earlier_agent_are_held_until_they_are_reaped() {
-    check(
-        "
-        1000 leftover 5 a
-        1001 hello
-        1010 welcome
-        1011 grant b 6 qa 1 browser:1
-        1020 unkillable 5
-        1030 heartbeat
-        1040 finished 5 a
-        1050 reaped 5
-        1060 broken 5
-        ",
-        &expect![[r#"
-            1001 hello held=[5:stopping] unstored=[]
-            1011 > returned 6 slots 1/1
-            1030 heartbeat 2 held=[5:unkillable]
-            1040 > spooled 5
-            1050 > reaped 5
-            1060 set aside 5
         "#]],
     );
 }

@@ -1,13 +1,15 @@
-//! What an earlier agent left, in the runner's words: ends to spool, trees to wait for.
+//! What an earlier agent left, in the runner's words: attempts to follow, ends to spool, trees to wait for.
 //!
 //! Responsible for reporting each leftover exactly like an attempt of this agent, and for removing its directory. Not
-//! responsible for finding and killing it (`leftovers.rs`).
+//! responsible for finding, taking over and killing it (`leftovers.rs`), nor for following what was taken over
+//! (`attempt.rs`).
 //!
 //! Invariant: an end whose command had ended is in the spool before [`begin`] ends, so that Hello lists it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_proto::node::v1::Report;
 use tokio::task::JoinSet;
@@ -16,10 +18,10 @@ use super::attempt::remove;
 use super::indexes::Assigned;
 use super::workspace::{Found, Memo, Workspace};
 use super::{Error, Event, Shared, outcome};
-use crate::holdings::{End, FencingToken};
+use crate::holdings::{self, End, FencingToken};
 use crate::leftovers::{self, Change, Leftovers};
 use crate::output::Captured;
-use crate::shim::{Cause, ExitRecord, VERSION};
+use crate::shim::{Cause, ExitRecord, Shim, VERSION};
 use crate::spool::Written;
 
 /// A tree of an earlier agent that is being killed: held until it is reaped.
@@ -31,6 +33,34 @@ pub struct Inherited {
     pub job: String,
     /// The node slots that it takes, as far as they are known.
     pub slots: BTreeMap<String, u32>,
+}
+
+/// An attempt of an earlier agent that was taken over: held as if this agent had started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adopted {
+    /// Its lease.
+    pub token: FencingToken,
+    /// Its job.
+    pub job: String,
+    /// What it takes, and how it stands.
+    pub held: holdings::Adopted,
+}
+
+/// Everything that an earlier agent left.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// What goes on.
+    pub adopted: Vec<Adopted>,
+    /// What is being killed.
+    pub inherited: Vec<Inherited>,
+}
+
+/// What the task of an adopted attempt needs.
+pub(super) struct Followed {
+    pub(super) adopted: Adopted,
+    pub(super) shim: Shim,
+    pub(super) workspace: Workspace,
+    pub(super) memo: Memo,
 }
 
 struct Left {
@@ -45,21 +75,31 @@ struct Left {
     ended: bool,
 }
 
-/// Scans, spools what had ended, and leaves a task behind that waits for the rest.
+/// Scans, spools what had ended, and leaves a task behind that waits for what is being killed. What was taken over is
+/// the caller's to follow.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
     tasks: &mut JoinSet<Option<FencingToken>>,
-) -> Result<Vec<Inherited>, Error> {
+) -> Result<(Vec<Followed>, Vec<Inherited>), Error> {
     let options = leftovers::Options {
         state_dir: shared.options.shim.state_dir.clone(),
         attempts_dir: shared.options.attempts_dir.clone(),
+        boot_id: shared.options.boot_id.clone(),
+        clock: shared.options.clock,
+        copy: shared.options.copy,
     };
     let (found, killing) = leftovers::scan(&options).await.map_err(Error::Leftovers)?;
+    let mut followed = Vec::new();
     let mut inherited = Vec::new();
     let mut left = BTreeMap::new();
     for leftover in found {
         let token = FencingToken(leftover.token);
         let one = describe(&leftover.dir, leftover.job.clone(), &leftover.found).await;
+        if let leftovers::Found::Adopted(adopted) = leftover.found {
+            shared.indexes.hold(token, &one.assigned);
+            followed.push(follow(token, one, *adopted));
+            continue;
+        }
         if !one.silent {
             shared.indexes.hold(token, &one.assigned);
             let slots = one.memo.as_ref().map(|memo| memo.slots.clone()).unwrap_or_default();
@@ -88,7 +128,21 @@ pub(super) async fn begin(
         wait(shared, killing, left).await;
         None
     });
-    Ok(inherited)
+    Ok((followed, inherited))
+}
+
+fn follow(token: FencingToken, one: Left, adopted: leftovers::Adopted) -> Followed {
+    let memo = one.memo.unwrap_or_else(|| {
+        tracing::error!(
+            lease.token = token.0,
+            "what an attempt takes is not known any more; its result may be lost"
+        );
+        Memo::default()
+    });
+    let leftovers::Adopted { shim, gone_by, started, stopping, lease, grace } = adopted;
+    let held = holdings::Adopted { slots: memo.slots.clone(), lease, grace, gone_by, started, stopping };
+    let adopted = Adopted { token, job: one.job, held };
+    Followed { adopted, shim, workspace: one.workspace, memo }
 }
 
 async fn describe(dir: &Path, job: String, found: &leftovers::Found) -> Left {
@@ -97,8 +151,8 @@ async fn describe(dir: &Path, job: String, found: &leftovers::Found) -> Left {
     let read = tokio::task::spawn_blocking(move || (reader.memo(), reader.assigned())).await;
     let (memo, assigned) = read.unwrap_or_default();
     let (silent, ended) = match found {
-        leftovers::Found::NeverStarted => (true, false),
-        leftovers::Found::Stopping => (false, false),
+        leftovers::Found::NeverStarted | leftovers::Found::Elsewhere => (true, false),
+        leftovers::Found::Stopping | leftovers::Found::Adopted(_) => (false, false),
         leftovers::Found::Ended(_) => (false, true),
     };
     Left { job, workspace, memo, assigned, silent, ended }
@@ -192,7 +246,7 @@ fn nobody_saw(token: FencingToken, job: &str) -> ExitRecord {
         exit_code: None,
         signal: None,
         error: "its agent and its shim died; what was left of it was killed".to_owned(),
-        ran_for: std::time::Duration::ZERO,
+        ran_for: Duration::ZERO,
         stdout: Captured::default(),
         stderr: Captured::default(),
     }

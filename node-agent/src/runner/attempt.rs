@@ -10,6 +10,7 @@ use tenure_proto::node::v1::Grant;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
+use super::aftermath::Followed;
 use super::indexes::Assigned;
 use super::workspace::{Found, Memo, Workspace};
 use super::{Event, Orders, Shared, environment, outcome};
@@ -45,6 +46,22 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
         trace,
     };
     attempt.run(grant).instrument(span).await;
+}
+
+/// Follows an attempt that an earlier agent has started, to its end. Its span has ended with that agent.
+pub(super) async fn follow(shared: Arc<Shared>, followed: Followed, orders: watch::Receiver<Orders>) {
+    let Followed { adopted, shim, workspace, memo } = followed;
+    let span = tracing::info_span!("attempt", job.id = %adopted.job, lease.token = adopted.token.0);
+    let attempt = Attempt {
+        token: adopted.token,
+        workspace,
+        shared,
+        orders,
+        told: Told { gone_by: adopted.held.gone_by, stop: None },
+        in_memory: false,
+        trace: AttemptSpan::default(),
+    };
+    attempt.follow(shim, adopted.held.grace, &memo).instrument(span).await;
 }
 
 struct Attempt {
@@ -173,6 +190,8 @@ impl Attempt {
                 groups: user.groups.clone(),
             }),
             limits: kind.limits.clone(),
+            filled: self.workspace.filled().to_vec(),
+            cgroup: options.cgroups.place(grant.token, &kind.limits),
             clock: options.clock,
             grace: kind.grace,
             lease: length(grant.lease).unwrap_or_default(),
@@ -181,13 +200,18 @@ impl Attempt {
         }
     }
 
-    /// Starts the command and follows it until its tree is gone.
+    /// Starts the command, and follows it.
     async fn watch(mut self, mut shim: Shim, grace: Duration, memo: &Memo) {
         self.follow_orders(&mut shim, grace);
         if let Err(error) = shim.go() {
             // `next` brings the consequence.
             tracing::warn!(error = %crate::Chain(&error), "the shim of an attempt is gone before its start");
         }
+        self.follow(shim, grace, memo).await;
+    }
+
+    /// Follows a command until its tree is gone.
+    async fn follow(mut self, mut shim: Shim, grace: Duration, memo: &Memo) {
         let mut returning = None;
         loop {
             let input = tokio::select! {

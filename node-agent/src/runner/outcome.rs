@@ -24,7 +24,13 @@ pub(super) fn end_of(record: &ExitRecord, stop: Option<StopReason>) -> End {
             Some(StopReason::Unanswered | StopReason::Superseded | StopReason::Drained) => End::Returned,
             Some(StopReason::NotLive | StopReason::Cancelled) | None => End::Finished,
         },
-        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Limit | Cause::Spawn | Cause::Lost => End::Finished,
+        Cause::Exit
+        | Cause::Signal
+        | Cause::Oom
+        | Cause::Disk
+        | Cause::Limit
+        | Cause::Spawn
+        | Cause::Lost => End::Finished,
     }
 }
 
@@ -44,7 +50,7 @@ pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>) -> Report 
 pub(super) fn finished(record: &ExitRecord, result: Found) -> Report {
     let outcome = match record.cause {
         Cause::Exit if record.exit_code == Some(0) => return succeeded(record, result),
-        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Spawn => FinishedOutcome::Failed,
+        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Disk | Cause::Spawn => FinishedOutcome::Failed,
         Cause::Limit => FinishedOutcome::TimedOut,
         Cause::Revoked => FinishedOutcome::Revoked,
         Cause::CutOff | Cause::Drained | Cause::Terminated | Cause::Lost => FinishedOutcome::Lost,
@@ -61,6 +67,7 @@ fn error(record: &ExitRecord) -> String {
         _ if !words.is_empty() => words.to_owned(),
         (Cause::Exit, Some(code), _) => format!("exited with code {code}"),
         (Cause::Oom, ..) => "killed by SIGKILL: the host was out of memory".to_owned(),
+        (Cause::Disk, ..) => "stopped because its directories had grown over limits.disk".to_owned(),
         (Cause::Limit, ..) => "stopped at its hard time limit".to_owned(),
         (Cause::Revoked, ..) => "stopped on the server's order".to_owned(),
         (cause, ..) => cause.as_str().to_owned(),
@@ -208,6 +215,10 @@ mod tests {
         let signalled = ExitRecord { signal: Some(11), ..record(Cause::Signal) };
         assert_eq!(silent(signalled), "FAILED signal killed by SIGSEGV");
         assert_eq!(silent(record(Cause::Oom)), "FAILED oom killed by SIGKILL: the host was out of memory");
+        assert_eq!(
+            silent(ExitRecord { exit_code: Some(0), ..record(Cause::Disk) }),
+            "FAILED disk stopped because its directories had grown over limits.disk"
+        );
         assert_eq!(silent(record(Cause::Limit)), "TIMED_OUT limit stopped at its hard time limit");
         assert_eq!(silent(record(Cause::Revoked)), "REVOKED revoked stopped on the server's order");
     }

@@ -28,7 +28,7 @@ pub(super) struct Workspace {
 }
 
 /// What a restarted agent needs to know of an attempt.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Memo {
     /// The node slots that it takes.
     pub(super) slots: BTreeMap<String, u32>,
@@ -77,6 +77,11 @@ impl Workspace {
         self.dir.join("io").join("result")
     }
 
+    /// The directories that the job's user can write into.
+    pub(super) fn filled(&self) -> [PathBuf; 2] {
+        [self.work(), self.dir.join("io")]
+    }
+
     /// The file on the job's standard input.
     pub(super) fn payload(&self) -> PathBuf {
         self.dir.join("payload")
@@ -88,7 +93,7 @@ impl Workspace {
         DirBuilder::new().mode(mode).create(&self.dir)?;
         // The agent's umask may have taken bits that the job's user needs to reach its own directories.
         fs::set_permissions(&self.dir, fs::Permissions::from_mode(mode))?;
-        for own in [self.work(), self.dir.join("io")] {
+        for own in self.filled() {
             DirBuilder::new().mode(0o700).create(&own)?;
             if let Some(user) = user {
                 std::os::unix::fs::chown(&own, Some(user.uid), Some(user.gid))?;

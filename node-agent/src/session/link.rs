@@ -105,11 +105,12 @@ impl Link {
     }
 
     fn send_draining(&mut self, local: &mut Local) {
-        let left = local.stopping.map(|stopping| stopping.deadline.since(local.clock.now()));
-        self.send(
-            local,
-            Body::Draining(Draining { restart: false, deadline: left.and_then(wire::duration) }),
-        );
+        let Some(stopping) = &mut local.stopping else { return };
+        stopping.told = true;
+        let restart = stopping.hands_over;
+        let left = stopping.deadline.since(local.clock.now());
+        let deadline = if restart { None } else { wire::duration(left) };
+        self.send(local, Body::Draining(Draining { restart, deadline }));
     }
 
     async fn send_reports(&mut self, local: &mut Local) {

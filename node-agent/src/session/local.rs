@@ -29,6 +29,9 @@ const ANSWERS: Duration = Duration::from_secs(5);
 /// After the last order to stop, a tree gets its grace, then 60 s of killing; then the agent ends without it.
 const KILLING: Duration = Duration::from_secs(65);
 
+/// An agent that leaves what runs to the next one gets this long to say so.
+const HANDING_OVER: Duration = Duration::from_secs(1);
+
 /// This side of the stream.
 #[derive(Debug)]
 pub(super) struct Local {
@@ -40,6 +43,8 @@ pub(super) struct Local {
     pub(super) clock: Clock,
     /// Ends the agent after its jobs.
     pub(super) drain: CancellationToken,
+    /// Ends the agent, and leaves what runs to the next one.
+    pub(super) hand_over: CancellationToken,
     /// Ends the agent at once.
     pub(super) at_once: CancellationToken,
     pub(super) drain_deadline: Duration,
@@ -55,7 +60,7 @@ pub(super) struct Local {
 }
 
 /// The agent is ending.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stopping {
     /// What still runs then was told to stop.
     pub(super) deadline: Mono,
@@ -64,6 +69,10 @@ pub(super) struct Stopping {
     /// Set once nothing runs: it ends then, whatever is unanswered.
     answers_by: Option<Mono>,
     hurried: bool,
+    /// What runs is left to the next agent: this one ends as soon as it has said what it has to.
+    pub(super) hands_over: bool,
+    /// The server was told.
+    pub(super) told: bool,
 }
 
 /// Something that happened on this side.
@@ -72,6 +81,7 @@ pub(super) enum Input {
     Runner(Result<Event, runner::Error>),
     Reading,
     Drain,
+    HandOver,
     AtOnce,
     Due,
 }
@@ -82,6 +92,7 @@ impl Local {
         let due = self.next_due();
         let draining = self.stopping.is_some();
         let hurried = self.stopping.is_some_and(|stopping| stopping.hurried);
+        let handing_over = self.is_handing_over();
         let clock = self.clock;
         tokio::select! {
             // Cancel-safe, as documented there.
@@ -90,6 +101,7 @@ impl Local {
             Ok(()) = self.readings.changed() => Input::Reading,
             // Cancel-safe: a cancelled token stays cancelled.
             () = self.drain.cancelled(), if !draining => Input::Drain,
+            () = self.hand_over.cancelled(), if !handing_over && !hurried => Input::HandOver,
             () = self.at_once.cancelled(), if !hurried => Input::AtOnce,
             // Cancel-safe: the deadline stays.
             () = clock.sleep_until(due) => Input::Due,
@@ -106,6 +118,7 @@ impl Local {
                 self.judge_by(reading);
             }
             Input::Drain => self.begin_drain(now),
+            Input::HandOver => self.begin_hand_over(now),
             Input::AtOnce => self.hurry(now),
             Input::Due => {}
         }
@@ -162,6 +175,10 @@ impl Local {
     pub(super) fn may_end(&self) -> Option<Result<(), Error>> {
         let stopping = self.stopping.as_ref()?;
         let now = self.clock.now();
+        if stopping.hands_over {
+            let heard = stopping.told || !self.holdings.is_up();
+            return (heard && self.holdings.is_handed_over() || stopping.until <= now).then_some(Ok(()));
+        }
         let settled = self.holdings.is_idle() || stopping.answers_by.is_some_and(|by| by <= now);
         if self.holdings.live() == 0 && settled {
             return Some(Ok(()));
@@ -273,7 +290,7 @@ impl Local {
     fn begin_drain(&mut self, now: Mono) {
         let deadline = now + self.drain_deadline;
         let until = deadline + self.longest_grace + KILLING;
-        self.stopping = Some(Stopping { deadline, until, answers_by: None, hurried: false });
+        self.stopping = Some(Stopping { deadline, until, ..Stopping::default() });
         self.holdings.leave(now, deadline);
         tracing::info!(
             live = self.holdings.live(),
@@ -282,9 +299,23 @@ impl Local {
         );
     }
 
+    fn begin_hand_over(&mut self, now: Mono) {
+        let until = now + HANDING_OVER;
+        self.stopping = Some(Stopping { deadline: until, until, hands_over: true, ..Stopping::default() });
+        self.holdings.hand_over(now);
+        tracing::info!(live = self.holdings.live(), "the agent stops; what runs goes on");
+    }
+
+    /// Whether the agent ends and leaves what runs to the next one.
+    pub(super) fn is_handing_over(&self) -> bool {
+        self.stopping.is_some_and(|stopping| stopping.hands_over)
+    }
+
     fn hurry(&mut self, now: Mono) {
         let answers_by = self.stopping.and_then(|stopping| stopping.answers_by);
-        self.stopping = Some(Stopping { deadline: now, until: now + KILLING, answers_by, hurried: true });
+        let until = now + KILLING;
+        self.stopping =
+            Some(Stopping { deadline: now, until, answers_by, hurried: true, ..Stopping::default() });
         self.holdings.leave(now, now);
         self.holdings.stop_all(StopReason::Drained, true);
         tracing::info!(live = self.holdings.live(), "the agent stops at once");

@@ -25,9 +25,11 @@ use crate::state_dir::{self, StateDir};
 pub struct Options {
     /// The node's name.
     pub name: String,
-    /// The server.
-    pub server: Uri,
-    /// Makes connections of TLS, if the address asks for them.
+    /// The servers, in the order in which they are asked; all with one scheme.
+    pub servers: Vec<Uri>,
+    /// Whether a leader on another host may be followed without TLS.
+    pub insecure: bool,
+    /// Makes connections of TLS, if the addresses ask for them.
     pub connector: Option<Connector>,
     /// Capacity by slot.
     pub slots: BTreeMap<String, u32>,
@@ -60,6 +62,8 @@ pub struct Parts {
     pub spool: Arc<Spool>,
     /// How the host feels.
     pub pressure: pressure::Handle,
+    /// Ends the agent, and leaves what runs to the next one.
+    pub hand_over: CancellationToken,
     /// Ends the agent at once.
     pub at_once: CancellationToken,
     /// Where it is published how things are.

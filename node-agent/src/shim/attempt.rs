@@ -19,11 +19,13 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 
 use super::deadlines::{Deadlines, Due};
 use super::files::State;
+use super::met::{self, Met};
 use super::spec::{Cause, ExitRecord, Spec, VERSION};
 use super::sweep::{Sweep, Verdict};
 use super::tag;
 use super::tree::{self, Identity, Tree};
-use super::wire::{Inbox, Notice, Opening};
+use super::usage::{Excess, Watch};
+use super::wire::{Inbox, Notice, Opening, Standing};
 use crate::clock::Mono;
 use crate::exec_stage::{Answer, Plan};
 use crate::output::{Capture, Stream};
@@ -54,6 +56,10 @@ pub(super) struct Attempt {
     /// Members that got SIGTERM, each once.
     asked: BTreeSet<Identity>,
     sweep: Sweep,
+    /// Looks at what it fills, if that is limited.
+    usage: Option<Watch>,
+    /// What of that was too much.
+    excess: Option<Excess>,
     oom_kills: u64,
     told: Told,
 }
@@ -68,7 +74,7 @@ struct End {
 /// What the agent has been told, and what stands on the disk.
 #[derive(Default)]
 struct Told {
-    ended: bool,
+    ended: Option<Box<ExitRecord>>,
     unkillable: bool,
     reaped: bool,
     /// A record that the disk has refused, and when to try again.
@@ -100,6 +106,8 @@ impl Attempt {
             end: None,
             asked: BTreeSet::new(),
             sweep: Sweep::new(now),
+            usage: None,
+            excess: None,
             oom_kills: tree::oom_kills(),
             told: Told::default(),
             spec,
@@ -120,6 +128,7 @@ impl Attempt {
         self.hear_stage(now, &mut notices);
         self.stdout.drain();
         self.stderr.drain();
+        self.look_at_usage(now);
         self.obey_deadlines(now);
         if self.end.is_some() || self.sweep.is_killing() {
             self.sweep_up(now, reaped_some, &mut notices);
@@ -138,6 +147,21 @@ impl Attempt {
         self.deadlines.renew(gone_by);
     }
 
+    /// All that an agent must hear that takes the attempt over.
+    pub(super) fn standing(&self) -> Vec<Notice> {
+        let standing = Standing {
+            token: self.spec.token,
+            gone_by: self.deadlines.gone_by(),
+            started: self.running.then(|| self.deadlines.start()),
+            stopping: self.deadlines.is_stopping(),
+        };
+        let mut notices = vec![Notice::Attached(standing)];
+        notices.extend(self.told.ended.clone().map(Notice::Ended));
+        notices.extend(self.told.unkillable.then_some(Notice::Unkillable));
+        notices.extend(self.told.reaped.then_some(Notice::Reaped));
+        notices
+    }
+
     /// Whether anything is left to do.
     pub(super) fn progress(&self) -> Progress {
         if self.told.reaped && self.told.unwritten.is_none() { Progress::Over } else { Progress::Going }
@@ -145,7 +169,8 @@ impl Attempt {
 
     /// When the next turn is due without input.
     pub(super) fn wake_at(&self) -> Option<Mono> {
-        let last_words = self.end.as_ref().filter(|_| !self.told.ended).map(|end| end.at + LAST_WORDS);
+        let last_words =
+            self.end.as_ref().filter(|_| self.told.ended.is_none()).map(|end| end.at + LAST_WORDS);
         let sweeps = (self.end.is_some() || self.sweep.is_killing()) && !self.sweep.is_gone();
         let scan = sweeps.then(|| self.sweep.next_at());
         let record = self.told.unwritten.as_ref().map(|(_, at)| *at);
@@ -156,7 +181,8 @@ impl Attempt {
     pub(super) fn inputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let stage = self.stage.as_ref().map(|stage| stage.socket.as_fd());
         let pipes = [&self.stdout, &self.stderr].map(|channel| channel.pipe.as_ref().map(File::as_fd));
-        stage.into_iter().chain(pipes.into_iter().flatten())
+        let usage = self.usage.as_ref().map(Watch::as_fd);
+        stage.into_iter().chain(pipes.into_iter().flatten()).chain(usage)
     }
 
     fn spawn(&mut self, opening: &Opening, state: &mut State) -> io::Result<()> {
@@ -181,12 +207,16 @@ impl Attempt {
         state.child = Some(identity);
         // The stage waits for its plan: if the state cannot be written it gets none and leaves.
         state.write(&self.spec.dir)?;
+        if let Some(limit) = self.spec.limits.disk {
+            self.usage = Some(Watch::start(self.spec.filled.clone(), limit)?);
+        }
         let plan = Plan {
             argv: self.spec.argv.clone(),
             workdir: self.spec.workdir.clone(),
             stdin: self.spec.stdin.clone(),
             user: self.spec.user.clone(),
-            limits: self.spec.limits.clone(),
+            limits: self.spec.own_limits(),
+            cgroup: self.tree.cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
             shim: getpid().as_raw_pid(),
         };
         let mut line = serde_json::to_vec(&plan)?;
@@ -230,6 +260,18 @@ impl Attempt {
             notices.push(Notice::Started { pid });
         }
         self.stage = None;
+    }
+
+    /// Stops what has filled its directories, without a grace if it is far beyond its limit.
+    fn look_at_usage(&mut self, now: Mono) {
+        let Some(excess) = self.usage.as_ref().and_then(Watch::take) else { return };
+        if self.end.is_some() {
+            return;
+        }
+        let twice = self.spec.limits.disk.unwrap_or(u64::MAX).saturating_mul(2);
+        let far = matches!(excess, Excess::Bytes(bytes) if bytes > twice);
+        self.deadlines.stop(Cause::Disk, if far { Duration::ZERO } else { self.spec.grace }, now);
+        self.excess.get_or_insert(excess);
     }
 
     fn obey_deadlines(&mut self, now: Mono) {
@@ -278,17 +320,18 @@ impl Attempt {
     fn conclude(&mut self, now: Mono, notices: &mut Vec<Notice>) {
         let Some(end) = &self.end else { return };
         let complete = self.stdout.pipe.is_none() && self.stderr.pipe.is_none();
-        if !self.told.ended && (complete || now >= end.at + LAST_WORDS) {
+        if self.told.ended.is_none() && (complete || now >= end.at + LAST_WORDS) {
             self.stdout.pipe = None;
             self.stderr.pipe = None;
             let record = Box::new(self.record(end));
-            self.told.ended = true;
+            self.told.ended = Some(record.clone());
             self.told.unwritten = Some((record.clone(), now));
             self.write_record(now);
             notices.push(Notice::Ended(record));
         }
         self.write_record(now);
-        if self.told.ended && !self.told.reaped && self.sweep.is_gone() {
+        if self.told.ended.is_some() && !self.told.reaped && self.sweep.is_gone() {
+            self.tree.remove_cgroup();
             self.told.reaped = true;
             notices.push(Notice::Reaped);
         }
@@ -319,7 +362,9 @@ impl Attempt {
             cause
         } else if !self.running {
             Cause::Spawn
-        } else if signal == Some(Signal::KILL.as_raw()) && tree::oom_kills() > self.oom_kills {
+        } else if signal == Some(Signal::KILL.as_raw())
+            && met::out_of_memory(self.tree.cgroup.as_ref(), self.oom_kills)
+        {
             Cause::Oom
         } else if signal.is_some() {
             Cause::Signal
@@ -328,7 +373,8 @@ impl Attempt {
         };
         let error = match (&self.failed, self.running) {
             (Some(reason), _) => reason.clone(),
-            (None, true) => self.stderr.capture.last_lines(),
+            (None, true) => Met { cause, limits: &self.spec.limits, excess: self.excess.as_ref() }
+                .before(self.stderr.capture.last_lines(), self.tree.cgroup.as_ref()),
             (None, false) => "it was ended before its command could be executed".to_owned(),
         };
         ExitRecord {

@@ -67,6 +67,16 @@ impl Deadlines {
         self.started
     }
 
+    /// When everything must be gone.
+    pub fn gone_by(&self) -> Mono {
+        self.gone_by
+    }
+
+    /// Whether it is being stopped, or has ended by itself.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_some()
+    }
+
     /// The lease was renewed. An earlier moment is ignored.
     pub fn renew(&mut self, gone_by: Mono) {
         self.gone_by = self.gone_by.max(gone_by);

@@ -7,7 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::ExitRecord;
 use super::tag::Tag;
 use super::tree::{Identity, Tree};
+use crate::cgroup::Cgroup;
 use crate::clock::{Clock, Mono};
 
 /// The name of the state file.
@@ -56,12 +57,17 @@ pub(crate) struct State {
     pub(crate) hard_time_limit: Duration,
     /// As it was at the start; renewals are not written down.
     pub(crate) gone_by: Mono,
+    /// What holds its processes, if anything does.
+    #[serde(default)]
+    pub(crate) cgroup: Option<PathBuf>,
 }
 
 impl State {
     /// How its processes are known to anybody but the shim.
     pub(crate) fn tree(&self) -> Tree {
-        Tree { tag: self.tag.clone(), keeper: self.shim, uid: self.uid, zombies: false }
+        let recorded = |dir: &PathBuf| Cgroup::recorded(dir, &self.tag, self.token);
+        let cgroup = self.cgroup.as_ref().and_then(recorded);
+        Tree { tag: self.tag.clone(), keeper: self.shim, uid: self.uid, zombies: false, cgroup }
     }
 
     /// Writes it by a temporary file and a rename.

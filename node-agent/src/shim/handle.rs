@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ use super::tag::Owner;
 use super::tree::{Identity, Tree};
 use super::wire::{Inbox, MESSAGE_LIMIT, Notice, Opening, Order, Outbox};
 use super::{Error, Event, Options};
-use crate::clock::Mono;
+use crate::cgroup::Place;
+use crate::clock::{Clock, Mono};
 use crate::output::Captured;
 
 /// A shim is ready in some milliseconds; on a host where it takes this long nothing should be started.
@@ -41,23 +43,36 @@ const QUOTE: usize = 512;
 /// was not told `go`.
 #[derive(Debug)]
 pub struct Shim {
-    spec: Spec,
+    pub(super) known: Known,
     tree: Tree,
-    child: Child,
+    /// Absent: an earlier agent's child, to wait for which is somebody else's.
+    child: Option<Child>,
     socket: UnixStream,
-    inbox: Inbox,
+    pub(super) inbox: Inbox,
     outbox: Outbox,
     phase: Phase,
     /// Said, but not fetched by `next`.
     events: VecDeque<Event>,
     /// When the command was executed, as heard here.
-    started: Option<Mono>,
+    pub(super) started: Option<Mono>,
     ended: bool,
     unkillable: bool,
     /// The hard limit and its grace are over by then. A job that keeps its shim from acting gets no more than that.
     limit_by: Mono,
     /// It was told to stop, or its command has ended: its grace is over by then.
     stop_by: Mono,
+}
+
+/// What this half knows of its attempt, whoever started it.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) job: String,
+    pub(super) token: u64,
+    pub(super) dir: PathBuf,
+    pub(super) clock: Clock,
+    pub(super) grace: Duration,
+    pub(super) hard_time_limit: Duration,
+    pub(super) gone_by: Mono,
 }
 
 /// Where the conversation is.
@@ -113,11 +128,32 @@ impl Shim {
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
         let keeper = Identity::of(pid).map_err(Error::Start)?;
         let uid = spec.user.as_ref().map(|user| user.uid);
-        let tree = Tree { tag: tag.clone(), keeper, uid, zombies: false };
-        let mut shim = Self {
-            spec,
+        let cgroup = spec.cgroup.as_ref().map(Place::cgroup);
+        let tree = Tree { tag: tag.clone(), keeper, uid, zombies: false, cgroup };
+        let known = Known {
+            job: spec.job.clone(),
+            token: spec.token,
+            dir: spec.dir.clone(),
+            clock: spec.clock,
+            grace: spec.grace,
+            hard_time_limit: spec.hard_time_limit,
+            gone_by: spec.gone_by,
+        };
+        let mut shim = Self { child: Some(child), ..Self::new(known, tree, socket) };
+        let opening = Opening { version: VERSION, tag, spec };
+        match timeout(READY, shim.open(&opening)).await {
+            Ok(Ok(())) => Ok(shim),
+            Ok(Err(error)) => Err(shim.not_ready(&error.to_string()).await),
+            Err(_) => Err(shim.not_ready("it said nothing in 10 s").await),
+        }
+    }
+
+    /// A conversation that has just begun.
+    pub(super) fn new(known: Known, tree: Tree, socket: UnixStream) -> Self {
+        Self {
+            known,
             tree,
-            child,
+            child: None,
             socket,
             inbox: Inbox::default(),
             outbox: Outbox::default(),
@@ -128,12 +164,6 @@ impl Shim {
             unkillable: false,
             limit_by: Mono::MAX,
             stop_by: Mono::MAX,
-        };
-        let opening = Opening { version: VERSION, tag, spec: shim.spec.clone() };
-        match timeout(READY, shim.open(&opening)).await {
-            Ok(Ok(())) => Ok(shim),
-            Ok(Err(error)) => Err(shim.not_ready(&error.to_string()).await),
-            Err(_) => Err(shim.not_ready("it said nothing in 10 s").await),
         }
     }
 
@@ -150,11 +180,11 @@ impl Shim {
 
     /// Moves `gone_by` (on the clock of the spec). Later ones win; an earlier one is ignored.
     pub fn renew(&mut self, gone_by: Mono) -> Result<(), Error> {
-        if gone_by <= self.spec.gone_by {
+        if gone_by <= self.known.gone_by {
             return Ok(());
         }
         self.say(&Order::Renew { gone_by })?;
-        self.spec.gone_by = gone_by;
+        self.known.gone_by = gone_by;
         Ok(())
     }
 
@@ -173,7 +203,7 @@ impl Shim {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            let (clock, late_at) = (self.spec.clock, self.late_at());
+            let (clock, late_at) = (self.known.clock, self.late_at());
             let input = match &mut self.phase {
                 Phase::Over => return None,
                 Phase::Talking => tokio::select! {
@@ -190,9 +220,12 @@ impl Shim {
                 },
                 Phase::Clearing(killer) => Input::Killed(killer.next().await), // cancel-safe: mpsc recv
                 Phase::Leaving => {
-                    // Cancel-safe: waiting for a child again is the same wait. A shim that does not leave though
-                    // its tree is gone keeps nothing; the runtime reaps it later.
-                    timeout(LATE, self.child.wait()).await.ok();
+                    // Cancel-safe: waiting for a process again is the same wait. A shim that does not leave though
+                    // its tree is gone keeps nothing; the runtime, or init, reaps it later.
+                    match &mut self.child {
+                        Some(child) => drop(timeout(LATE, child.wait()).await),
+                        None => drop(timeout(LATE, self.tree.keeper.left()).await),
+                    }
                     Input::Left
                 }
             };
@@ -214,7 +247,7 @@ impl Shim {
                 }
             }
             Input::Killed(Word::Gone) if matches!(self.phase, Phase::Helping(_)) => {
-                self.phase = Phase::Waiting(self.spec.clock.now() + LATE);
+                self.phase = Phase::Waiting(self.known.clock.now() + LATE);
             }
             Input::Killed(Word::Gone) => self.end_without_shim(),
             Input::Left => {
@@ -224,7 +257,7 @@ impl Shim {
         }
     }
 
-    fn hear(&mut self) {
+    pub(super) fn hear(&mut self) {
         let open = self.outbox.flush(Tried(&self.socket)).and_then(|()| self.inbox.fill(Tried(&self.socket)));
         let mut broken = false;
         loop {
@@ -232,7 +265,7 @@ impl Shim {
                 Ok(Some(notice)) => self.note(notice),
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::error!(lease.token = self.spec.token, %error, "a shim spoke nonsense");
+                    tracing::error!(lease.token = self.known.token, %error, "a shim spoke nonsense");
                     broken = true;
                     break;
                 }
@@ -246,15 +279,15 @@ impl Shim {
 
     fn note(&mut self, notice: Notice) {
         match notice {
-            Notice::Ready => {}
+            Notice::Ready | Notice::Attached(_) => {}
             Notice::Started { pid } => {
-                self.started = Some(self.spec.clock.now());
+                self.started = Some(self.known.clock.now());
                 self.limit();
                 self.events.push_back(Event::Started { pid: pid.unsigned_abs() });
             }
             Notice::Ended(record) => {
                 self.ended = true;
-                self.end_within(self.spec.grace); // What outlives the command gets no more.
+                self.end_within(self.known.grace); // What outlives the command gets no more.
                 self.events.push_back(Event::Ended(record));
             }
             Notice::Unkillable if self.unkillable => {}
@@ -268,47 +301,55 @@ impl Shim {
 
     /// From when on the shim is late: everything should be gone by then.
     fn late_at(&self) -> Mono {
-        self.spec.gone_by.min(self.limit_by).min(self.stop_by)
+        self.known.gone_by.min(self.limit_by).min(self.stop_by)
     }
 
     /// The hard limit counts from now.
     fn limit(&mut self) {
-        self.limit_by = self.spec.clock.now() + self.spec.hard_time_limit + self.spec.grace + LATE;
+        self.limit_from(self.known.clock.now());
+    }
+
+    /// The hard limit counts from then.
+    pub(super) fn limit_from(&mut self, began: Mono) {
+        self.limit_by = began + self.known.hard_time_limit + self.known.grace + LATE;
     }
 
     /// Everything is to be gone after this grace.
-    fn end_within(&mut self, grace: Duration) {
-        self.stop_by = self.stop_by.min(self.spec.clock.now() + grace + LATE);
+    pub(super) fn end_within(&mut self, grace: Duration) {
+        self.stop_by = self.stop_by.min(self.known.clock.now() + grace + LATE);
     }
 
     /// The shim is late. Its job may have stopped it: it is woken, and the tree killed beside it.
     fn help(&mut self) {
         tracing::warn!(
-            job.id = self.spec.job,
-            lease.token = self.spec.token,
+            job.id = self.known.job,
+            lease.token = self.known.token,
             "a shim is late; the agent kills its tree"
         );
         self.tree.keeper.signal(Signal::CONT).ok();
-        self.phase = Phase::Helping(Killer::start(self.tree.clone(), self.spec.clock));
+        self.phase = Phase::Helping(Killer::start(self.tree.clone(), self.known.clock));
     }
 
     /// The shim is gone or useless: ends it, and begins to kill what it may have left.
     fn clear(&mut self) {
         tracing::warn!(
-            job.id = self.spec.job,
-            lease.token = self.spec.token,
+            job.id = self.known.job,
+            lease.token = self.known.token,
             "a shim ended before its attempt"
         );
         // An error means that it has ended already.
-        self.child.start_kill().ok();
-        self.phase = Phase::Clearing(Killer::start(self.tree.clone(), self.spec.clock));
+        match &mut self.child {
+            Some(child) => drop(child.start_kill()),
+            None => drop(self.tree.keeper.signal(Signal::KILL)),
+        }
+        self.phase = Phase::Clearing(Killer::start(self.tree.clone(), self.known.clock));
     }
 
     /// Nothing is left and no shim to say so: the agent says what it knows.
     fn end_without_shim(&mut self) {
         if !self.ended {
             let record =
-                ExitRecord::read(&self.spec.dir).ok().flatten().filter(|it| it.token == self.spec.token);
+                ExitRecord::read(&self.known.dir).ok().flatten().filter(|it| it.token == self.known.token);
             let record = record.unwrap_or_else(|| self.without_record());
             self.events.push_back(Event::Ended(Box::new(record)));
         }
@@ -317,8 +358,8 @@ impl Shim {
 
     /// Nobody saw how it ended; unless no child was ever noted: then it never started, whatever was said.
     fn without_record(&self) -> ExitRecord {
-        let now = self.spec.clock.now();
-        let never = State::read(&self.spec.dir).ok().flatten().is_some_and(|state| state.child.is_none());
+        let now = self.known.clock.now();
+        let never = State::read(&self.known.dir).ok().flatten().is_some_and(|state| state.child.is_none());
         let (cause, error) = if never {
             (Cause::Terminated, "its shim ended before the command was started")
         } else {
@@ -326,8 +367,8 @@ impl Shim {
         };
         ExitRecord {
             version: VERSION,
-            job: self.spec.job.clone(),
-            token: self.spec.token,
+            job: self.known.job.clone(),
+            token: self.known.token,
             started: self.started.is_some(),
             cause,
             exit_code: None,
@@ -344,39 +385,57 @@ impl Shim {
         self.outbox.push(order).and_then(|()| self.outbox.flush(Tried(&self.socket))).map_err(Error::Gone)
     }
 
-    /// Sends the spec and waits for `ready`. Only within `start`: not cancel-safe.
-    async fn open(&mut self, opening: &Opening) -> io::Result<()> {
-        let line = serde_json::to_vec(opening)?;
-        if line.len() >= MESSAGE_LIMIT {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the spec is too long"));
-        }
-        self.outbox.push(opening)?;
+    /// Sends a message and waits until the socket has taken it. Not cancel-safe.
+    pub(super) async fn send<T: serde::Serialize>(&mut self, message: &T) -> io::Result<()> {
+        self.outbox.push(message)?;
         loop {
             self.outbox.flush(Tried(&self.socket))?;
             if self.outbox.is_empty() {
-                break;
+                return Ok(());
             }
             self.socket.writable().await?;
         }
+    }
+
+    /// Waits for the next notice. Not cancel-safe.
+    pub(super) async fn receive(&mut self) -> io::Result<Notice> {
         loop {
             self.socket.readable().await?;
             let open = self.inbox.fill(Tried(&self.socket))?;
             match self.inbox.pop()? {
-                Some(Notice::Ready) => return Ok(()),
-                Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it said something else")),
+                Some(notice) => return Ok(notice),
                 None if open => {}
                 None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }
     }
 
+    /// Sends the spec and waits for `ready`. Only within `start`: not cancel-safe.
+    async fn open(&mut self, opening: &Opening) -> io::Result<()> {
+        let line = serde_json::to_vec(opening)?;
+        if line.len() >= MESSAGE_LIMIT {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the spec is too long"));
+        }
+        self.send(opening).await?;
+        match self.receive().await? {
+            Notice::Ready => Ok(()),
+            Notice::Attached(_)
+            | Notice::Started { .. }
+            | Notice::Ended(_)
+            | Notice::Unkillable
+            | Notice::Reaped => Err(io::Error::new(io::ErrorKind::InvalidData, "it said something else")),
+        }
+    }
+
     /// Ends a shim that did not come up; with its own words if it left any.
     async fn not_ready(mut self, reason: &str) -> Error {
         // A shim that gives up hangs up before it says why.
-        if timeout(LAST_WORDS, self.child.wait()).await.is_err() {
-            self.child.kill().await.ok();
+        if let Some(child) = &mut self.child
+            && timeout(LAST_WORDS, child.wait()).await.is_err()
+        {
+            child.kill().await.ok();
         }
-        let said = fs::read(self.spec.dir.join(ERRORS)).unwrap_or_default();
+        let said = fs::read(self.known.dir.join(ERRORS)).unwrap_or_default();
         let said =
             String::from_utf8_lossy(said.get(..said.len().min(QUOTE)).unwrap_or_default()).trim().to_owned();
         Error::NotReady(if said.is_empty() { reason.to_owned() } else { said })

@@ -1,8 +1,9 @@
 //! `tenure shim`: the process that keeps one attempt, from `ready` to the last of its processes.
 //!
-//! Responsible for one loop over socket, signals, pipes and timer, and for the order of what it makes true: state
-//! file, then `ready`; child in the state file, then the plan; record on disk, then `ended`; two empty scans, then
-//! `reaped`. One thread, no runtime: the death signal of the command hangs on the thread that started it.
+//! Responsible for one loop over sockets, signals, pipes and timer, and for the order of what it makes true: door and
+//! state file, then `ready`; child in the state file, then the plan; record on disk, then `ended`; two empty scans, then
+//! `reaped`. One thread, no runtime: the death signal of the command hangs on the thread that started it. (Where the
+//! disk is limited, another one looks at it: `usage.rs`.)
 //! Not responsible for deciding when (`deadlines.rs`), nor for single processes (`tree.rs`, `attempt.rs`).
 //! Invariant: nothing that the agent does or fails to do keeps it from enforcing the deadlines.
 
@@ -21,10 +22,12 @@ use rustix::time::{
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::attempt::{Attempt, Progress};
+use super::door::Door;
 use super::files::State;
 use super::spec::{Cause, StopReason, VERSION};
 use super::tree::{self, Identity};
 use super::wire::{Inbox, MESSAGE_LIMIT, Notice, Opening, Order, Outbox};
+use crate::cgroup::{Cgroup, Place};
 use crate::clock::{Clock, Mono};
 
 /// Why a shim could not do its work. Nothing has been started then.
@@ -66,6 +69,18 @@ pub(super) fn run() -> Result<(), Error> {
     }
     // Executed as `/proc/self/exe` it would be listed as "exe". Only a name: if it cannot be set, it is listed so.
     rustix::thread::set_name(c"tenure-shim").ok();
+    let cgroup = opening.spec.cgroup.as_ref().map(Place::cgroup);
+    if let Some(place) = &opening.spec.cgroup {
+        place.enter().step("enter its cgroup")?;
+    }
+    let served = serve(agent, opening);
+    // It is empty; one that an error has left is removed by whoever clears up.
+    cgroup.iter().for_each(Cgroup::remove);
+    served
+}
+
+/// Holds the attempt, in its cgroup.
+fn serve(agent: UnixStream, opening: Opening) -> Result<(), Error> {
     // Its own session: no terminal, and a number by which everything that stays in it is known.
     setsid().step("make a session")?;
     // Orphans of the attempt become children of this process, wherever they moved.
@@ -73,10 +88,11 @@ pub(super) fn run() -> Result<(), Error> {
     let signals = Signals::register().step("listen to signals")?;
     let state = state(&opening).step("read this process")?;
     state.write(&opening.spec.dir).step("write the state file")?;
+    let door = Door::open(&opening.spec.dir).step("open its door")?;
     let timer = Timer::new(opening.spec.clock).step("make a timer")?;
     let mut agent = Agent::new(agent).step("talk to the agent")?;
     agent.say(&Notice::Ready);
-    Keeper { opening, state, agent, signals, timer, attempt: None }.serve()
+    Keeper { opening, state, agent, door, signals, timer, attempt: None }.serve()
 }
 
 /// Takes the socket off descriptor 0 and reads the spec from it, while it still blocks.
@@ -109,6 +125,7 @@ fn state(opening: &Opening) -> io::Result<State> {
         lease: spec.lease,
         hard_time_limit: spec.hard_time_limit,
         gone_by: spec.gone_by,
+        cgroup: spec.cgroup.as_ref().map(|place| place.cgroup().dir().to_owned()),
     })
 }
 
@@ -117,6 +134,7 @@ struct Keeper {
     opening: Opening,
     state: State,
     agent: Agent,
+    door: Door,
     signals: Signals,
     timer: Timer,
     /// Absent before `go`.
@@ -130,6 +148,9 @@ impl Keeper {
             let now = self.opening.spec.clock.now();
             if ready.agent {
                 self.hear(now);
+            }
+            if ready.door {
+                self.look_at_door(now);
             }
             let signals = self.signals.take();
             if let Some(attempt) = &mut self.attempt {
@@ -160,6 +181,12 @@ impl Keeper {
             fds.push(PollFd::new(socket, PollFlags::IN | unsent));
         }
         let agent_at = self.agent.socket.as_ref().map(|_| fds.len() - 1);
+        let door_at = fds.len();
+        // Before `go` there is nothing to take over: an agent that goes then has started nothing.
+        if self.attempt.is_some() {
+            fds.extend(self.door.inputs().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        }
+        let door_until = fds.len();
         if let Some(attempt) = &self.attempt {
             fds.extend(attempt.inputs().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
@@ -168,7 +195,21 @@ impl Keeper {
             Err(error) => return Err(error).step("wait"),
         }
         let agent = agent_at.and_then(|at| fds.get(at)).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready { agent })
+        let door =
+            fds.get(door_at..door_until).is_some_and(|fds| fds.iter().any(|fd| !fd.revents().is_empty()));
+        Ok(Ready { agent, door })
+    }
+
+    /// Lets in the next agent, which has the attempt from then on. The one before it, if it is still there, is dead or
+    /// about to be: one state directory has one agent.
+    fn look_at_door(&mut self, now: Mono) {
+        let Some(attempt) = &self.attempt else { return };
+        let Some((socket, inbox)) = self.door.answer(self.opening.spec.token) else { return };
+        self.agent = Agent { socket: Some(socket), inbox, outbox: Outbox::default() };
+        for notice in attempt.standing() {
+            self.agent.say(&notice);
+        }
+        self.hear(now);
     }
 
     /// Does what the agent says.
@@ -192,6 +233,7 @@ impl Keeper {
 /// What `wait` found besides what every turn looks at anyway.
 struct Ready {
     agent: bool,
+    door: bool,
 }
 
 fn cause(reason: StopReason) -> Cause {
@@ -202,7 +244,7 @@ fn cause(reason: StopReason) -> Cause {
     }
 }
 
-/// The agent's end. Once it is gone it stays gone: the next agent finds the state file.
+/// The agent's end. Once it is gone it stays gone: the next agent comes to the door.
 struct Agent {
     socket: Option<UnixStream>,
     inbox: Inbox,

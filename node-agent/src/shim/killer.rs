@@ -57,7 +57,7 @@ async fn kill(tree: Tree, clock: Clock, words: mpsc::Sender<Word>) {
     sweep.kill(clock.now());
     let mut told = false;
     loop {
-        let tree = tree.clone();
+        let (tree, removed) = (tree.clone(), tree.clone());
         let round = move || {
             let verdict = sweep.round(&tree, clock.now(), true);
             (sweep, verdict)
@@ -65,7 +65,11 @@ async fn kill(tree: Tree, clock: Clock, words: mpsc::Sender<Word>) {
         let Ok((after, verdict)) = tokio::task::spawn_blocking(round).await else { return };
         sweep = after;
         match verdict {
-            Verdict::Gone => return say(&words, Word::Gone).await,
+            Verdict::Gone => {
+                // What cannot be removed now is removed by the next agent.
+                tokio::task::spawn_blocking(move || removed.remove_cgroup()).await.ok();
+                return say(&words, Word::Gone).await;
+            }
             Verdict::Alive { unkillable: true, .. } if !told => {
                 told = true;
                 say(&words, Word::Unkillable).await;

@@ -10,11 +10,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::Place;
 use crate::clock::{Clock, Mono};
 use crate::output::Captured;
 
-/// The version of the spec, the messages and both files. A shim refuses a spec of another one.
-pub const VERSION: u32 = 1;
+/// The version of the spec, the messages and both files. A shim refuses a spec of another one: its agent is of the same
+/// executable. Version 1 had no door, so that nobody can take over a shim that speaks it.
+pub const VERSION: u32 = 2;
+/// The oldest version whose files an agent reads.
+pub(crate) const OLDEST: u32 = 1;
 
 /// Everything that a shim needs to run one attempt without its agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,8 +39,14 @@ pub struct Spec {
     pub stdin: Option<PathBuf>,
     /// Who runs it; absent: the agent's own user.
     pub user: Option<User>,
-    /// Resource limits of each process.
+    /// What the attempt may take.
     pub limits: Limits,
+    /// The directories, absolute, whose size together counts against `limits.disk`.
+    #[serde(default)]
+    pub filled: Vec<PathBuf>,
+    /// The cgroup that holds it; absent: none does.
+    #[serde(default)]
+    pub cgroup: Option<Place>,
     /// The clock that every deadline is read on.
     pub clock: Clock,
     /// Between SIGTERM and SIGKILL.
@@ -63,12 +73,27 @@ pub struct User {
 /// Resource limits. Core dumps are always off. Absent: as the agent has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// RLIMIT_NPROC: threads of the real user over the whole host; root is exempt.
+    /// `memory.max`: bytes of the whole tree. Without that controller nothing enforces it.
+    pub memory: Option<u64>,
+    /// `pids.max`: threads of the whole tree. Without that controller RLIMIT_NPROC: threads of the real user over the whole
+    /// host; root is exempt.
     pub tasks: Option<u64>,
+    /// `cpu.max`: thousandths of a processor for the whole tree. Without that controller nothing enforces it.
+    pub cpu_millis: Option<u64>,
     /// RLIMIT_NOFILE: open files of one process.
     pub files: Option<u64>,
     /// RLIMIT_FSIZE: bytes of one file.
     pub file_size: Option<u64>,
+    /// Bytes on the disk in the attempt's own directories. Looked at every two seconds by the shim.
+    pub disk: Option<u64>,
+}
+
+impl Spec {
+    /// What the command limits itself to before it is executed: what its cgroup counts better is left to that.
+    pub(super) fn own_limits(&self) -> Limits {
+        let counted = self.cgroup.as_ref().is_some_and(Place::limits_tasks);
+        Limits { tasks: self.limits.tasks.filter(|_| !counted), ..self.limits.clone() }
+    }
 }
 
 /// Why an attempt is stopped on the agent's word.
@@ -91,8 +116,10 @@ pub enum Cause {
     Exit,
     /// A signal that was not ours; `signal` is set.
     Signal,
-    /// SIGKILL that was not ours, while the kernel's count of OOM kills rose.
+    /// SIGKILL that was not ours, while the kernel's count of OOM kills rose: that of its cgroup, or else of the host.
     Oom,
+    /// It was stopped because its directories had grown over their limit, whatever it then exited with.
+    Disk,
     /// It was stopped at its hard time limit, whatever it then exited with.
     Limit,
     /// It was stopped because its lease ran out without a renewal.
@@ -101,8 +128,8 @@ pub enum Cause {
     Revoked,
     /// It was stopped because the node is being drained.
     Drained,
-    /// It was stopped because its shim got SIGTERM: host shutdown, or an agent that has restarted. Also of a shim that
-    /// ended before the command was started.
+    /// It was stopped because its shim got SIGTERM: host shutdown, or an agent that could not take it over. Also of a
+    /// shim that ended before the command was started.
     Terminated,
     /// It never ran: `error` says why.
     Spawn,
@@ -117,6 +144,7 @@ impl Cause {
             Self::Exit => "exit",
             Self::Signal => "signal",
             Self::Oom => "oom",
+            Self::Disk => "disk",
             Self::Limit => "limit",
             Self::CutOff => "cut_off",
             Self::Revoked => "revoked",

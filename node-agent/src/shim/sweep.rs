@@ -2,7 +2,7 @@
 //!
 //! Responsible for rounds, pauses and the count of empty scans, for the shim and for the agent alike. Not
 //! responsible for SIGTERM and its grace.
-//! Invariant: `is_gone` only after two scans in a row without a member.
+//! Invariant: `is_gone` only after two scans in a row without a member, and with an empty cgroup where there is one.
 
 use std::time::Duration;
 
@@ -110,7 +110,8 @@ impl Sweep {
         let mut empty = 0;
         for stroke in 0..STROKES {
             let members = tree.members()?;
-            if members.is_empty() {
+            let held = tree.is_held()?;
+            if members.is_empty() && !held {
                 empty += 1;
                 if empty == 2 {
                     return Ok(Some(members));
@@ -118,10 +119,12 @@ impl Sweep {
                 continue;
             }
             empty = 0;
-            let living = members.iter().any(|member| !member.zombie);
+            let living = held || members.iter().any(|member| !member.zombie);
             if !self.is_killing() || !living {
-                return Ok(Some(members));
+                // Somebody whom this look missed is met by the next.
+                return Ok(Some(members).filter(|members| !members.is_empty()));
             }
+            tree.kill_held();
             tree.kill_all(&members);
             if stroke > 0 {
                 tree.kill_groups(&members);

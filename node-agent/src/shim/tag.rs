@@ -34,6 +34,11 @@ impl Owner {
         Ok(Self(hex(hash.as_ref().get(..8).unwrap_or_default())))
     }
 
+    /// Its digits.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// A fresh tag for the attempt of `token`.
     pub(crate) fn tag(&self, token: u64) -> io::Result<Tag> {
         let mut random = [0; 8];
@@ -54,6 +59,11 @@ impl Tag {
     /// Whether this environment carries exactly this tag.
     pub(crate) fn marks(&self, environ: &[u8]) -> bool {
         values(environ).any(|value| value == self.0.as_bytes())
+    }
+
+    /// The digits of its owner.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.0.split_once('-').map(|(owner, _)| owner)
     }
 
     /// The value of the variable.

@@ -1,12 +1,14 @@
 //! The processes of one attempt: finding them all, and killing them without hitting a stranger.
 //!
-//! Responsible for one look at `/proc` and for signals by pidfd and start time. Not responsible for when to signal
-//! (the keeper, the agent) nor for reaping.
+//! Responsible for one look at `/proc`, for the cgroup where there is one, and for signals by pidfd and start time. Not
+//! responsible for when to signal (the keeper, the agent) nor for reaping. A cgroup does not replace the look: a job of
+//! the agent's own user could have left it.
 //! Invariant: a signal reaches a process only if it was found to belong to the attempt under the same start time;
 //! a pid that was taken again in between is left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
+use std::time::Duration;
 
 use procfs::process::{Process, all_processes};
 use procfs::{ProcError, ProcResult};
@@ -15,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use serde::{Deserialize, Serialize};
 
 use super::tag::{self, Owner, Tag};
+use crate::cgroup::Cgroup;
 
 /// No environment is longer than this for our purpose, in bytes.
 const ENVIRON_LIMIT: u64 = 4 * 1024 * 1024;
@@ -40,6 +43,15 @@ impl Identity {
         Process::new(self.pid)
             .and_then(|process| process.stat())
             .is_ok_and(|stat| stat.starttime == self.start && !is_zombie(stat.state, stat.num_threads))
+    }
+
+    /// Returns once it has ended. Cancel-safe.
+    pub(crate) async fn left(self) {
+        let mut pause = Duration::from_millis(5);
+        while self.is_alive() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
     }
 
     /// Signals it, whoever else may have its pid by now. Answers whether it was there.
@@ -91,6 +103,8 @@ pub(crate) struct Tree {
     pub(crate) uid: Option<u32>,
     /// Whether zombies are members. The shim reaps them; to everybody else they are gone.
     pub(crate) zombies: bool,
+    /// What holds them all, if anything does.
+    pub(crate) cgroup: Option<Cgroup>,
 }
 
 impl Tree {
@@ -102,13 +116,14 @@ impl Tree {
         // Without the shim the number of its session may belong to a stranger: then only the tag speaks.
         let session_is_ours = keeper_lives || !table.rows.contains_key(&self.keeper.pid);
         let uid = self.uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+        let held: BTreeSet<i32> = self.cgroup.iter().flat_map(Cgroup::pids).collect();
         let mut members = Vec::new();
         for (&pid, row) in &table.rows {
             let is_keeper = pid == self.keeper.pid && row.start == self.keeper.start;
             if is_keeper || row.zombie && !self.zombies {
                 continue;
             }
-            let ours = descendants.contains(&pid) || {
+            let ours = held.contains(&pid) || descendants.contains(&pid) || {
                 let environ = row.environ();
                 let marked = self.tag.marks(&environ);
                 let in_session =
@@ -125,6 +140,24 @@ impl Tree {
             }
         }
         Ok(members)
+    }
+
+    /// Whether its cgroup holds somebody, seen in the process table or not. Without one nobody says so.
+    pub(crate) fn is_held(&self) -> io::Result<bool> {
+        self.cgroup.as_ref().map_or(Ok(false), Cgroup::is_populated)
+    }
+
+    /// SIGKILL to all that its cgroup holds, in one stroke.
+    pub(crate) fn kill_held(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            // A cgroup that refuses leaves the members, which are killed one by one.
+            cgroup.kill().ok();
+        }
+    }
+
+    /// Removes its cgroup, which is empty.
+    pub(crate) fn remove_cgroup(&self) {
+        self.cgroup.iter().for_each(Cgroup::remove);
     }
 
     /// SIGKILL to every living member, one by one.

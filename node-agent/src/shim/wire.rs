@@ -1,4 +1,4 @@
-//! What agent and shim say on their socket: one JSON line a message.
+//! What agent and shim say on a socket: one JSON line a message.
 //!
 //! Responsible for the messages and for framing on a socket that never blocks. Not responsible for what follows
 //! from a message.
@@ -31,6 +31,28 @@ pub(super) struct Opening {
     pub(super) spec: Spec,
 }
 
+/// The first message of an agent that takes over the shim of an earlier one, at its door.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Attach {
+    /// `spec::VERSION`, that of the state file: who speaks another one is not answered.
+    pub(super) version: u32,
+    /// The fencing token of the attempt that it means. Another one is not answered.
+    pub(super) token: u64,
+}
+
+/// How an attempt stands: the answer to `Attach`. What is over already follows, as notices.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Standing {
+    /// The fencing token.
+    pub(super) token: u64,
+    /// When everything will be gone, on the clock of the state file.
+    pub(super) gone_by: Mono,
+    /// When the command was executed; absent: it was not, or not yet.
+    pub(super) started: Option<Mono>,
+    /// It is being stopped, whatever is said now.
+    pub(super) stopping: bool,
+}
+
 /// What the agent says after it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +79,8 @@ pub(super) enum Order {
 pub(super) enum Notice {
     /// The state file is written.
     Ready,
+    /// The agent at the door has the attempt from now on.
+    Attached(Standing),
     /// The command was executed.
     Started {
         /// Its process.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustix::process::Signal;
+use tenure_node_agent::cgroup::Subtree;
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::holdings::{End, FencingToken};
 use tenure_node_agent::runner::{Event, Options, Runner};
@@ -25,13 +26,16 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         shim: bench.options.clone(),
         attempts_dir: bench.attempts(),
         clock: Clock::Boottime,
+        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned(),
+        copy: false,
         kinds: BTreeMap::new(),
         programs: BTreeMap::new(),
         indexes: BTreeMap::new(),
+        cgroups: Subtree::none("the test has none"),
         spans: Spans::default(),
     };
-    let (mut runner, inherited) = Runner::start(options, Arc::clone(&spool)).await.unwrap();
-    assert_eq!(inherited.iter().map(|one| one.token).collect::<Vec<_>>(), [TOKEN]);
+    let (mut runner, before) = Runner::start(options, Arc::clone(&spool)).await.unwrap();
+    assert_eq!(before.inherited.iter().map(|one| one.token).collect::<Vec<_>>(), [TOKEN]);
     let told = async {
         loop {
             if let Event::Ended { token: TOKEN, end, .. } = runner.next().await.unwrap() {
@@ -60,6 +64,8 @@ async fn what_a_host_that_shut_down_has_ended_is_a_return() {
 async fn what_the_new_agent_has_to_end_itself_is_a_loss() {
     let bench = Bench::new();
     bench.abandon(bench.script("echo up > up; exec sleep 1000")).await;
+    // Nobody can take it over.
+    std::fs::remove_file(bench.dir().join("door")).unwrap();
     let (end, event) = end_of(&bench).await;
     assert_eq!(end, End::Finished);
     let report::Event::Finished(finished) = event else { panic!("{event:?}") };

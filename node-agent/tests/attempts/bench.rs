@@ -60,6 +60,8 @@ impl Bench {
             stdin: None,
             user: None,
             limits: Limits::default(),
+            filled: vec![self.work()],
+            cgroup: None,
             clock: Clock::Boottime,
             grace: Duration::from_secs(1),
             lease: hour,

@@ -4,5 +4,7 @@
 
 mod aftermath;
 mod bench;
+mod cgroups;
+mod disk;
 mod leftovers;
 mod shim;

@@ -475,7 +475,7 @@ async fn limits_hold_for_the_command() {
         "ulimit -n; ulimit -c; head -c 5000 /dev/zero > big; echo $?; grep -c . big > /dev/null; \
         grep NoNewPrivs /proc/self/status; cat /proc/self/oom_score_adj",
     );
-    spec.limits = Limits { tasks: None, files: Some(64), file_size: Some(4096) };
+    spec.limits = Limits { files: Some(64), file_size: Some(4096), ..Limits::default() };
     let outcome = bench.run(spec).await;
     let said = String::from_utf8(output::read_head(&bench.dir(), Stream::Stdout).unwrap()).unwrap();
     let words: Vec<&str> = said.split_whitespace().collect();

@@ -3,6 +3,7 @@
 //! Responsible for numbering, for waiting with a deadline, and for answering heartbeats where a test does not care. Not
 //! responsible for any rule of the protocol: the test is the scheduler.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -140,8 +141,18 @@ impl Stream {
 
     /// Ends the stream with a reason, as the server does.
     pub(crate) async fn refuse(self, reason: &str) {
-        let details = ErrorDetails::with_error_info(reason, "tenure", std::collections::HashMap::new());
+        let details = ErrorDetails::with_error_info(reason, "tenure", HashMap::new());
         let status = Status::with_error_details(Code::FailedPrecondition, "no", details);
+        drop(self.outgoing.send(Err(status)).await);
+    }
+
+    /// Ends the stream as a server does that follows the leader at `leader`, and wants the node back after a while.
+    pub(crate) async fn follow(self, leader: Option<&str>, retry: Option<Duration>) {
+        let mut details = ErrorDetails::new();
+        let leader = leader.map(|leader| ("leader".to_owned(), leader.to_owned()));
+        details.set_error_info("NOT_LEADER", "tenure", leader.into_iter().collect::<HashMap<_, _>>());
+        details.set_retry_info(retry);
+        let status = Status::with_error_details(Code::Unavailable, "not the leader", details);
         drop(self.outgoing.send(Err(status)).await);
     }
 
@@ -192,8 +203,8 @@ impl Stream {
         let mut words = Vec::new();
         while let Some(message) = self.try_read().await {
             self.seen = message.seq;
-            if matches!(message.body, Some(node_message::Body::Draining(_))) {
-                words.push("draining".to_owned());
+            if let Some(node_message::Body::Draining(draining)) = &message.body {
+                words.push(if draining.restart { "draining restart" } else { "draining" }.to_owned());
             }
             if let Some(reports) = self.handle(message).await {
                 words.extend(reports.iter().map(word));

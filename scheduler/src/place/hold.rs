@@ -53,7 +53,7 @@ pub(crate) fn deadlock(state: &State, child: &Job, key: &ClassKey) -> Option<Dea
         }
         let held = by_node.get(name).map(Vec::as_slice).unwrap_or_default();
         let capacity = |slot: &SlotName| node.ledger.count(slot).capacity;
-        let Some(deadlock) = short(&class.node, held, capacity) else { return None };
+        let deadlock = short(&class.node, held, capacity)?;
         found.get_or_insert(deadlock);
     }
     found

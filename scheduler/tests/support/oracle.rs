@@ -133,6 +133,8 @@ impl Oracle {
             }
         } else if let Event::AttemptEnded(end) = event {
             self.answered(end.token);
+            // Of a running job only the lease was set aside.
+            self.broken.remove(&end.job);
         } else if let Event::Revoked { token, reason } = event {
             self.revoked.insert(*token);
             if *reason == RevokeReason::Unanswered

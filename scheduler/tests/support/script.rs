@@ -459,14 +459,18 @@ impl Script {
             let line = match held.phase {
                 Phase::Granted => format!("run {name}"),
                 Phase::Finished => format!("reaped {name}"),
-                _ if is_parent && held.must_detach => format!("detach {name} children={named}"),
-                _ if is_parent && held.waits == 0 && !resumed => {
-                    names
-                        .iter()
-                        .for_each(|child| self.lines(&format!("enqueue {child} kind=c parent={name}")));
-                    format!("park {name} children={named}")
+                Phase::Accepted | Phase::Started | Phase::Parked | Phase::Stopping | Phase::Unkillable => {
+                    if is_parent && held.must_detach {
+                        format!("detach {name} children={named}")
+                    } else if is_parent && held.waits == 0 && !resumed {
+                        names
+                            .iter()
+                            .for_each(|child| self.lines(&format!("enqueue {child} kind=c parent={name}")));
+                        format!("park {name} children={named}")
+                    } else {
+                        format!("finish {name} ok")
+                    }
                 }
-                _ => format!("finish {name} ok"),
             };
             let (epoch, count) = (token.epoch().0, token.count());
             self.lines(&format!("{line} token={epoch}.{count}"));

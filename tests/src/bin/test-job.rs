@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Signal, getpid, kill_process, setsid};
+use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
 use tenure_tests::clock::Moment;
 use tenure_tests::intervals::{Need, Stamp};
 use tenure_tests::script::{Script, Step};
@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         None => job(),
         Some("daemon") => daemon(),
         Some("child") => child(),
+        Some("escape") => escape(),
+        Some("ghost") => ghost(),
         Some(other) => Err(io::Error::other(format!("unknown role {other}"))),
     };
     outcome.unwrap_or_else(|error| {
@@ -67,6 +69,30 @@ fn daemon() -> io::Result<ExitCode> {
 fn child() -> io::Result<ExitCode> {
     Bench::from_environment()?.write("child", "")?;
     std::thread::sleep(LONGEST);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As [`daemon`], but what stays behind cannot be known by its environment. Its pid is written down.
+fn escape() -> io::Result<ExitCode> {
+    let bench = Bench::from_environment()?;
+    setsid()?;
+    let ghost = haunt(&bench)?;
+    bench.write_of("child", ghost.id(), "")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a ghost: nothing in its environment tells whose it is. Its arguments do, to the tests alone.
+fn haunt(bench: &Bench) -> io::Result<std::process::Child> {
+    Command::new("/proc/self/exe").arg("ghost").arg(&bench.directory).env_clear().spawn()
+}
+
+/// Stays until it is killed, and by no less than that.
+fn ghost() -> io::Result<ExitCode> {
+    signal_hook::flag::register(Signal::TERM.as_raw(), Arc::new(AtomicBool::new(false)))?;
+    let begun = Moment::now();
+    while begun.elapsed() < LONGEST {
+        std::thread::sleep(LONGEST);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -107,6 +133,17 @@ fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
                     another("child")?;
                 }
             }
+            Step::Escape => {
+                let mut started = another("escape")?;
+                started.wait()?;
+            }
+            Step::Bomb(processes) => {
+                let refused = (0..*processes).filter(|_| haunt(bench).is_err()).count();
+                complain(&format!("{refused} of {processes} processes were refused"));
+                return Ok(1);
+            }
+            Step::Fill(bytes) => fill(*bytes)?,
+            Step::KillAgent => kill_agent()?,
             Step::Flood(bytes) => flood(*bytes)?,
             Step::Result(text) => fs::write(variable("TENURE_RESULT")?, text)?,
             Step::Tell(name) => fs::write(variable("TENURE_RESULT")?, env::var(name).unwrap_or_default())?,
@@ -218,11 +255,15 @@ impl Bench {
     }
 
     fn write(&self, what: &str, more: &str) -> io::Result<()> {
+        self.write_of(what, u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or(0), more)
+    }
+
+    fn write_of(&self, what: &str, pid: u32, more: &str) -> io::Result<()> {
         let stamp = Stamp {
             job: self.job.clone(),
             token: self.token,
             attempt: self.attempt,
-            pid: u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or(0),
+            pid,
             at: Moment::now(),
             kind: self.kind.clone(),
             node: self.node.clone(),
@@ -252,6 +293,41 @@ impl Bench {
 /// This program again, in another role, with the environment and the locks of this process.
 fn another(role: &str) -> io::Result<std::process::Child> {
     Command::new(Path::new("/proc/self/exe")).arg(role).spawn()
+}
+
+/// In files of a MiB, each written at once.
+fn fill(bytes: u64) -> io::Result<()> {
+    let directory = PathBuf::from(variable("TENURE_WORKDIR")?);
+    let piece = vec![b'x'; 1 << 20];
+    for number in 0..bytes.div_ceil(1 << 20) {
+        fs::write(directory.join(format!("piece-{number}")), &piece)?;
+    }
+    Ok(())
+}
+
+/// The agent first, or it would hear of its shim's end. Then this process ends too: by its death signal.
+fn kill_agent() -> io::Result<()> {
+    let parent = |pid: i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest).to_owned();
+        after_name.split_whitespace().nth(1).and_then(|pid| pid.parse::<i32>().ok()).unwrap_or(0)
+    };
+    let is_tenure = |pid: i32, role: &str| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|&byte| byte == 0);
+        words.next().is_some_and(|program| program.ends_with(b"tenure"))
+            && words.next() == Some(role.as_bytes())
+    };
+    let shim = parent(getpid().as_raw_nonzero().get());
+    let agent = parent(shim);
+    for (pid, role) in [(agent, "agent"), (shim, "shim")] {
+        match Pid::from_raw(pid).filter(|_| is_tenure(pid, role)) {
+            Some(pid) => kill_process(pid, Signal::KILL)?,
+            None => complain(&format!("{pid} is no {role} of ours")),
+        }
+    }
+    std::thread::sleep(LONGEST);
+    Ok(())
 }
 
 fn flood(bytes: u64) -> io::Result<()> {

@@ -104,29 +104,45 @@ impl Fleet {
     /// # Errors
     /// If it does not start.
     pub fn start_agent(&mut self, node: &str) -> anyhow::Result<()> {
+        self.start_agent_by(node, &[])
+    }
+
+    /// As [`Fleet::start_agent`], on what looks like another boot of the host: in a mount namespace in which the kernel's
+    /// boot id is another one. Needs root.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start_agent_on_another_boot(&mut self, node: &str) -> anyhow::Result<()> {
+        let file = self.path(&format!("boot-{node}"));
+        fs::write(&file, format!("{}\n", uuid::Uuid::now_v7()))?;
+        let script = "mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
+        self.start_agent_by(node, &["unshare", "--mount", "sh", "-c", script, &text(&file)?])
+    }
+
+    fn start_agent_by(&mut self, node: &str, before: &[&str]) -> anyhow::Result<()> {
         let plan =
             self.plan.nodes.iter().find(|plan| plan.name == node).context("no such node in the plan")?;
         let file = self.path(&format!("nodes/{node}.toml"));
         let data = self.path(&format!("nodes/{node}"));
         fs::create_dir_all(&data)?;
-        let mut job = binary::test_job()?;
         if let Some(uid) = plan.uid {
             chown(&data, Some(uid), Some(uid))?;
-            job = self.path("test-job");
         }
+        let other = self.plan.has_other_users();
+        let job = if other { self.path("test-job") } else { binary::test_job()? };
         let mut settings = self.plan.node_file(plan, &job, self.directory(), &self.mark);
-        let mut server = format!("http://{}", self.proxies.get(node).map_or(self.grpc, Proxy::address));
+        let mut server = format!("http://{}", self.proxies.get(node).map_or(self.door(), Proxy::address));
         let program = match plan.uid {
             Some(_) => self.path("tenure"),
             None => binary::tenure()?.to_owned(),
         };
-        let mut words = Vec::new();
+        let mut words: Vec<String> = before.iter().map(|&word| word.to_owned()).collect();
         if let Some(hosts) = &self.hosts {
             let number = self.plan.nodes.iter().position(|other| other.name == node).unwrap_or_default();
             let host = hosts.get(number)?;
             settings.push_str(&certificates::of_node(self.directory(), node));
             server = format!("https://{}:{}", host.server, self.grpc.port());
-            words = host.entrance();
+            words.splice(0..0, host.entrance());
         }
         fs::write(&file, settings)?;
         words.push(text(&program)?);
@@ -173,6 +189,17 @@ impl Fleet {
     /// If it does not run.
     pub async fn kill_agent(&mut self, node: &str) -> anyhow::Result<()> {
         self.agents.remove(node).context("no such agent")?.kill().await
+    }
+
+    /// The arguments with which the `tenure` binary is the agent of a node, once it was started.
+    ///
+    /// # Errors
+    /// If a path is no UTF-8.
+    pub fn agent_args(&self, node: &str) -> anyhow::Result<Vec<String>> {
+        let (file, data) = (self.path(&format!("nodes/{node}.toml")), self.path(&format!("nodes/{node}")));
+        let args =
+            ["agent", "--config", &text(&file)?, "--data", &text(&data)?, "--server", &self.endpoint()];
+        Ok(args.map(str::to_owned).to_vec())
     }
 
     /// The process of an agent.

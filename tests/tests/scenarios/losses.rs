@@ -143,28 +143,3 @@ async fn an_agent_that_slept_past_its_lease_is_told_that_it_lost_it() -> anyhow:
     })
     .await
 }
-
-#[tokio::test]
-async fn a_restarted_agent_ends_what_it_finds_and_the_job_runs_again_without_waiting_for_the_lease()
--> anyhow::Result<()> {
-    let plan = Plan::new()
-        .kind(KindPlan::new("short").need("shell", 1).lease("1m"))
-        .node(NodePlan::new("n1").slot("shell", 1));
-    scenario(plan, async |fleet| {
-        let (job, first) = start_on_n1(fleet, "short", &stubborn(), 4).await?;
-        let waiting = fleet.enqueue("short", &Script::new()).await?;
-        fleet.kill_agent("n1").await?;
-        let killed = Moment::now();
-        fleet.start_agent("n1")?;
-        fleet.node_live("n1").await?;
-        let gone = fleet.gone(first.start.token, PATIENCE).await?;
-        let second = fleet.started(&job, 2, PATIENCE).await?;
-        ensure!(second.start.at > gone, "{second:?}");
-        ensure!(second.start.at.since(killed) < Duration::from_secs(30), "it waited for its lease");
-        let found = fleet.client().get(&job).await?;
-        ensure!(found.failures == 0 && found.losses + found.returns == 1, "{found:?}");
-        fleet.open("go")?;
-        fleet.all_succeed(&[job, waiting], PATIENCE).await
-    })
-    .await
-}

@@ -1,11 +1,14 @@
 //! What the product promises, shown on real processes. One file per promise; each scenario ends with the server's own
 //! invariants, the oracle over what its jobs wrote, and a look for processes left running.
 
+mod adopt;
 mod cap;
 mod commands;
+mod database;
 mod dedupe;
 mod examples;
 mod health;
+mod hostile;
 mod hosts;
 mod identities;
 mod indexes;
@@ -13,6 +16,7 @@ mod input;
 mod jobs;
 mod links;
 mod losses;
+mod older;
 mod oracle;
 mod poison;
 mod postgres;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::ensure;
 use rustix::process::Signal;
 use tenure_client::proto::JobState;
+use tenure_tests::process::Process;
 use tenure_tests::wait::{PATIENCE, level, until};
-use tenure_tests::{KindPlan, NodePlan, Plan, Script, Step, scenario, tag};
+use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, Step, scenario, tag};
 
 fn plan() -> Plan {
     Plan::new()
@@ -48,16 +49,27 @@ async fn tenure_up_drains_at_the_first_signal_and_leaves_nothing_running() -> an
     .await
 }
 
+/// `tenure agent --drain` on the host of an agent.
+async fn drain(fleet: &Fleet, node: &str) -> anyhow::Result<(bool, String)> {
+    let mut args = fleet.agent_args(node)?;
+    args.push("--drain".to_owned());
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let log = fleet.directory().join(format!("logs/drain-{node}"));
+    let mut drain = Process::tenure("the drain", &args, &log, fleet.mark())?;
+    Ok((drain.ended(PATIENCE).await?.success(), drain.tail()))
+}
+
 #[tokio::test]
-async fn an_agent_that_is_stopped_returns_its_jobs_and_its_node_is_away() -> anyhow::Result<()> {
+async fn an_agent_that_is_drained_on_its_host_returns_its_jobs_and_its_node_is_away() -> anyhow::Result<()> {
     let plan = plan().node(NodePlan::new("n2").slot("shell", 3));
     scenario(plan, async |fleet| {
         fleet.client().cordon("n2").await?;
         let job = fleet.enqueue("shell.task", &Script::new().then(Step::IgnoreTerm).wait("go")).await?;
         let first = fleet.started(&job, 1, PATIENCE).await?;
         fleet.client().uncordon("n2").await?;
+        let (drained, said) = drain(fleet, "n1").await?;
+        ensure!(drained, "{said}");
         let mut agent = fleet.take_agent("n1")?;
-        agent.signal(Signal::TERM)?;
         let status = agent.ended(PATIENCE).await?;
         ensure!(status.success(), "{status}\n{}", agent.tail());
         ensure!(tag::of_token(fleet.mark(), first.start.token).is_empty(), "its tree is gone");
@@ -72,6 +84,37 @@ async fn an_agent_that_is_stopped_returns_its_jobs_and_its_node_is_away() -> any
         .await?;
         fleet.open("go")?;
         fleet.all_succeed(&[job], PATIENCE).await
+    })
+    .await
+}
+
+/// No agent runs: the drain is one that takes over what its predecessor left, and ends with it.
+#[tokio::test]
+async fn a_host_is_drained_though_its_agent_was_stopped() -> anyhow::Result<()> {
+    scenario(plan(), async |fleet| {
+        let script = Script::new().wait("go").then(Step::Result("in time".to_owned()));
+        let job = fleet.enqueue("shell.task", &script).await?;
+        let run = fleet.started(&job, 1, PATIENCE).await?;
+        let mut agent = fleet.take_agent("n1")?;
+        agent.signal(Signal::TERM)?;
+        ensure!(agent.ended(PATIENCE).await?.success(), "{}", agent.tail());
+        ensure!(!tag::of_token(fleet.mark(), run.start.token).is_empty(), "it runs on");
+        let drained = drain(fleet, "n1");
+        let opened = async {
+            until("the drain holds it", PATIENCE, async || {
+                let log = std::fs::read_to_string(fleet.directory().join("logs/drain-n1"));
+                let log = log.map_err(|error| error.to_string())?;
+                level(log.contains("the agent drains"), || log.clone())
+            })
+            .await?;
+            fleet.open("go")
+        };
+        let ((drained, said), ()) = tokio::try_join!(drained, opened)?;
+        ensure!(drained, "{said}");
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
+        ensure!(fleet.client().result(&job).await?.data == "in time" && fleet.log()?.of(&job).count() == 1);
+        ensure!(tag::processes(fleet.mark()).iter().all(|found| found.token.is_none()), "nothing is left");
+        Ok(())
     })
     .await
 }

@@ -56,7 +56,7 @@ fn work(random: &mut Random) -> Script {
 async fn fault(fleet: &mut Fleet, random: &mut Random) -> anyhow::Result<&'static str> {
     let node = NODES[usize::try_from(random.below(3))?];
     let moment = random.between(Duration::from_millis(50), Duration::from_millis(1_500));
-    Ok(match random.below(6) {
+    Ok(match random.below(7) {
         0 => {
             fleet.kill_server().await?;
             tokio::time::sleep(moment).await;
@@ -86,6 +86,13 @@ async fn fault(fleet: &mut Fleet, random: &mut Random) -> anyhow::Result<&'stati
         4 => {
             fleet.proxy(node)?.cut();
             "connection cut"
+        }
+        5 => {
+            let mut agent = fleet.take_agent(node)?;
+            agent.signal(Signal::TERM)?;
+            ensure!(agent.ended(PATIENCE).await?.success(), "{}", agent.tail());
+            fleet.start_agent(node)?;
+            "agent restarted"
         }
         _ => {
             let direction = if random.below(2) == 0 { Direction::Up } else { Direction::Down };

@@ -68,8 +68,10 @@ impl World {
         self.now = self.now + Duration::from_millis(dice.roll(700));
         let listed: Vec<_> = self.machine.heartbeat(self.now);
         let any = listed.get(usize::try_from(dice.roll(4)).unwrap()).map(|lease| lease.token);
-        match (dice.roll(16), any) {
+        match (dice.roll(17), any) {
             (0, _) => self.reconnect(),
+            (16, _) if dice.roll(3) == 0 => self.another_agent(dice),
+            (16, _) if dice.roll(6) == 0 => self.machine.hand_over(self.now),
             (1, _) => self.cut(),
             (2..=5, _) if self.up => self.grant(dice),
             (6 | 7, _) if self.up => self.renew(dice),
@@ -100,6 +102,41 @@ impl World {
         let renewed: Vec<_> = held.iter().map(|lease| (lease.token, Duration::from_secs(60))).collect();
         self.machine.welcomed(1, 1, &renewed).unwrap();
         self.up = true;
+    }
+
+    /// The agent is gone, by a crash or in good order, and another one takes over what its shims hold. What had not started
+    /// is forgotten by both: the next Hello does not list it, which is a return.
+    fn another_agent(&mut self, dice: &mut Dice) {
+        let unstored = std::mem::take(&mut self.machine.unstored);
+        let mut machine = Holdings::new(options(), unstored, 0);
+        for (&token, seen) in &mut self.seen {
+            if self.over.contains(&token) {
+                continue;
+            }
+            if !seen.started || seen.gone {
+                seen.gone = true;
+                self.over.insert(token);
+                continue;
+            }
+            let job = self.machine.leases[&token].job.clone();
+            if dice.roll(5) == 0 {
+                // Its shim died with the agent.
+                machine.left_over(token, &job, seen.slots.clone());
+                continue;
+            }
+            let started = (dice.roll(4) > 0).then_some(self.now - Duration::from_millis(dice.roll(500)));
+            let adopted = Adopted {
+                slots: seen.slots.clone(),
+                lease: Duration::from_secs(60),
+                grace: Duration::from_secs(2),
+                gone_by: seen.gone_by,
+                started,
+                stopping: dice.roll(6) == 0,
+            };
+            machine.adopted(token, &job, adopted);
+        }
+        self.machine = machine;
+        self.up = false;
     }
 
     fn cut(&mut self) {
@@ -174,6 +211,7 @@ impl World {
             Action::Start { token, gone_by } => {
                 let seen = self.seen.get_mut(&token).unwrap();
                 assert!(self.up, "{token} starts while cut off");
+                assert!(!self.machine.handing_over, "{token} starts for an agent that goes");
                 assert!(seen.accepted_said && !seen.started && !seen.gone, "{token} must not start");
                 assert!(gone_by > self.now + Duration::from_secs(1), "{token} starts too late");
                 (seen.started, seen.gone_by) = (true, gone_by);

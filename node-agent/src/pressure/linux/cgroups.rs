@@ -1,13 +1,13 @@
 //! The cgroups that this process is in, of version 2 and 1, from its own up to the mount's root.
 //!
-//! Responsible for finding them by `mountinfo` and the own path (hybrid hosts mount both versions), and for their
-//! numbers. Not responsible for changing them.
+//! Responsible for their numbers. Not responsible for where they are (`cgroup/mounts.rs`), nor for changing them.
 //! Invariant: every directory of a chain existed when it was found; a chain has no limits of its own host in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Failure, field};
+use crate::cgroup::{self, mounts::Own};
 use crate::pressure::signals::Resource;
 
 /// The chains, each from the own cgroup up. Empty where there is none.
@@ -33,19 +33,8 @@ const UNLIMITED_V1: u64 = 1 << 62;
 impl Cgroups {
     /// Of the process that `proc/self` below `root` stands for.
     pub(super) fn find(root: &Path) -> Self {
-        let own = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-        let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
-        let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
-        let chain = |v1: Option<&str>| {
-            let path = own_path(&own, v1)?;
-            let mount = mounts.iter().find(|mount| mount.holds(v1))?;
-            Some(mount.chain(root, path))
-        };
-        Self {
-            unified: chain(None).unwrap_or_default(),
-            memory_v1: chain(Some("memory")).unwrap_or_default(),
-            pids_v1: chain(Some("pids")).unwrap_or_default(),
-        }
+        let chain = |v1: Option<&str>| Own::find(root, v1).map(|own| own.chain()).unwrap_or_default();
+        Self { unified: chain(None), memory_v1: chain(Some("memory")), pids_v1: chain(Some("pids")) }
     }
 
     /// The memory budgets of every ancestor that has one.
@@ -77,9 +66,10 @@ impl Cgroups {
         .collect()
     }
 
-    /// The stall file of the own cgroup.
+    /// The stall file of the cgroup that holds the jobs, too: a leaf of the agent's own holds none.
     pub(super) fn stalls(&self, resource: Resource) -> Option<PathBuf> {
-        Some(self.unified.first()?.join(format!("{}.pressure", resource.as_str())))
+        let (own, mount) = (self.unified.first()?, self.unified.last()?);
+        Some(cgroup::Subtree::base(mount, own).join(format!("{}.pressure", resource.as_str())))
     }
 
     /// Processes of the own cgroups that the kernel has killed for memory: the outermost one counts for all.
@@ -96,64 +86,4 @@ fn budget(ceiling: u64, used: u64) -> Budget {
 /// A file with one number; `max` and a missing file are none.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-/// The own path in the hierarchy of a controller of version 1, or in that of version 2.
-fn own_path<'a>(own: &'a str, v1: Option<&str>) -> Option<&'a str> {
-    own.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let ours = match v1 {
-            None => number == "0" && controllers.is_empty(),
-            Some(controller) => controllers.split(',').any(|name| name == controller),
-        };
-        ours.then_some(path)
-    })
-}
-
-/// A line of `mountinfo` that is about cgroups.
-struct Mount<'a> {
-    /// Which directory of the hierarchy is mounted.
-    root: &'a str,
-    /// Where.
-    point: &'a str,
-    /// Absent for version 2.
-    controllers: Option<&'a str>,
-}
-
-impl<'a> Mount<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, point) = (place.next()?, place.next()?);
-        let mut kind = kind.split(' ');
-        let controllers = match kind.next()? {
-            "cgroup2" => None,
-            "cgroup" => Some(kind.nth(1)?),
-            _ => return None,
-        };
-        Some(Self { root, point, controllers })
-    }
-
-    fn holds(&self, v1: Option<&str>) -> bool {
-        match (self.controllers, v1) {
-            (None, None) => true,
-            (Some(options), Some(controller)) => options.split(',').any(|option| option == controller),
-            (None, Some(_)) | (Some(_), None) => false,
-        }
-    }
-
-    /// From the own cgroup up to the mount point. A path outside of what is mounted (another namespace's) leaves the
-    /// mount point alone.
-    fn chain(&self, root: &Path, path: &str) -> Vec<PathBuf> {
-        let point = root.join(self.point.trim_start_matches('/'));
-        let inside = path.strip_prefix(self.root.trim_end_matches('/')).unwrap_or_default();
-        let inside = if inside.split('/').any(|part| part == "..") { "" } else { inside.trim_matches('/') };
-        let own = point.join(inside);
-        own.ancestors()
-            .take_while(|dir| dir.starts_with(&point))
-            .filter(|dir| dir.is_dir())
-            .map(Path::to_owned)
-            .collect()
-    }
 }

@@ -152,6 +152,18 @@ fn version_1_beside_version_2_counts_too() {
 }
 
 #[test]
+fn an_agent_in_its_own_leaf_feels_what_its_jobs_do() {
+    let leaf = "/agent.service/tenure-0123456789abcdef/agent";
+    let fixture = Fixture::new(&[
+        ("proc/self/cgroup", &format!("0::{leaf}\n")),
+        ("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"),
+        (&format!("sys/fs/cgroup{leaf}/memory.pressure"), ""),
+    ]);
+    let stalls = Cgroups::find(fixture.0.path()).stalls(Resource::Memory).unwrap();
+    assert!(stalls.ends_with("agent.service/memory.pressure"), "{stalls:?}");
+}
+
+#[test]
 fn a_cgroup_of_another_namespace_is_the_mount_point() {
     let fixture = Fixture::new(&[
         ("proc/meminfo", MEMINFO),

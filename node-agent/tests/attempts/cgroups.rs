@@ -1,0 +1,152 @@
+//! Real cgroups, where this host has them: they hold what has cut every other tie.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+use tenure_node_agent::cgroup::{Containment, Subtree, Wanted};
+use tenure_node_agent::leftovers::{Change, scan};
+use tenure_node_agent::shim::{Cause, Spec};
+
+use crate::bench::{Bench, PATIENCE, eventually, hear_out, is_gone, is_there, signal};
+use crate::leftovers::options;
+
+/// A process that left its session, its parent and its environment, and ignores SIGTERM; then the command waits.
+const ESCAPE: &str = "env -i /bin/sh -c 'setsid /bin/sh -c \"trap \\\"\\\" TERM; echo \\$\\$ > stray; \
+    while :; do sleep 1; done\" &' & while ! [ -s stray ]; do sleep 0.01; done; echo $$ > up; exec sleep 1000";
+
+/// A bench whose attempts are held by cgroups; None where there are none.
+struct Held {
+    bench: Bench,
+    subtree: Subtree,
+}
+
+impl Held {
+    fn new() -> Option<Self> {
+        let bench = Bench::new();
+        let subtree = Subtree::prepare(Wanted::Auto, bench.root());
+        if subtree.containment() == Containment::Weak {
+            eprintln!("skipped: {}", subtree.shortfall().unwrap_or_default());
+            return None;
+        }
+        Some(Self { bench, subtree })
+    }
+
+    fn script(&self, script: &str) -> Spec {
+        let spec = self.bench.script(script);
+        let cgroup = self.subtree.place(7, &spec.limits);
+        Spec { cgroup, ..spec }
+    }
+
+    /// The attempt's cgroup, as the process that this is the pid of sees it.
+    fn cgroup(&self, pid: i32) -> PathBuf {
+        let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap().to_owned();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mount = mounts.lines().find(|line| line.contains(" - cgroup2 ")).unwrap();
+        Path::new(mount.split(' ').nth(4).unwrap()).join(path.trim_start_matches('/'))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.subtree.leave();
+    }
+}
+
+#[tokio::test]
+async fn the_command_is_in_its_cgroup_and_its_shim_is_not() {
+    let Some(held) = Held::new() else { return };
+    let mut shim = held.bench.start(held.script("echo $$ > up; exec sleep 1000")).await;
+    shim.go().unwrap();
+    let job = held.bench.pids("up").await[0];
+    let (job, keeper) = (held.cgroup(job), held.cgroup(shim.pid().cast_signed()));
+    assert!(job.ends_with("attempts/7") && keeper.ends_with("shims"), "{job:?} {keeper:?}");
+    shim.stop(tenure_node_agent::shim::StopReason::Revoked, std::time::Duration::ZERO).unwrap();
+    assert_eq!(hear_out(&mut shim).await.record.cause, Cause::Revoked);
+    assert!(!job.exists(), "it is removed before its end is told");
+}
+
+#[tokio::test]
+async fn what_has_cut_every_tie_dies_with_its_attempt_even_without_shim_and_agent() {
+    for contained in [true, false] {
+        let Some(held) = Held::new() else { return };
+        let spec = Spec { cgroup: None, ..held.script(ESCAPE) };
+        let spec = if contained { held.script(ESCAPE) } else { spec };
+        let shim = held.bench.abandon(spec).await;
+        let stray = held.bench.pids("stray").await[0];
+        let cgroup = held.cgroup(stray);
+        signal(shim, Signal::KILL);
+        eventually("the death of the shim", || is_gone(shim).then_some(())).await;
+        let (_, mut leftovers) = scan(&options(&held.bench)).await.unwrap();
+        let change = tokio::time::timeout(PATIENCE, leftovers.next()).await.expect("a change must come");
+        assert!(matches!(change, Some(Change::Gone { token: 7, .. })), "{change:?}");
+        // Without a cgroup nothing is left by which it could be known: that is what `weak` means.
+        assert_eq!(is_gone(stray), contained, "contained: {contained}");
+        if contained {
+            assert!(!cgroup.exists());
+        } else {
+            signal(stray, Signal::KILL);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_directory_stood_for_is_ended_when_that_is_gone() {
+    let Some(held) = Held::new() else { return };
+    let shim = held.bench.abandon(held.script(ESCAPE)).await;
+    let (stray, job) = (held.bench.pids("stray").await[0], held.bench.pids("up").await[0]);
+    let cgroup = held.cgroup(stray);
+    signal(shim, Signal::KILL);
+    eventually("the death of the job", || is_gone(job).then_some(())).await;
+    let (attempts, subtree) = (held.bench.attempts(), held.subtree.clone());
+    let end = |attempts: PathBuf, subtree: Subtree| {
+        tokio::task::spawn_blocking(move || subtree.end_strays(&attempts))
+    };
+    assert_eq!(end(attempts.clone(), subtree.clone()).await.unwrap(), 0, "it has a directory");
+    assert!(is_there(stray));
+    fs::remove_dir_all(held.bench.dir()).unwrap();
+    assert_eq!(end(attempts.clone(), subtree.clone()).await.unwrap(), 1);
+    assert!(is_gone(stray) && !cgroup.exists());
+    assert_eq!(end(attempts, subtree).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_shim_that_starts_nothing_leaves_no_cgroup() {
+    let Some(held) = Held::new() else { return };
+    let spec = held.script("true");
+    let shim = held.bench.start(spec).await;
+    let pid = shim.pid().cast_signed();
+    let cgroup = held.cgroup(pid).with_file_name("attempts").join("7");
+    assert!(cgroup.is_dir());
+    drop(shim);
+    eventually("the end of the shim", || (!is_there(pid)).then_some(())).await;
+    assert!(!cgroup.exists());
+}
+
+#[tokio::test]
+async fn a_job_that_makes_cgroups_below_its_own_is_ended_with_them() {
+    let Some(held) = Held::new() else { return };
+    // A job of the agent's own user may do that.
+    let script = "d=$(grep ' - cgroup2 ' /proc/self/mountinfo | head -n 1 | cut -d' ' -f5)$(grep ^0:: /proc/self/cgroup | cut -c4-); \
+        mkdir -p $d/a/b && { echo 0 > $d/a/b/cgroup.procs; } ; grep ^0:: /proc/self/cgroup > where; exit 0";
+    let mut shim = held.bench.start(held.script(&format!("(setsid sh -c 'sleep 1000' &) ; {script}"))).await;
+    shim.go().unwrap();
+    let outcome = hear_out(&mut shim).await;
+    assert_eq!(outcome.record.exit_code, Some(0), "{outcome:?}");
+    let cgroup = held.cgroup(std::process::id().cast_signed());
+    let left: Vec<_> = walk(&cgroup).into_iter().filter(|dir| dir.ends_with("attempts/7/a/b")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// The cgroups below one, a few deep.
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let mut found = vec![dir.to_owned()];
+    let mut next = 0;
+    while let Some(dir) = found.get(next).cloned() {
+        next += 1;
+        let below = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        found.extend(below.filter(|path| path.is_dir()).take(1_000 - found.len().min(1_000)));
+    }
+    found
+}
