@@ -68,12 +68,12 @@ impl Deadlines {
     }
 
     /// When everything must be gone.
-    pub(super) fn gone_by(&self) -> Mono {
+    pub fn gone_by(&self) -> Mono {
         self.gone_by
     }
 
     /// Whether it is being stopped, or has ended by itself.
-    pub(super) fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stop.is_some()
     }
 

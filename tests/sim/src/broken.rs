@@ -14,6 +14,10 @@ pub enum Broken {
     NoEpochCheck,
     /// Effects and replies leave before the commit.
     EarlyRelease,
+    /// A leader goes on for as long as nobody tells it not to.
+    NoTrust,
+    /// After a failover epochs go on as if nothing had been lost.
+    NoLeap,
     /// A takeover does not wait for commits in flight.
     NoTakeoverLock,
 }

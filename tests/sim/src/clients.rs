@@ -12,7 +12,7 @@ use crate::{
     faults::Fault,
     server::{ClientCall, No, ServerInput},
     trace::say,
-    world::{Happening, KINDS, World},
+    world::{Happening, KINDS, LONG, World},
 };
 
 /// A call that is not answered by then is repeated.
@@ -27,6 +27,8 @@ pub(crate) struct Client {
     /// What its first answer named.
     answered: Option<JobId>,
     leader: Option<usize>,
+    /// What it calls once that is answered.
+    then: Option<Command>,
 }
 
 /// What happens to a client.
@@ -53,17 +55,20 @@ pub(crate) enum ClientInput {
 impl World {
     /// What all clients of a history will call.
     pub(crate) fn plan_clients(&mut self, until: u64) {
-        let jobs = self.random.between(10, 45);
+        let calm = self.calm;
+        // No more than can run: a queue is saved every second, and so is not calm.
+        let jobs = if calm { self.random.between(1, 3) } else { self.random.between(10, 45) };
+        let until = if calm { 5 * S } else { until };
         for number in 0..jobs {
             let id = JobId(Uuid::from_u128((u128::from(number) << 80) | 0x7000_8000_0000_0000_0000));
             let command = self.enqueue(id, number);
             let at = self.random.between(0, until);
             self.plan_client(at, command);
-            if self.random.percent(12) {
+            if !calm && self.random.percent(12) {
                 let at = at + self.random.between(0, 30 * S);
                 self.plan_client(at, Command::Cancel { job: id, reason: None, prior: None });
             }
-            if self.random.percent(10) {
+            if !calm && self.random.percent(10) {
                 let at = at + self.random.between(10 * S, 90 * S);
                 self.plan_client(
                     at,
@@ -74,7 +79,7 @@ impl World {
     }
 
     fn enqueue(&mut self, job: JobId, number: u64) -> Command {
-        let kind = &KINDS[self.random.index(KINDS.len())];
+        let kind = if self.calm { &KINDS[LONG] } else { &KINDS[self.random.index(KINDS.len())] };
         let mut fingerprint = [0; 32];
         fingerprint.iter_mut().zip(job.0.as_bytes()).for_each(|(to, from)| *to = *from);
         let key = self.random.percent(20).then(|| DedupeKey::new(format!("k{}", number % 3)));
@@ -91,8 +96,35 @@ impl World {
 
     fn plan_client(&mut self, at: u64, command: Command) {
         let client = self.clients.len();
-        self.clients.push(Client { command, attempt: 0, done: false, answered: None, leader: None });
+        self.clients.push(Client {
+            command,
+            attempt: 0,
+            done: false,
+            answered: None,
+            leader: None,
+            then: None,
+        });
         self.plan(at, Happening::Client(ClientInput::Try { client }));
+    }
+
+    /// An operator drains a node, or takes it out of use, and a while later takes that back.
+    pub(crate) fn drain_node(&mut self, host: usize) -> bool {
+        let node = self.hosts[host].name.clone();
+        if node.as_str() == "spare" {
+            return false;
+        }
+        let deadline = Duration::from_secs(self.random.between(1, 30));
+        let command = if self.random.percent(60) {
+            Command::Drain { node: node.clone(), deadline }
+        } else {
+            Command::Cordon { node: node.clone() }
+        };
+        say!(self, ("fault"), "an operator drains or cordons {node}");
+        self.plan_client(self.now, command);
+        if let Some(client) = self.clients.last_mut() {
+            client.then = Some(Command::Uncordon { node });
+        }
+        true
     }
 
     pub(crate) fn client_input(&mut self, input: ClientInput) {
@@ -108,7 +140,16 @@ impl World {
                     self.call(client);
                 }
             }
-            ClientInput::Answer { client, attempt, answer } => self.answered(client, attempt, *answer),
+            ClientInput::Answer { client, attempt, answer } => {
+                self.answered(client, attempt, *answer);
+                let one = &mut self.clients[client];
+                if one.done
+                    && let Some(command) = one.then.take()
+                {
+                    let at = self.now + self.random.between(S, 30 * S);
+                    self.plan_client(at, command);
+                }
+            }
         }
     }
 

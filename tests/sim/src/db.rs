@@ -21,6 +21,9 @@ use crate::{
 
 /// A takeover waits for the lock so long, then it ends the transactions that hold it.
 const LOCK_TIMEOUT: u64 = S;
+/// So far a takeover leaps for each timeline that the row is behind: further than the takeovers that a failover may have
+/// lost. By their number, since the first leap may be lost itself.
+const LEAP: u64 = 100;
 /// The session setting that ends a transaction whose COMMIT does not arrive.
 const IDLE_TIMEOUT: u64 = 1_500 * MS;
 
@@ -53,6 +56,8 @@ pub(crate) struct Fence {
     pub(crate) holder: Option<(usize, u64)>,
     /// The renewal counter.
     pub(crate) beats: u64,
+    /// On which timeline of the database it was taken.
+    timeline: u64,
 }
 
 /// What a takeover finds if nobody was faster.
@@ -145,6 +150,8 @@ pub(crate) struct Db {
     pub(crate) up: bool,
     /// Plus one whenever it lost all connections.
     pub(crate) generation: u64,
+    /// Plus one at each failover.
+    timeline: u64,
     open: Vec<Open>,
     queue: VecDeque<Waiter>,
     numbers: u64,
@@ -270,7 +277,7 @@ impl World {
                 Request::Resign { epoch } => {
                     if self.leads(back, epoch) {
                         let beats = self.db.fence.beats + 1;
-                        self.write_fence(Fence { epoch, holder: None, beats });
+                        self.write_fence(Fence { holder: None, beats, ..self.db.fence });
                     }
                 }
                 Request::Commit { epoch, changes } => self.begin_commit(back, epoch, changes),
@@ -293,8 +300,11 @@ impl World {
         if !as_expected {
             return self.answer(back, Answer::Taken(None));
         }
-        let epoch = fence.epoch.max(at_least) + 1;
-        self.write_fence(Fence { epoch, holder, beats: fence.beats + 1 });
+        let timeline = self.db.timeline;
+        let apart = if self.broken == Broken::NoLeap { 0 } else { timeline - fence.timeline };
+        let leap = (apart * LEAP).max(1);
+        let epoch = fence.epoch.max(at_least) + leap;
+        self.write_fence(Fence { epoch, holder, beats: fence.beats + 1, timeline });
         say!(self, ("postgres"), "epoch {epoch} belongs to s{}", back.server);
         self.answer(back, Answer::Taken(Some(epoch)));
     }
@@ -445,5 +455,6 @@ impl World {
         self.oracle.lost(&jobs, &tokens);
         (self.db.tables, self.db.fence) = self.db.standby.clone();
         self.db.newest_epoch = 0;
+        self.db.timeline += 1;
     }
 }

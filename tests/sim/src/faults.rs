@@ -1,7 +1,8 @@
 //! Which faults a history has, and when they happen.
 //!
 //! Each seed switches on a subset of them (a swarm: what always happens together hides what happens alone); one in five
-//! is a storm with most of them at once. After the storm everything heals, and whatever is left has to end.
+//! is a storm with most of them at once; one in ten is calm: few long jobs, so that its leader mostly renews, and little
+//! but a database out of reach. After the storm everything heals, and whatever is left has to end.
 
 use crate::{
     clock::{MOST_DRIFT, MS, S},
@@ -75,6 +76,8 @@ faults! {
     CallTwice "call duplicated",
     /// An agent is killed, and started again later.
     AgentKilled "agent killed",
+    /// An agent is restarted in good order.
+    AgentRestarted "agent restarted",
     /// An agent is stopped, its shims are not.
     AgentStopped "agent stopped",
     /// A host reboots.
@@ -85,6 +88,8 @@ faults! {
     StateLost "state directory lost",
     /// Another host says Hello under the same name.
     Cloned "instance cloned",
+    /// An operator drains a node for a while.
+    Drained "node drained",
     /// A wall clock is set, by up to ten years.
     WallStepped "wall clock stepped",
     /// Clocks run wrong, by up to 5 %.
@@ -110,7 +115,12 @@ pub(crate) struct Mix {
 }
 
 impl Mix {
-    pub(crate) fn new(random: &mut Random, storm: bool) -> Self {
+    pub(crate) fn new(random: &mut Random, (storm, calm): (bool, bool)) -> Self {
+        if calm {
+            let mut enabled: Vec<Fault> = (0..2).filter_map(|_| random.pick(&Fault::ALL)).collect();
+            enabled.push(Fault::DbHeld);
+            return Self { enabled, rate: 50, every: random.between(8 * S, 20 * S) };
+        }
         let chance = if storm { 85 } else { random.between(10, 45) };
         let enabled = Fault::ALL.into_iter().filter(|_| random.percent(chance)).collect();
         let rate = if storm { 150 } else { random.between(20, 200) };
@@ -182,10 +192,12 @@ impl World {
             Fault::HalfOpen => self.half_open(),
             Fault::AgentKilled => self.kill_agent(host, false),
             Fault::StateLost => self.kill_agent(host, true),
+            Fault::AgentRestarted => self.restart_agent(host),
             Fault::AgentStopped => self.stop_agent(host),
             Fault::Rebooted => self.reboot(host),
             Fault::Suspended => self.suspend(host),
             Fault::Cloned => self.clone_instance(host),
+            Fault::Drained => self.drain_node(host),
             Fault::ShimKilled => self.kill_shim(host),
             Fault::WallStepped => self.step_wall(server, host),
             // They happen in passing, or once and for all.
@@ -229,7 +241,7 @@ impl World {
             1 => &[Line::Commit],
             _ => &[Line::Election, Line::Commit],
         };
-        let length = self.random.between(S, 20 * S);
+        let length = self.random.between(S, if self.calm { 120 * S } else { 40 * S });
         let what = (both || inward, both || !inward);
         say!(
             self,

@@ -1,10 +1,11 @@
 //! One host: its clocks, its agent, what its disk keeps, and the processes that its shims hold.
 //!
 //! Responsible for everything that kills, stops and starts them. The agent's session is in `host/agent.rs`; its attempts
-//! and their shims are in `host/runner.rs`.
+//! are in `host/runner.rs`, their shims in `host/shim.rs`.
 
 mod agent;
 mod runner;
+mod shim;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use tenure_scheduler::{JobId, NodeName, Statement};
 
 pub(crate) use self::{
     agent::{Agent, AgentInput},
-    runner::{Attempt, ShimInput},
+    shim::{Attempt, ShimInput},
 };
 use crate::{
     clock::{Clock, MS, S},
@@ -142,6 +143,23 @@ impl World {
         agent.stopped = false;
         agent.held.clear();
         self.close_all(Some(index), None, silently);
+    }
+
+    /// SIGTERM: it gives back what has not started, and leaves the rest to the next agent.
+    pub(crate) fn restart_agent(&mut self, index: usize) -> bool {
+        let host = &self.hosts[index];
+        if !host.agent.up || host.agent.stopped || host.suspended {
+            return false;
+        }
+        say!(self, ("fault"), "the agent of h{index} is restarted");
+        self.say_draining(index);
+        let now = self.node_now(index);
+        self.hosts[index].agent.holdings.hand_over(now);
+        self.settle(index);
+        self.end_agent(index, false);
+        let at = self.now + self.random.between(50 * MS, 3 * S);
+        self.plan(at, Happening::Fault(FaultInput::StartAgent { host: index }));
+        true
     }
 
     pub(crate) fn kill_agent(&mut self, index: usize, lose: bool) -> bool {

@@ -63,6 +63,8 @@ pub struct Counts {
     pub grants: u64,
     /// Processes started: lifecycles of leases.
     pub processes: u64,
+    /// Attempts that went on under the next agent.
+    pub adoptions: u64,
     /// Leaders that began.
     pub takeovers: u64,
     /// The time that passed, of all histories together.
@@ -85,6 +87,7 @@ impl Counts {
         self.grants += other.grants;
         self.processes += other.processes;
         self.takeovers += other.takeovers;
+        self.adoptions += other.adoptions;
         self.simulated += other.simulated;
         for (name, count) in &other.faults {
             *self.faults.entry(name).or_default() += count;
@@ -96,13 +99,14 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} jobs, {} grants, {} processes, {} commits, {} turns, {} takeovers, {} happenings in {} h of simulated time",
+            "{} jobs, {} grants, {} processes, {} commits, {} turns, {} takeovers, {} adoptions, {} happenings in {} h of simulated time",
             self.jobs,
             self.grants,
             self.processes,
             self.commits,
             self.steps,
             self.takeovers,
+            self.adoptions,
             self.happenings,
             self.simulated.as_secs() / 3600,
         )?;

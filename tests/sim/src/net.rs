@@ -47,7 +47,13 @@ pub(crate) enum Ending {
 pub(crate) enum NodeBody {
     Hello(Box<Hello>),
     Beat(Vec<Held>),
-    Report { job: JobId, token: FencingToken, statement: Statement },
+    /// Its agent restarts.
+    Draining,
+    Report {
+        job: JobId,
+        token: FencingToken,
+        statement: Statement,
+    },
 }
 
 /// A connection. Of a pair, the first is the agent's.

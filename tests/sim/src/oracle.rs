@@ -37,6 +37,8 @@ pub(crate) struct Oracle {
     frozen: BTreeSet<usize>,
     /// Hosts that just woke: until then a shim may not have looked at its clock.
     waking: BTreeMap<usize, u64>,
+    /// Every grant that was ever sent.
+    granted: BTreeMap<u64, JobId>,
     lost_tokens: BTreeSet<u64>,
     lost_jobs: BTreeSet<JobId>,
     /// Jobs whose cancel was answered, in this round.
@@ -181,6 +183,14 @@ impl World {
                 | Message::Drain { .. }
                 | Message::Configure { .. } => {}
             }
+        }
+    }
+
+    /// A grant leaves a server: its token was never that of another job (I5), also where a failover forgot the first.
+    pub(crate) fn oracle_granted(&mut self, token: FencingToken, job: JobId) {
+        let before = self.oracle.granted.insert(token.0, job);
+        if let Some(other) = before.filter(|other| *other != job) {
+            self.violated(format!("I5: {token} is granted for {job}, and was for {other}"));
         }
     }
 

@@ -58,8 +58,13 @@ fn a_traced_history_is_the_one_that_was_not() {
 
 /// The first violation of histories without one rule, in so many seeds.
 fn bites(broken: Broken, seeds: u64) -> String {
-    let found = (1..=seeds).find_map(|seed| run(seed, Options { broken, ..Options::default() }).violation);
-    found.unwrap_or_else(|| panic!("no oracle notices {broken:?} in {seeds} seeds"))
+    bites_in(broken, 1..=seeds)
+}
+
+fn bites_in(broken: Broken, seeds: impl IntoIterator<Item = u64>) -> String {
+    let mut seeds = seeds.into_iter();
+    let found = seeds.find_map(|seed| run(seed, Options { broken, ..Options::default() }).violation);
+    found.unwrap_or_else(|| panic!("no oracle notices {broken:?}"))
 }
 
 #[test]
@@ -88,4 +93,17 @@ fn effects_that_leave_before_the_commit_are_noticed() {
 #[test]
 fn takeovers_that_do_not_wait_for_commits_in_flight_are_noticed() {
     bites(Broken::NoTakeoverLock, 400);
+}
+
+#[test]
+fn leaders_that_trust_themselves_for_too_long_are_noticed() {
+    // Calm histories: what a leader that was deposed can still do is to renew.
+    let violation = bites_in(Broken::NoTrust, (0..600).map(|number| 10 * number + 3));
+    assert!(violation.contains("lives on") || violation.contains("two processes"), "{violation}");
+}
+
+#[test]
+fn epochs_that_are_used_twice_after_a_failover_are_noticed() {
+    let violation = bites_in(Broken::NoLeap, 880..=1_400);
+    assert!(violation.contains("I5"), "{violation}");
 }

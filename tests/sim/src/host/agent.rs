@@ -17,10 +17,7 @@ use tenure_scheduler::{
 
 use crate::{
     clock::{MS, S},
-    host::{
-        CPU,
-        runner::{Orders, ShimWord},
-    },
+    host::{CPU, runner::Orders, shim::ShimWord},
     net::{ConnId, Ending, NodeBody, Packet},
     server::no_pressure,
     trace::say,
@@ -218,6 +215,13 @@ impl World {
         let seq = agent.holdings.next_seq(now);
         let seen = Ordinal(agent.holdings.seen());
         self.send(conn, true, Packet::Node { seq, seen, body });
+    }
+
+    /// It comes back soon.
+    pub(super) fn say_draining(&mut self, index: usize) {
+        if self.hosts[index].agent.welcomed.is_some() {
+            self.say_to_server(index, NodeBody::Draining);
+        }
     }
 
     fn agent_reads(&mut self, index: usize, packet: Packet) {

@@ -1,107 +1,36 @@
-//! Attempts and their shims. A shim lives on without its agent and enforces its deadlines alone: with the real
-//! `Deadlines`, on the clock of its host. What becomes of an end follows `runner/*` of the agent.
+//! The agent's half of an attempt: from a grant that may run to a report that is safe, and what an earlier agent left.
+//! Follows `runner/*` and `leftovers` of the agent.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use tenure_node_agent::{
     clock::Mono,
-    holdings::{End, FencingToken, Options, Stop, StopReason, Unstored},
+    holdings::{Adopted, End, FencingToken, Options, Stop, StopReason, Unstored},
     own_rule::OwnRule,
-    shim::{
-        Cause,
-        deadlines::{Deadlines, Due},
-    },
+    shim::{Cause, deadlines::Deadlines},
 };
-use tenure_scheduler::{Finish, FinishedHow, Grant, JobId, Return, Statement};
+use tenure_scheduler::{Finish, FinishedHow, Grant, Return, Statement};
 
 use crate::{
     clock::{MS, S},
     faults::Fault,
-    host::{AgentInput, CPU, Spooled},
+    host::{
+        AgentInput, CPU, Spooled,
+        shim::{Attempt, LATER, Record, ShimInput, ShimWord},
+    },
     oracle::Process,
     trace::say,
     world::{Broken, Happening, KINDS, World, kind_of},
 };
 
-/// A tree that is still there so long after SIGKILL is reported.
-const UNKILLABLE: u64 = 60 * S;
-/// A word takes less than this to its agent; what is said after it waits for so long.
-const LATER: u64 = 6 * MS;
-
 /// What the agent ordered of an attempt that it has prepared itself.
 #[derive(Debug)]
 pub(crate) struct Orders {
-    grant: Box<Grant>,
+    /// None: an earlier agent has started it.
+    grant: Option<Box<Grant>>,
     gone_by: Mono,
     stop: Option<Stop>,
     returning: Option<Record>,
-}
-
-/// What a shim wrote down when its command had ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Record {
-    cause: Cause,
-    code: Option<i32>,
-}
-
-/// What a shim says to its agent.
-#[derive(Debug)]
-pub(crate) enum ShimWord {
-    Started,
-    Ended(Record),
-    Unkillable,
-    Reaped,
-}
-
-/// What reaches a shim.
-#[derive(Debug)]
-pub(crate) enum ShimInput {
-    /// Its timer, or a thaw.
-    Wake,
-    CommandEnds,
-    TreeGone,
-    Renew {
-        gone_by: Mono,
-    },
-    Stop {
-        cause: Cause,
-        at_once: bool,
-    },
-    /// SIGKILL to what it holds, by the next agent.
-    Sweep,
-}
-
-/// An attempt directory, and the tree that belongs to it.
-#[derive(Debug)]
-pub(crate) struct Attempt {
-    job: JobId,
-    kind: usize,
-    slots: BTreeMap<String, u32>,
-    deadlines: Deadlines,
-    /// What it exits with if nobody stops it.
-    code: i32,
-    command: bool,
-    tree: bool,
-    killing: bool,
-    stubborn: bool,
-    lingering: bool,
-    /// SIGKILL takes so long.
-    unkillable: Option<u64>,
-    record: Option<Record>,
-    /// Why its agent stopped it.
-    stop: Option<StopReason>,
-    wake: u64,
-    /// Its directory was deleted: nobody knows what it is.
-    lost: bool,
-    /// It had ended before the present agent looked.
-    ended_before: bool,
-}
-
-impl Attempt {
-    pub(super) fn lose_files(&mut self) {
-        self.lost = true;
-        self.record = None;
-    }
 }
 
 /// What the node file says.
@@ -117,12 +46,11 @@ pub(super) fn unstored(token: u64, spooled: &Spooled) -> (FencingToken, Unstored
     (FencingToken(token), Unstored { job: spooled.job.to_string(), end: spooled.end })
 }
 
-// The agent's half.
 impl World {
     pub(super) fn prepare(&mut self, index: usize, grant: &Grant) {
         let token = grant.token.0;
         let orders =
-            Orders { grant: Box::new(grant.clone()), gone_by: Mono::ZERO, stop: None, returning: None };
+            Orders { grant: Some(Box::new(grant.clone())), gone_by: Mono::ZERO, stop: None, returning: None };
         self.hosts[index].agent.orders.insert(token, orders);
         let after = self.random.between(MS, 50 * MS);
         self.plan_agent(index, after, AgentInput::Prepared { token });
@@ -163,7 +91,7 @@ impl World {
         self.tell_shim(index, token, ShimInput::Stop { cause, at_once: stop.at_once });
     }
 
-    fn tell_shim(&mut self, index: usize, token: u64, input: ShimInput) {
+    pub(super) fn tell_shim(&mut self, index: usize, token: u64, input: ShimInput) {
         let boot = self.hosts[index].boot;
         let at = self.now + self.random.between(50, 500);
         self.plan(at, Happening::Shim { host: index, boot, token, input });
@@ -173,11 +101,12 @@ impl World {
     pub(super) fn go(&mut self, index: usize, token: u64) {
         let now = self.node_now(index);
         let Some(orders) = self.hosts[index].agent.orders.get(&token) else { return };
+        let Some(grant) = orders.grant.clone() else { return };
         if orders.stop.is_some() {
             self.hosts[index].agent.orders.remove(&token);
             return self.hosts[index].agent.holdings.never_started(FencingToken(token), OwnRule::Draining);
         }
-        let (grant, gone_by) = (orders.grant.clone(), orders.gone_by);
+        let gone_by = orders.gone_by;
         let gone_by = if self.broken == Broken::NoGoneBy { Mono::MAX } else { gone_by };
         let kind = kind_of(&grant.kind);
         let spec = &KINDS[kind];
@@ -190,6 +119,7 @@ impl World {
         } else {
             64
         };
+        let late = gone_by <= now;
         let unkillable = self.happens(Fault::Unkillable).then(|| self.random.between(5 * S, 200 * S));
         let attempt = Attempt {
             job: grant.job,
@@ -197,8 +127,8 @@ impl World {
             slots: grant.slots.iter().map(|(slot, units)| (slot.to_string(), units)).collect(),
             deadlines,
             code,
-            command: true,
-            tree: true,
+            command: !late,
+            tree: !late,
             killing: false,
             stubborn: self.happens(Fault::Stubborn),
             lingering: self.happens(Fault::Lingering),
@@ -209,8 +139,14 @@ impl World {
             lost: false,
             ended_before: false,
         };
-        say!(self, ("h{index}"), "{} {} runs", grant.job, grant.token);
         self.hosts[index].attempts.insert(token, attempt);
+        if late {
+            // Frozen until its lease was over: the shim leaves, and nothing has run.
+            let record = Record { cause: Cause::Terminated, code: None };
+            self.shim_tells(index, token, ShimWord::Ended(record));
+            return self.shim_tells_after(index, token, LATER, ShimWord::Reaped);
+        }
+        say!(self, ("h{index}"), "{} {} runs", grant.job, grant.token);
         let process =
             Process { host: index, job: grant.job, kind, gone_by: gone_by.as_micros(), unkillable: false };
         self.process_starts(grant.token, process);
@@ -272,7 +208,8 @@ impl World {
         }
     }
 
-    /// What an earlier agent left is ended, and held until it is. The answer is how long that holds up the Hello.
+    /// What an earlier agent left goes on if it runs; else it is ended, and held until it is. The answer is how long that
+    /// holds up the Hello.
     pub(super) fn find_leftovers(&mut self, index: usize) -> u64 {
         let mut wait = 0;
         let tokens: Vec<u64> = self.hosts[index].attempts.keys().copied().collect();
@@ -291,7 +228,22 @@ impl World {
                 continue;
             }
             let (job, slots) = (attempt.job.to_string(), attempt.slots.clone());
-            let tree = attempt.tree;
+            let (tree, ended) = (attempt.tree, attempt.record.is_some());
+            if tree && !ended {
+                let held = Adopted {
+                    slots,
+                    lease: Duration::from_secs(KINDS[attempt.kind].lease),
+                    grace: KINDS[attempt.kind].grace,
+                    gone_by: attempt.deadlines.gone_by(),
+                    started: Some(attempt.deadlines.start()),
+                    stopping: attempt.deadlines.is_stopping(),
+                };
+                let orders = Orders { grant: None, gone_by: held.gone_by, stop: None, returning: None };
+                host.agent.orders.insert(token, orders);
+                host.agent.holdings.adopted(FencingToken(token), &job, held);
+                self.counts.adoptions += 1;
+                continue;
+            }
             host.agent.holdings.left_over(FencingToken(token), &job, slots);
             if tree {
                 self.tell_shim(index, token, ShimInput::Stop { cause: Cause::Terminated, at_once: false });
@@ -324,180 +276,6 @@ impl World {
     }
 }
 
-// The shim's half.
-impl World {
-    /// After so long by the clock of its host.
-    fn shim_later(&mut self, index: usize, token: u64, after: u64, input: ShimInput) {
-        let host = &self.hosts[index];
-        let at = host.clock.when(host.clock.at(self.now) + after);
-        let boot = host.boot;
-        self.plan(at, Happening::Shim { host: index, boot, token, input });
-    }
-
-    /// Its agent hears of it, if one lives.
-    fn shim_tells(&mut self, index: usize, token: u64, word: ShimWord) {
-        if self.hosts[index].agent.up {
-            let after = self.random.between(50, 5 * MS);
-            self.plan_agent(index, after, AgentInput::Shim { token, word });
-        }
-    }
-
-    fn plan_wake(&mut self, index: usize, token: u64) {
-        let (clock, now) = (self.hosts[index].clock.clone(), self.now);
-        let boot = self.hosts[index].boot;
-        let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
-        let Some(wake) = attempt.deadlines.wake_at().filter(|at| *at < Mono::from_micros(u64::MAX / 4))
-        else {
-            return;
-        };
-        let at = clock.when(wake.as_micros()).max(now + 1);
-        if at < attempt.wake || attempt.wake <= now {
-            attempt.wake = at;
-            self.plan(at, Happening::Shim { host: index, boot, token, input: ShimInput::Wake });
-        }
-    }
-
-    pub(super) fn shim_input(&mut self, index: usize, token: u64, input: ShimInput) {
-        let now = self.node_now(index);
-        let unbounded = self.broken == Broken::NoGoneBy;
-        let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
-        if !attempt.tree {
-            return;
-        }
-        match input {
-            ShimInput::Wake => {}
-            ShimInput::Renew { gone_by } if !unbounded => {
-                attempt.deadlines.renew(gone_by);
-                self.oracle.renewed(token, gone_by.as_micros());
-            }
-            ShimInput::Renew { .. } => {}
-            ShimInput::Stop { cause, at_once } => {
-                let grace = if at_once { std::time::Duration::ZERO } else { KINDS[attempt.kind].grace };
-                attempt.deadlines.stop(cause, grace, now);
-            }
-            ShimInput::Sweep => attempt.deadlines.stop(Cause::Lost, std::time::Duration::ZERO, now),
-            ShimInput::CommandEnds => return self.command_ends(index, token),
-            ShimInput::TreeGone => return self.tree_gone(index, token),
-        }
-        self.keep_deadlines(index, token);
-    }
-
-    fn keep_deadlines(&mut self, index: usize, token: u64) {
-        let now = self.node_now(index);
-        let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
-        let (stubborn, unkillable) = (attempt.stubborn, attempt.unkillable);
-        match attempt.deadlines.due(now) {
-            Due::Nothing => {}
-            Due::Ask if stubborn || !attempt.command => {}
-            Due::Ask => {
-                let after = self.random.between(MS, 1_500 * MS);
-                self.shim_later(index, token, after, ShimInput::CommandEnds);
-            }
-            Due::Kill if attempt.killing => {}
-            Due::Kill => {
-                attempt.killing = true;
-                let after = unkillable.unwrap_or_else(|| self.random.between(MS, 60 * MS));
-                if unkillable.is_some() {
-                    say!(self, ("h{index}"), "{} does not die", tenure_scheduler::FencingToken(token));
-                    self.oracle.unkillable(token);
-                }
-                if after > UNKILLABLE {
-                    self.shim_tells_after(index, token, UNKILLABLE, ShimWord::Unkillable);
-                }
-                self.shim_later(index, token, after, ShimInput::TreeGone);
-            }
-        }
-        self.plan_wake(index, token);
-    }
-
-    fn command_ends(&mut self, index: usize, token: u64) {
-        let now = self.node_now(index);
-        let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
-        if !std::mem::take(&mut attempt.command) {
-            return;
-        }
-        let record = match attempt.deadlines.cause() {
-            Some(cause) => Record { cause, code: None },
-            None => Record { cause: Cause::Exit, code: Some(attempt.code) },
-        };
-        if !attempt.lost {
-            attempt.record = Some(record);
-        }
-        attempt.deadlines.clear_away(now);
-        let lingering = attempt.lingering || attempt.killing;
-        self.shim_tells(index, token, ShimWord::Ended(record));
-        if !lingering {
-            let after = self.random.between(MS, 20 * MS);
-            self.shim_later(index, token, after, ShimInput::TreeGone);
-        }
-        self.keep_deadlines(index, token);
-    }
-
-    fn tree_gone(&mut self, index: usize, token: u64) {
-        let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
-        if attempt.command {
-            self.command_ends(index, token);
-        }
-        let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
-        attempt.tree = false;
-        self.process_ends(index, token);
-        self.shim_tells_after(index, token, LATER, ShimWord::Reaped);
-    }
-
-    /// Power off: no tree is left, and of the directories only what was written down.
-    pub(super) fn trees_die(&mut self, index: usize) {
-        let tokens: Vec<u64> = self.hosts[index].attempts.keys().copied().collect();
-        for token in tokens {
-            let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { continue };
-            if std::mem::take(&mut attempt.tree) {
-                self.process_ends(index, token);
-            }
-        }
-        self.hosts[index].attempts.retain(|_, attempt| attempt.record.is_some() && !attempt.lost);
-    }
-
-    /// A shim is killed: the kernel kills its command with it.
-    pub(crate) fn kill_shim(&mut self, index: usize) -> bool {
-        let alive = |attempt: &&Attempt| attempt.command && attempt.unkillable.is_none();
-        let attempts = &self.hosts[index].attempts;
-        let tokens: Vec<u64> =
-            attempts.iter().filter(|(_, attempt)| alive(attempt)).map(|(token, _)| *token).collect();
-        let Some(token) = self.random.pick(&tokens).filter(|_| !self.hosts[index].suspended) else {
-            return false;
-        };
-        say!(self, ("fault"), "the shim of {} on h{index} is killed", tenure_scheduler::FencingToken(token));
-        let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return false };
-        (attempt.command, attempt.tree) = (false, false);
-        self.process_ends(index, token);
-        self.shim_tells(index, token, ShimWord::Ended(Record { cause: Cause::Lost, code: None }));
-        self.shim_tells_after(index, token, LATER, ShimWord::Reaped);
-        true
-    }
-
-    fn shim_tells_after(&mut self, index: usize, token: u64, after: u64, word: ShimWord) {
-        if self.hosts[index].agent.up {
-            self.plan_agent(index, after, AgentInput::Shim { token, word });
-        }
-    }
-
-    /// The world heals: what did not die dies.
-    pub(super) fn kill_what_cannot_be(&mut self, index: usize) {
-        let tokens: Vec<u64> = self.hosts[index].attempts.keys().copied().collect();
-        for token in tokens {
-            let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { continue };
-            attempt.unkillable = None;
-            if attempt.killing {
-                self.tell_shim(index, token, ShimInput::TreeGone);
-            }
-        }
-    }
-
-    fn process_ends(&mut self, index: usize, token: u64) {
-        say!(self, ("h{index}"), "{} is gone", tenure_scheduler::FencingToken(token));
-        self.oracle.ended(token);
-    }
-}
-
 /// As the agent's runner judges it.
 fn end_of(record: Record, stop: Option<StopReason>) -> End {
     match record.cause {
@@ -506,9 +284,13 @@ fn end_of(record: Record, stop: Option<StopReason>) -> End {
             Some(StopReason::Unanswered | StopReason::Superseded | StopReason::Drained) => End::Returned,
             Some(StopReason::NotLive | StopReason::Cancelled) | None => End::Finished,
         },
-        Cause::Exit | Cause::Signal | Cause::Oom | Cause::Limit | Cause::Disk | Cause::Spawn | Cause::Lost => {
-            End::Finished
-        },
+        Cause::Exit
+        | Cause::Signal
+        | Cause::Oom
+        | Cause::Limit
+        | Cause::Disk
+        | Cause::Spawn
+        | Cause::Lost => End::Finished,
     }
 }
 

@@ -54,6 +54,10 @@ impl World {
                     pressure: no_pressure(),
                 }))
             }
+            Packet::Node { seq, seen, body: NodeBody::Draining } => {
+                let Some(session) = session else { return };
+                Command::NodeDraining { node, session: SessionId(session), seq, seen, restart: true }
+            }
             Packet::Node { seq, seen, body: NodeBody::Report { job, token, statement } } => {
                 let Some(session) = session else { return };
                 let (session, seq) = (SessionId(session), Some(seq));

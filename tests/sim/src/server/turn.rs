@@ -220,6 +220,7 @@ impl World {
                     if let Message::Grant(grant) = &message {
                         say!(self, ("s{index}"), "grants {} {} to {node}", grant.job, grant.token);
                         self.counts.grants += 1;
+                        self.oracle_granted(grant.token, grant.job);
                     }
                     self.send(conn, false, Packet::Server { ordinal, applied, message: Box::new(message) });
                 }
