@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_scheduler::{
-    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Producer, Reply, Tenant,
-};
+use tenure_scheduler::{Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Producer, Reply, Tenant};
 use uuid::Uuid;
 
 use crate::{
