@@ -125,6 +125,12 @@ impl World {
         true
     }
 
+    /// Whatever call was still on its way when all healed: no node stays out of use.
+    pub(crate) fn uncordon(&mut self, host: usize) {
+        let node = self.hosts[host].name.clone();
+        self.plan_client(self.now + 30 * S, Command::Uncordon { node });
+    }
+
     pub(crate) fn client_input(&mut self, input: ClientInput) {
         match input {
             ClientInput::Try { client } => self.call(client),

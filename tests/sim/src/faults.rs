@@ -294,6 +294,7 @@ impl World {
                 self.mend(host, server);
             }
             self.mend_host(host);
+            self.uncordon(host);
         }
     }
 }

@@ -238,7 +238,8 @@ impl World {
         let held = std::mem::take(&mut host.held);
         say!(self, ("h{index}"), "wakes");
         let shims_by = self.now + 100 * MS;
-        self.oracle.woken(index, shims_by + MS);
+        // A look, a signal, and the end of the tree.
+        self.oracle.woken(index, shims_by + 100 * MS);
         let mut order = 0;
         for happening in held {
             order += 20;
