@@ -40,9 +40,13 @@ struct Another {
 
 impl Another {
     async fn start(fleet: &Fleet, name: &str) -> anyhow::Result<Self> {
+        Self::start_at(fleet, name, "127.0.0.1:0").await
+    }
+
+    async fn start_at(fleet: &Fleet, name: &str, listen: &str) -> anyhow::Result<Self> {
         let path = |name: &str| fleet.directory().join(name).display().to_string();
         let (file, ready) = (path("server.toml"), path(&format!("ready-{name}")));
-        let args = ["server", "--config", &file, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let args = ["server", "--config", &file, "--listen", listen, "--http", "127.0.0.1:0"];
         let args = [&args[..], &["--ready-file", &ready]].concat();
         let log = fleet.directory().join("logs").join(name);
         let mut process = Process::tenure(name, &args, &log, fleet.mark())?;
@@ -90,6 +94,10 @@ async fn agent(fleet: &mut Fleet, node: &str, servers: &str) -> anyhow::Result<P
     let mut before = fleet.take_agent(node)?;
     before.signal(Signal::TERM)?;
     ensure!(before.ended(PATIENCE).await?.success(), "{}", before.tail());
+    start_agent(fleet, node, servers).await
+}
+
+async fn start_agent(fleet: &Fleet, node: &str, servers: &str) -> anyhow::Result<Process> {
     let path = |name: String| fleet.directory().join(name).display().to_string();
     let (file, data) = (path(format!("nodes/{node}.toml")), path(format!("nodes/{node}")));
     let args = ["agent", "--config", &file, "--data", &data, "--server", servers];
@@ -101,6 +109,77 @@ async fn agent(fleet: &mut Fleet, node: &str, servers: &str) -> anyhow::Result<P
     })
     .await?;
     Ok(process)
+}
+
+/// Upgrades of everything, one after the other, while work goes on.
+#[tokio::test]
+async fn a_rolling_restart_of_servers_and_agents_under_load_loses_and_charges_nothing() -> anyhow::Result<()>
+{
+    let rounds = if std::env::var_os("TENURE_TORTURE").is_some() { 10 } else { 1 };
+    let plan = plan_with(KindPlan::new("shell.task").need("shell", 1).lease("60s").line("queue_cap = 40"));
+    let plan = plan.node(NodePlan::new("n2").slot("shell", 4)).node(NodePlan::new("n3").slot("shell", 4));
+    scenario(plan, async |fleet| {
+        let mut other = Another::start(fleet, "other-0").await?;
+        other.follows().await?;
+        let servers = format!("{},{}", fleet.endpoint(), other.endpoint);
+        let mut agents = Vec::new();
+        for node in ["n1", "n2", "n3"] {
+            agents.push((node, agent(fleet, node, &servers).await?));
+        }
+        let long = fleet.enqueue("shell.task", &Script::new().wait("go")).await?;
+        let run = fleet.started(&long, 1, PATIENCE).await?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut producers = JoinSet::new();
+        for _ in 0..3 {
+            producers.spawn(load(servers.clone(), stop.clone()));
+        }
+        for round in 0..rounds {
+            // The one of the fleet leads first; then the other one does, and is the next to go.
+            fleet.stop_server().await?;
+            leads(&other.endpoint).await?;
+            fleet.start_server().await?;
+            let listen = other.endpoint.trim_start_matches("http://").to_owned();
+            other.stop().await?;
+            leads(&fleet.endpoint()).await?;
+            other = Another::start_at(fleet, &format!("other-{}", round + 1), &listen).await?;
+            other.follows().await?;
+            for (node, process) in &mut agents {
+                process.signal(Signal::TERM)?;
+                ensure!(process.ended(PATIENCE).await?.success(), "{}", process.tail());
+                *process = start_agent(fleet, node, &servers).await?;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut jobs = vec![long.clone()];
+        while let Some(acknowledged) = producers.join_next().await {
+            jobs.extend(acknowledged.context("a producer")??);
+        }
+        ensure!(jobs.len() > 20, "there was hardly any load: {} jobs", jobs.len());
+        fleet.open("go")?;
+        fleet.all_succeed(&jobs, PATIENCE * 2).await?;
+        for job in &jobs {
+            let found = fleet.client().get(job).await?;
+            ensure!(found.failures + found.losses == 0, "{}", fleet.describe(job).await);
+            ensure!(fleet.log()?.of(job).count() == 1, "{}", fleet.describe(job).await);
+        }
+        let found = fleet.client().get(&long).await?;
+        ensure!(found.token == run.start.token, "it was not touched: {found:?}");
+        for (_, process) in agents {
+            end(process).await?;
+        }
+        other.stop().await
+    })
+    .await
+}
+
+/// Waits until the server at this address leads.
+async fn leads(endpoint: &str) -> anyhow::Result<()> {
+    let client = client(endpoint, None)?;
+    until("the other server leads", TAKEOVER + SLACK, async || {
+        let info = client.server_info().await.map_err(|error| error.to_string())?;
+        level(info.leader, || format!("{info:?}"))
+    })
+    .await
 }
 
 async fn end(mut process: Process) -> anyhow::Result<()> {
