@@ -223,11 +223,13 @@ impl Log {
         LOG.clone()
     }
 
-    /// Nothing asks for a person.
+    /// Nothing asks for a person, but for the one alarm that a node can raise by what it says (rule 11).
     #[track_caller]
     fn is_clean(&self) {
+        const ALARM: &str = "a node claims an epoch too far ahead to be believed";
         let log = self.text();
-        assert!(!log.contains("ERROR"), "the server logged:\n{log}");
+        let wrong = log.lines().any(|line| line.contains("ERROR") && !line.contains(ALARM));
+        assert!(!wrong, "the server logged:\n{log}");
     }
 
     fn text(&self) -> String {
