@@ -211,8 +211,12 @@ impl World {
         }
         let held = std::mem::take(&mut agent.held);
         say!(self, ("h{index}"), "its agent goes on");
-        for (order, happening) in (1..).zip(held) {
-            self.plan(self.now + order * 20, happening);
+        let host = &mut self.hosts[index];
+        if host.suspended {
+            // It came before everything that has waited for the host since.
+            host.held.splice(0..0, held);
+        } else {
+            held.into_iter().for_each(|happening| self.plan(self.now, happening));
         }
     }
 
@@ -240,13 +244,11 @@ impl World {
         let shims_by = self.now + 100 * MS;
         // A look, a signal, and the end of the tree.
         self.oracle.woken(index, shims_by + 100 * MS);
-        let mut order = 0;
         for happening in held {
-            order += 20;
             let at = if let Happening::Shim { .. } = happening {
                 self.random.between(self.now, shims_by)
             } else {
-                self.now + order
+                self.now
             };
             self.plan(at, happening);
         }
@@ -323,9 +325,9 @@ impl World {
         if self.hosts[index].copy {
             return self.end_copy(index);
         }
-        self.wake_host(index);
         let life = self.hosts[index].agent.life;
         self.thaw_agent(index, life);
+        self.wake_host(index);
         self.kill_what_cannot_be(index);
         self.start_agent(index);
     }
