@@ -13,6 +13,7 @@ mod connect;
 mod election;
 mod examine;
 mod fault;
+mod identity;
 mod journal;
 mod reader;
 pub(crate) mod schema;

@@ -6,10 +6,10 @@ use sqlx::Row;
 use tenure_scheduler::Wall;
 use tokio::time::timeout;
 
-use super::{PostgresReader, schema};
+use super::{PostgresReader, identity::Identity, schema};
 use crate::reader::{Durability, Error, Examination};
 
-/// How long the search for a pooler may take: it wants two connections at once.
+/// How long a look may take that wants connections of its own: two at once, to find a pooler.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// For the test that prepares each.
@@ -66,11 +66,22 @@ impl PostgresReader {
                 "settings of a session are gone from one read to the next: a pooler stands before the database that \
                  does not keep them; use session mode, or connect directly",
             ),
+            (
+                self.is_nameless().await,
+                "this role cannot tell the database's timeline: a failover that loses a takeover may repeat its \
+                 tokens; grant execute on pg_walfile_name and pg_current_wal_lsn",
+            ),
             (connections.saturating_mul(10) >= most.saturating_mul(MANY_IN_TEN), &*crowded),
             (found > schema::newest(), &*later),
         ];
         let findings = findings.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text.to_owned());
         Ok(Examination { findings: findings.collect(), wall })
+    }
+
+    /// Whether the database does not tell which one it is. False if that cannot be seen at the moment.
+    async fn is_nameless(&self) -> bool {
+        let look = async { Identity::read(&mut *self.pool.acquire().await?).await };
+        timeout(LIMIT, look).await.is_ok_and(|read| read.is_ok_and(|identity| identity.is_none()))
     }
 
     /// Whether two connections share one process of the database. A pooler in transaction mode gives the second what the

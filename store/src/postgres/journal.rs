@@ -18,6 +18,7 @@ use super::{
     commit, connect,
     election::{Candidate, Claim},
     fault,
+    identity::{self, Identity},
 };
 use crate::{
     Beside, HeldKey, Journal, Taken,
@@ -51,10 +52,9 @@ pub struct PostgresJournal {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 16] = [
+pub(super) const ALL: [&str; 15] = [
     FENCE_LOCK,
     FENCE_GET,
-    IDENTITY_GET,
     EPOCH_RAISE,
     EPOCH_CHECK,
     LEADER_TERMINATE,
@@ -75,17 +75,13 @@ const FENCE_LOCK: &str = "lock table leader_fence in exclusive mode";
 
 const FENCE_GET: &str = "select epoch from leader_fence";
 
-// Which cluster it is, and which line of its history: another line is a failover.
-const IDENTITY_GET: &str = "
-select system_identifier || '/' || timeline_id
-from pg_control_system(), pg_control_checkpoint()";
-
-// From oneself, which settles a takeover of unknown outcome, too; else from the renewal that may be deposed.
+// From oneself, which settles a takeover of unknown outcome, too; else from the renewal that may be deposed. Who cannot
+// tell the identity leaves the older one: it is compared once somebody can.
 const EPOCH_RAISE: &str = "
 update leader_fence
-set epoch = greatest(epoch, $1) + 1, holder = $2, holder_addr = $3, holder_peer_addr = $4, hb = hb + 1, db_ident = $5,
-  acquired_at = clock_timestamp(), seen_at = clock_timestamp()
-where $6 or holder = $2 or (epoch = $7 and hb = $8)
+set epoch = greatest(epoch, $1) + $2, holder = $3, holder_addr = $4, holder_peer_addr = $5, hb = hb + 1,
+  db_ident = coalesce($6, db_ident), acquired_at = clock_timestamp(), seen_at = clock_timestamp()
+where $7 or holder = $3 or (epoch = $8 and hb = $9)
 returning epoch";
 
 // The lock is what a takeover waits for, and one that a renewal of the row passes.
@@ -198,9 +194,8 @@ impl PostgresJournal {
         let (addr, peer_addr) = self.candidate.as_ref().map_or((None, None), |candidate| {
             (candidate.us().addr.clone(), candidate.us().peer_addr.clone())
         });
-        // For people: a role that may not look leads all the same.
-        let identity = sqlx::query(IDENTITY_GET).fetch_one(&mut *connection).await;
-        let identity: Option<String> = identity.and_then(|row| row.try_get(0)).ok();
+        // It cannot change while the connection lives: a primary becomes another only by a restart.
+        let identity = Identity::read(connection).await.map_err(failed)?;
         let mut transaction = connection.begin().await.map_err(failed)?;
         sqlx::raw_sql(LIMITS).execute(&mut *transaction).await.map_err(failed)?;
         if let Err(error) = sqlx::raw_sql(FENCE_LOCK).execute(&mut *transaction).await {
@@ -212,12 +207,14 @@ impl PostgresJournal {
                 failed(error)
             });
         }
+        let known = Identity::known(&mut transaction).await.map_err(failed)?;
         let raise = sqlx::query(EPOCH_RAISE)
             .bind(int(at_least.0))
+            .bind(int(identity::leap(known.as_ref(), identity.as_ref())))
             .bind(self.me)
             .bind(addr)
             .bind(peer_addr)
-            .bind(identity)
+            .bind(identity.map(|identity| identity.to_string()))
             .bind(deposes)
             .bind(claim.map_or(-1, |Claim(beat)| int(beat.epoch)))
             .bind(claim.map_or(-1, |Claim(beat)| int(beat.hb)));

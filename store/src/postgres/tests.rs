@@ -2,6 +2,7 @@
 
 mod election;
 mod fencing;
+mod identity;
 mod parity;
 mod schema;
 mod statements;
