@@ -133,20 +133,24 @@ async fn a_rolling_restart_of_servers_and_agents_under_load_loses_and_charges_no
         for _ in 0..3 {
             producers.spawn(load(servers.clone(), stop.clone()));
         }
+        let mut ran = 0;
         for round in 0..rounds {
             // The one of the fleet leads first; then the other one does, and is the next to go.
             fleet.stop_server().await?;
             leads(&other.endpoint).await?;
             fleet.start_server().await?;
+            ran = more_ran(fleet, ran).await?;
             let listen = other.endpoint.trim_start_matches("http://").to_owned();
             other.stop().await?;
             leads(&fleet.endpoint()).await?;
             other = Another::start_at(fleet, &format!("other-{}", round + 1), &listen).await?;
             other.follows().await?;
+            ran = more_ran(fleet, ran).await?;
             for (node, process) in &mut agents {
                 process.signal(Signal::TERM)?;
                 ensure!(process.ended(PATIENCE).await?.success(), "{}", process.tail());
                 *process = start_agent(fleet, node, &servers).await?;
+                ran = more_ran(fleet, ran).await?;
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -168,6 +172,16 @@ async fn a_rolling_restart_of_servers_and_agents_under_load_loses_and_charges_no
             end(process).await?;
         }
         other.stop().await
+    })
+    .await
+}
+
+/// Waits until work went on: some more executions than there were. How many there are.
+async fn more_ran(fleet: &Fleet, before: usize) -> anyhow::Result<usize> {
+    until("work goes on", PATIENCE, async || {
+        let ran = fleet.log().map_err(|error| error.to_string())?.runs.len();
+        level(ran >= before + 8, || format!("{ran} after {before}"))?;
+        Ok(ran)
     })
     .await
 }
