@@ -27,6 +27,8 @@ pub(crate) struct Process {
     /// By the clock of its host.
     pub(crate) gone_by: u64,
     pub(crate) unkillable: bool,
+    /// It cannot be killed, and the state directory that named it is gone: no agent knows what it takes.
+    pub(crate) unknown: bool,
 }
 
 /// See the module.
@@ -56,9 +58,10 @@ impl Oracle {
         }
     }
 
-    pub(crate) fn unkillable(&mut self, token: u64) {
+    pub(crate) fn unkillable(&mut self, token: u64, unknown: bool) {
         if let Some(process) = self.alive.get_mut(&token) {
             process.unkillable = true;
+            process.unknown = unknown;
         }
     }
 
@@ -117,7 +120,7 @@ impl World {
             ));
         }
         let cpu = |process: &Process| KINDS[process.kind].cpu;
-        let here = others.iter().filter(|(_, other)| other.host == process.host);
+        let here = others.iter().filter(|(_, other)| other.host == process.host && !other.unknown);
         let used: u32 = here.map(|(_, other)| cpu(other)).sum::<u32>() + cpu(&process);
         if used > CPU {
             self.violated(format!("h{} runs {used} of {CPU} cpu with {token}", process.host));

@@ -147,8 +147,14 @@ impl World {
             return self.shim_tells_after(index, token, LATER, ShimWord::Reaped);
         }
         say!(self, ("h{index}"), "{} {} runs", grant.job, grant.token);
-        let process =
-            Process { host: index, job: grant.job, kind, gone_by: gone_by.as_micros(), unkillable: false };
+        let process = Process {
+            host: index,
+            job: grant.job,
+            kind,
+            gone_by: gone_by.as_micros(),
+            unkillable: false,
+            unknown: false,
+        };
         self.process_starts(grant.token, process);
         let runs = self.random.between(200 * MS, spec.longest);
         self.shim_later(index, token, runs, ShimInput::CommandEnds);

@@ -152,7 +152,7 @@ impl World {
     fn keep_deadlines(&mut self, index: usize, token: u64) {
         let now = self.node_now(index);
         let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
-        let (stubborn, unkillable) = (attempt.stubborn, attempt.unkillable);
+        let (stubborn, unkillable, lost) = (attempt.stubborn, attempt.unkillable, attempt.lost);
         match attempt.deadlines.due(now) {
             Due::Nothing => {}
             Due::Ask if stubborn || !attempt.command => {}
@@ -166,7 +166,7 @@ impl World {
                 let after = unkillable.unwrap_or_else(|| self.random.between(MS, 60 * MS));
                 if unkillable.is_some() {
                     say!(self, ("h{index}"), "{} does not die", FencingToken(token));
-                    self.oracle.unkillable(token);
+                    self.oracle.unkillable(token, lost);
                 }
                 if after > UNKILLABLE {
                     self.shim_tells_after(index, token, UNKILLABLE, ShimWord::Unkillable);
