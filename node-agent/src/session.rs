@@ -26,7 +26,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::Status as Refusal;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Channel, Endpoint, Uri};
 use tonic_types::StatusExt as _;
 
 use self::backoff::Backoff;
@@ -43,8 +43,12 @@ pub use self::parts::{Error, Options, Parts, Status};
 /// A connection that takes longer is no connection. While leases are held it is shorter: the cap of a reconnect holds
 /// for the attempt too, but not below the second.
 const CONNECT_TIMEOUT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(500));
-/// A server that has not answered a Hello by then is asked again. A takeover may take some seconds.
-const WELCOME_TIMEOUT: Duration = Duration::from_secs(15);
+/// A server that has not answered a Hello by then is asked again. A takeover may take some seconds. While leases are held
+/// and there is another one to ask, the cap of a reconnect holds for this too, but not below the second.
+const WELCOME_TIMEOUT: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(2));
+/// A server answers each heartbeat. One that lets two of them pass is silent, but not before this; where there is another
+/// one to ask, that is done then, long before the pings would notice: it may have frozen, and its successor waits.
+const SILENCE: Duration = Duration::from_secs(3);
 /// Between two HTTP/2 pings; without an answer to one for the second, the connection is gone.
 const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
 /// Of one message that is read. Servers send 1 MiB at most.
@@ -105,6 +109,7 @@ enum Served {
     Local(Input),
     Room,
     Beat,
+    Silence,
 }
 
 impl Session {
@@ -230,7 +235,8 @@ impl Session {
             let mut client = NodeServiceClient::new(channel).max_decoding_message_size(DECODE_LIMIT);
             client.session(ReceiverStream::new(queue)).await
         };
-        let opened = self.meanwhile(tokio::time::timeout(WELCOME_TIMEOUT, opening)).await?;
+        let patience = self.welcome_patience();
+        let opened = self.meanwhile(tokio::time::timeout(patience, opening)).await?;
         let mut inbound = opened.map_err(|_| Lost::Silent)?.map_err(Lost::from)?.into_inner();
         let welcome = async {
             loop {
@@ -240,11 +246,16 @@ impl Session {
                 }
             }
         };
-        let welcome = self.meanwhile(tokio::time::timeout(WELCOME_TIMEOUT, welcome)).await?;
+        let welcome = self.meanwhile(tokio::time::timeout(patience, welcome)).await?;
         let (seq, welcome) = welcome.map_err(|_| Lost::Silent)??;
         self.local.holdings.receive_first(seq);
         self.welcome(&welcome)?;
         Ok(Link::new(outbound, inbound, told_generation))
+    }
+
+    fn welcome_patience(&self) -> Duration {
+        let within = self.local.holdings.reconnect_within().filter(|_| self.servers.several());
+        within.map_or(WELCOME_TIMEOUT.0, |within| within.clamp(WELCOME_TIMEOUT.1, WELCOME_TIMEOUT.0))
     }
 
     fn compose_hello(&mut self) -> Hello {
@@ -276,6 +287,7 @@ impl Session {
     async fn serve(&mut self, mut link: Link) -> Over {
         let clock = self.options.clock;
         let mut beaten = clock.now();
+        let mut heard = clock.now();
         link.draining_due = self.local.stopping.is_some();
         loop {
             self.local.settle();
@@ -289,6 +301,7 @@ impl Session {
             let (room, wants_room) = (link.room(), link.wants_room(&self.local));
             // The server may have named another interval since the last one.
             let beat_at = beaten + self.heartbeat;
+            let (silent_at, several) = (heard + (self.heartbeat * 2).max(SILENCE), self.servers.several());
             let served = tokio::select! {
                 // Cancel-safe, as documented there.
                 message = link.read() => Served::Server(message),
@@ -297,9 +310,14 @@ impl Session {
                 () = room, if wants_room => Served::Room,
                 // Cancel-safe: the deadline stays.
                 () = clock.sleep_until(beat_at) => Served::Beat,
+                // Cancel-safe: the deadline stays.
+                () = clock.sleep_until(silent_at), if several => Served::Silence,
             };
             let applied = match served {
-                Served::Server(Ok(Some(message))) => self.apply(message).map_err(Over::Lost),
+                Served::Server(Ok(Some(message))) => {
+                    heard = clock.now();
+                    self.apply(message).map_err(Over::Lost)
+                }
                 Served::Server(Ok(None)) => Err(Lost::Closed.into()),
                 Served::Server(Err(refusal)) => Err(Lost::from(refusal).into()),
                 Served::Local(input) => {
@@ -307,6 +325,7 @@ impl Session {
                     self.local.apply(input).map_err(Over::Failed)
                 }
                 Served::Room => Ok(()),
+                Served::Silence => Err(Lost::Silent.into()),
                 Served::Beat => {
                     link.beat_due = true;
                     beaten = clock.now();
@@ -320,16 +339,19 @@ impl Session {
     }
 
     /// Says why a stream is over; not again and again while the cause stays the same.
-    fn complain(&mut self, lost: &Lost) {
+    fn complain(&mut self, lost: &Lost, server: &Uri) {
         let error = crate::Chain(lost).to_string();
         if let Some(unsaid) = self.complaints.may_say(&error, self.options.clock.now()) {
-            tracing::warn!(error, unsaid, "the session is over; the agent tries again and again");
+            tracing::warn!(error, server = %server, unsaid, "the session is over; the agent tries again and again");
         }
     }
 
     /// After a lost stream: on to the leader at once, if its server named it, else to the next server after a while.
     async fn again(&mut self, lost: &Lost) -> Result<(), Over> {
         let here = self.servers.address();
+        if matches!(lost, Lost::Silent) {
+            self.servers.fell_silent();
+        }
         match self.servers.over(lost.leader().as_deref()) {
             Step::Follow => {
                 tracing::info!(server = %here, leader = %self.servers.address(), "the server follows a leader");
@@ -340,7 +362,7 @@ impl Session {
             }
             Step::Wait => {}
         }
-        self.complain(lost);
+        self.complain(lost, &here);
         self.pause(lost.asked()).await
     }
 

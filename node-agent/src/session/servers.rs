@@ -55,9 +55,19 @@ impl Servers {
         self.leader.as_ref().or_else(|| self.named.get(self.next)).cloned().unwrap_or_default()
     }
 
+    /// Whether there is another one to ask.
+    pub(super) fn several(&self) -> bool {
+        self.named.len() > 1 || self.leader.is_some()
+    }
+
     /// It said Welcome.
     pub(super) fn welcomed(&mut self) {
         (self.welcomed, self.hops) = (true, 0);
+    }
+
+    /// The server says nothing any more: another one is asked first, whatever this one said before.
+    pub(super) fn fell_silent(&mut self) {
+        self.welcomed = false;
     }
 
     /// The stream is over. `leader`: `HOST:PORT`, where its server says that the leader is.
@@ -115,6 +125,15 @@ mod tests {
         };
         let [yes, no] = [true, false];
         assert_eq!([no, no, yes, no, no].map(&mut asked), [1, 2, 1, 1, 2]);
+    }
+
+    #[test]
+    fn after_one_that_fell_silent_the_next_is_asked() {
+        let mut servers = servers(&["http://127.0.0.1:1", "http://127.0.0.1:2"]);
+        servers.welcomed();
+        servers.fell_silent();
+        assert_eq!(servers.over(None), Step::Wait);
+        assert_eq!(servers.address().port_u16(), Some(2));
     }
 
     #[test]

@@ -176,6 +176,41 @@ async fn a_rolling_restart_of_servers_and_agents_under_load_loses_and_charges_no
     .await
 }
 
+/// A frozen leader keeps its connections, and says nothing: the agent does not wait for it as long as its lease lasts.
+#[tokio::test]
+async fn a_leader_that_freezes_costs_an_agent_that_knows_another_server_nothing() -> anyhow::Result<()> {
+    let plan = plan_with(KindPlan::new("shell.task").need("shell", 1).lease("20s"));
+    scenario(plan, async |fleet| {
+        let other = Another::start(fleet, "other").await?;
+        other.follows().await?;
+        let servers = format!("{},{}", fleet.endpoint(), other.endpoint);
+        let agent = agent(fleet, "n1", &servers).await?;
+        let job = fleet.enqueue("shell.task", &Script::new().wait("go")).await?;
+        let run = fleet.started(&job, 1, PATIENCE).await?;
+        let client = other.client()?;
+        fleet.server()?.signal(Signal::STOP)?;
+        leads(&other.endpoint).await?;
+        until("the agent is with the other server", Duration::from_secs(14), async || {
+            let node = client.node("n1").await.map_err(|error| error.to_string())?;
+            level(node.state() == NodeState::Live, || format!("{node:?}\n{}", agent.tail()))
+        })
+        .await?;
+        fleet.open("go")?;
+        until("the job succeeds", PATIENCE, async || {
+            let found = client.get(&job).await.map_err(|error| error.to_string())?;
+            level(found.state() == JobState::Succeeded, || format!("{found:?}"))
+        })
+        .await?;
+        let found = client.get(&job).await?;
+        ensure!(found.token == run.start.token && found.losses + found.returns == 0, "{found:?}");
+        fleet.server()?.signal(Signal::CONT)?;
+        leads(&other.endpoint).await?;
+        end(agent).await?;
+        other.stop().await
+    })
+    .await
+}
+
 /// Waits until work went on: some more executions than there were. How many there are.
 async fn more_ran(fleet: &Fleet, before: usize) -> anyhow::Result<usize> {
     until("work goes on", PATIENCE, async || {
