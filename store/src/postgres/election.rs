@@ -101,6 +101,7 @@ pub struct Candidate {
     us: Arc<Holder>,
     steady: Steady,
     trust: Trust,
+    /// Its lock is held while claim or trust change with it.
     seat: watch::Sender<Seat>,
     claim: Arc<Mutex<Option<Claim>>>,
     /// The highest epoch that was led or seen: a database that lost its tail must not make us repeat one.
@@ -228,26 +229,40 @@ impl Candidate {
     /// A takeover went well whose commit was sent then.
     pub(super) fn won(&self, epoch: Epoch, sent: Duration) {
         self.highest.fetch_max(epoch.0, Ordering::SeqCst);
-        *self.lock() = None;
-        self.trust.renewed(sent);
-        self.seat.send_replace(Seat::Ours { epoch });
+        self.seat.send_modify(|seat| {
+            *self.lock() = None;
+            self.trust.renewed(sent);
+            *seat = Seat::Ours { epoch };
+        });
+    }
+
+    /// A renewal went well that was sent then. It counts only while the seat is ours: its answer may come late.
+    pub(super) fn renewed(&self, sent: Duration) {
+        let seat = self.seat.borrow(); // held, so that nothing is lost meanwhile
+        if let Seat::Ours { .. } = *seat {
+            self.trust.renewed(sent);
+        }
     }
 
     /// The row names another, or a takeover of ours changed nothing.
     pub(super) fn lost(&self) {
-        *self.lock() = None;
-        self.trust.lose();
-        self.seat.send_replace(Seat::Unknown);
+        self.seat.send_modify(|seat| {
+            *self.lock() = None;
+            self.trust.lose();
+            *seat = Seat::Unknown;
+        });
     }
 
-    fn tell(&self, seat: Seat, claim: Option<Claim>) {
-        *self.lock() = claim;
+    /// What a look saw, and what may be deposed by that.
+    pub(super) fn tell(&self, seat: Seat, claim: Option<Claim>) {
         self.seat.send_if_modified(|told| {
             // A journal may have won it since the look was asked.
-            let new = *told != seat && !matches!(told, Seat::Ours { .. });
-            if new {
-                *told = seat;
+            if let Seat::Ours { .. } = told {
+                return false;
             }
+            *self.lock() = claim;
+            let new = *told != seat;
+            *told = seat;
             new
         });
     }
@@ -282,7 +297,7 @@ impl Line {
                 true
             }
             Some(_) => {
-                self.candidate.trust.renewed(sent);
+                self.candidate.renewed(sent);
                 true
             }
             None => false,
