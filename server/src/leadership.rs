@@ -162,17 +162,38 @@ impl Contender {
     /// Follows until a takeover may go well, and takes over.
     async fn begin(&mut self) -> Result<Term, driver::Error> {
         loop {
-            let seat = self.seat.borrow_and_update().clone();
-            match seat {
-                Seat::Free | Seat::Ours { .. } => break,
-                Seat::Unknown => self.follow(None),
-                Seat::Taken(holder) => self.follow(Some(holder.into())),
+            if let Seat::Free | Seat::Ours { .. } = self.follow_seat() {
+                break;
             }
             // An error would mean that the sender is gone, which the candidate keeps.
             drop(self.seat.changed().await);
         }
         tracing::info!("taking over");
         Box::pin(Term::begin(&self.seed, self.candidate.journal())).await
+    }
+
+    /// Follows whoever holds the seat now.
+    fn follow_seat(&mut self) -> Seat {
+        let seat = self.seat.borrow_and_update().clone();
+        match &seat {
+            Seat::Taken(holder) => self.follow(Some(holder.clone().into())),
+            // A leader that is gone is nobody to hand calls on to.
+            Seat::Free | Seat::Unknown | Seat::Ours { .. } => self.follow(None),
+        }
+        seat
+    }
+
+    /// Follows for so long, whatever the seat says.
+    async fn hold_off(&mut self, wait: Duration) {
+        let mut over = std::pin::pin!(tokio::time::sleep(wait));
+        loop {
+            self.follow_seat();
+            // Cancel-safe: both only wait.
+            tokio::select! {
+                () = &mut over => return,
+                changed = self.seat.changed() => drop(changed),
+            }
+        }
     }
 
     fn follow(&self, leader: Option<Leader>) {
@@ -250,7 +271,7 @@ impl Contender {
         // Cancel-safe: both only wait, and a resignation that is dropped is made again at the end.
         tokio::select! {
             () = shutdown.cancelled() => {}
-            _ = async { tokio::join!(resign, tokio::time::sleep(wait)) } => {}
+            _ = async { tokio::join!(resign, self.hold_off(wait)) } => {}
         }
     }
 }

@@ -269,3 +269,21 @@ async fn what_is_told_late_changes_nothing_of_a_seat_that_was_won_or_lost_meanwh
     candidate.renewed(sent);
     assert_eq!(candidate.trust().renewed_ago(), None, "a renewal that was sent before");
 }
+
+#[tokio::test]
+async fn one_look_that_fails_does_not_make_a_leader_unknown() {
+    let url = database();
+    let first = Server::at(&url, "a:1").await;
+    let second = Server::at(&url, "b:1").await;
+    first.sees_free().await;
+    first.candidate.journal().takeover(Epoch(0)).await.unwrap();
+    second.sees_at("a:1").await;
+    let mut seat = second.candidate.seat();
+    seat.mark_unchanged();
+    let mut lock = hand(&url).await;
+    lock.execute("begin; lock table leader_fence in access exclusive mode").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1200)).await; // longer than a look may take, and the pause before it
+    lock.execute("rollback").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await; // the next look
+    assert!(!seat.has_changed().unwrap(), "{:?}", *seat.borrow());
+}
