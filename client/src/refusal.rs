@@ -11,7 +11,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, RpcStatusExt, StatusExt, pb};
 
-/// The server's no: nothing was stored.
+/// The server's no: nothing was stored, unless it is UNAVAILABLE. Then the outcome is not known.
 ///
 /// ```
 /// use tenure_client::Refusal;

@@ -1,7 +1,8 @@
 //! Trying again: UNAVAILABLE only, with full-jitter back-off, until a deadline.
 //!
 //! A call whose connection broke while it was in flight is UNAVAILABLE too ([`Refusal::from_status`]). Where there are
-//! several servers, each further try asks the next one; waits come between rounds, when all have been asked.
+//! several servers, each further try asks the next one; waits come between rounds, when all have been asked, and after
+//! whoever is there and wants to be left alone for a while (SERVER_BUSY).
 //! Not responsible for any other refusal: RESOURCE_EXHAUSTED goes back to the caller with its `retry_after`.
 //! Invariant: a call that is sent again is word for word the call that was sent before, job ids included.
 
@@ -107,7 +108,7 @@ impl Client {
                 return Err(Error::Refused(Box::new(refusal)));
             }
             self.servers.move_on(place);
-            let backoff = round.pause(policy, refusal.retry_after);
+            let backoff = round.pause(policy, &refusal);
             if clock::now() >= deadline || policy.give_up_after.is_zero() || clock::after(backoff) >= deadline
             {
                 let (waited, last) = (clock::now() - start, Box::new(refusal));
@@ -129,6 +130,9 @@ impl Client {
         }
     }
 }
+
+/// The reason of what no server of ours has said, such as that a connection broke.
+const FROM_TRANSPORT: &str = "";
 
 /// Why a client without a server cannot be asked; none is ever made.
 const NOBODY: &str = "it names no server";
@@ -160,15 +164,17 @@ impl Round {
         cause.filter(|_| self.misfits >= self.servers)
     }
 
-    /// How long to wait before the next try: not at all within a round.
-    fn pause(&mut self, policy: &RetryPolicy, asked: Option<Duration>) -> Duration {
-        self.asked = self.asked.max(asked);
-        let servers = u32::try_from(self.servers).unwrap_or(u32::MAX);
-        if self.tries.checked_rem(servers).is_some_and(|rest| rest > 0) {
+    /// How long to wait before the next try after this answer: not at all within a round, if another server may have a
+    /// better one. A server that is busy is so for all: others would hand the call on to it.
+    fn pause(&mut self, policy: &RetryPolicy, refusal: &Refusal) -> Duration {
+        self.asked = self.asked.max(refusal.retry_after);
+        let servers = u32::try_from(self.servers).unwrap_or(u32::MAX).max(1);
+        let elsewhere =
+            matches!(refusal.reason.as_str(), FROM_TRANSPORT | "NOT_LEADER" | "STORE_UNAVAILABLE");
+        if elsewhere && self.tries.checked_rem(servers).is_some_and(|rest| rest > 0) {
             return Duration::ZERO;
         }
-        let rounds = self.tries.checked_div(servers).unwrap_or(self.tries);
-        policy.backoff(rounds, self.asked.take(), random())
+        policy.backoff(self.tries.div_ceil(servers), self.asked.take(), random())
     }
 }
 
@@ -247,13 +253,34 @@ mod tests {
         let mut round = Round::new(3);
         let mut paused = |asked| {
             round.tries += 1;
-            round.pause(&policy, asked)
+            round.pause(&policy, &says("NOT_LEADER", asked))
         };
         assert_eq!(paused(None), Duration::ZERO);
         assert_eq!(paused(Some(Duration::from_secs(4))), Duration::ZERO);
         assert!(paused(Some(Duration::from_secs(1))) >= Duration::from_secs(4));
         assert_eq!((paused(None), paused(None)), (Duration::ZERO, Duration::ZERO));
         assert!(paused(None) <= policy.first_backoff * 2, "what the last round asked for is over");
+    }
+
+    /// A refusal with this reason.
+    fn says(reason: &str, retry_after: Option<Duration>) -> Refusal {
+        let reason = reason.to_owned();
+        Refusal { reason, retry_after, ..Refusal::from_status(&Status::unavailable("not now")) }
+    }
+
+    #[test]
+    fn a_busy_server_is_left_alone_before_the_next_one_is_asked_and_one_that_is_gone_is_not() {
+        let policy = RetryPolicy::default();
+        let asked = Some(Duration::from_secs(1));
+        for (reason, waits) in
+            [("SERVER_BUSY", true), ("NOT_LEADER", false), ("STORE_UNAVAILABLE", false), ("", false)]
+        {
+            let mut round = Round::new(3);
+            round.tries = 1;
+            let pause = round.pause(&policy, &says(reason, asked));
+            assert_eq!(pause >= Duration::from_secs(1), waits, "{reason}: {pause:?}");
+            assert_eq!(pause.is_zero(), !waits, "{reason}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ use tenure_store::{
 };
 use tokio::{
     sync::{mpsc, watch},
-    time::{sleep, timeout},
+    time::sleep,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -99,7 +99,7 @@ pub enum Error {
     /// Another process took over the store.
     #[error("another server took over the store")]
     Deposed(#[source] journal::Error),
-    /// The first takeover failed.
+    /// The takeover at the begin of a term failed.
     #[error("the store cannot be taken over")]
     Takeover(#[source] journal::Error),
 }
@@ -194,10 +194,10 @@ enum Input {
 }
 
 impl<J: Journal> Driver<J> {
-    /// Takes over the store for the first time.
+    /// Takes over the store, for one term.
     ///
     /// # Errors
-    /// If that fails: a server that cannot start should say so at once.
+    /// If that fails: who cannot lead says so at once, and does not hold the seat while it tries.
     pub(crate) async fn begin(options: Options, mut journal: J, ends: Ends) -> Result<(Self, Leader), Error> {
         let taken = journal.takeover(Epoch(0)).await.map_err(Error::Takeover)?;
         let trust = journal.trust();
@@ -375,7 +375,7 @@ impl<J: Journal> Driver<J> {
         if self.options.limits.has_changed().unwrap_or_default() {
             leader.state.set_limits(self.options.limits.borrow_and_update().clone());
         }
-        if let Err(error) = self.ask(leader, &mut items).await {
+        if let Err(error) = self.ask(leader, &mut items, signals).await {
             return Err(self.not_asked(items, error));
         }
         let clock = (now, begun);
@@ -437,27 +437,50 @@ impl<J: Journal> Driver<J> {
     }
 
     /// Looks up what the items name and memory does not hold.
-    async fn ask(&mut self, leader: &Leader, items: &mut [Item]) -> Result<(), journal::Error> {
+    async fn ask(
+        &mut self,
+        leader: &Leader,
+        items: &mut [Item],
+        signals: &Signals,
+    ) -> Result<(), journal::Error> {
+        let epoch = leader.state.epoch();
         let asked = Asked::by(items, &leader.state);
         if asked.is_empty() {
             return Ok(());
         }
-        let found = self.prior(&asked).await?;
+        let found = self.prior(epoch, &asked, signals).await?;
         prior::fill(items, &leader.state, &asked, found);
         // Which key a job gave up is known only now.
         let keys = Asked::by_found(items, &leader.state);
         if !keys.is_empty() {
-            let holders = self.prior(&keys).await?;
+            let holders = self.prior(epoch, &keys, signals).await?;
             prior::fill_taken(items, &holders);
         }
         Ok(())
     }
 
-    async fn prior(&mut self, asked: &Asked) -> Result<Vec<Job>, journal::Error> {
-        // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
-        match timeout(PATIENCE, self.journal.prior(&asked.ids, &asked.keys)).await {
-            Ok(found) => found,
-            Err(_) => Err(journal::Error::Unavailable { doing: "looking up jobs", source: None }),
+    async fn prior(
+        &mut self,
+        epoch: Epoch,
+        asked: &Asked,
+        signals: &Signals,
+    ) -> Result<Vec<Job>, journal::Error> {
+        let unavailable = |doing| Err(journal::Error::Unavailable { doing, source: None });
+        let Self { journal, trust, .. } = self;
+        let mut lookup = std::pin::pin!(journal.prior(&asked.ids, &asked.keys));
+        let mut slow = std::pin::pin!(sleep(PATIENCE));
+        loop {
+            // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
+            tokio::select! {
+                biased;
+                found = &mut lookup => return found,
+                () = signals.lost.cancelled() => return Err(journal::Error::Deposed { epoch }), // cancel-safe
+                () = &mut slow => return unavailable("looking up jobs"), // cancel-safe: it stays where it is
+                () = sleep(trust.left()) => {} // cancel-safe: it is made anew
+            }
+            if !trust.holds() {
+                return unavailable("looking up jobs while nothing proves that this server leads");
+            }
         }
     }
 

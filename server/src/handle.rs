@@ -104,7 +104,8 @@ pub enum SubmitError {
     /// The server is ending.
     #[error("the server is shutting down")]
     ShuttingDown,
-    /// Another server leads, or none. Nothing was stored.
+    /// Another server leads, or none. Nothing was stored here; what became of a call that was handed on to a leader that
+    /// went away is not known. Under the same `job_id` the call may be repeated: it is the same.
     #[error("this server does not lead")]
     NotLeader {
         /// Who does, if that is known.

@@ -88,7 +88,7 @@ pub(crate) fn scrape(handle: &Handle) -> Scrape {
     let now = clock.wall();
     Scrape {
         snapshot: Arc::clone(&published.snapshot),
-        snapshot_age: clock.steady().saturating_sub(published.taken_steady),
+        snapshot_age: published.taken_steady.map(|taken| clock.steady().saturating_sub(taken)),
         now,
         epoch: info.epoch,
         leader: info.leading,

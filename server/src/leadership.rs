@@ -22,8 +22,11 @@ use crate::{
     term::{Seed, Term},
 };
 
-/// After a takeover that failed, or a term that ended by a fault of this server: doubled from the first to the last.
+/// After a takeover that failed, or a term that ended, by a fault of this server: doubled from the first to the last.
 const HOLD_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// After a takeover that the store failed: the same, as between the attempts of a driver.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 /// A term that lasted so long is no part of a row of faults.
 const CALM: Duration = Duration::from_secs(60);
@@ -105,7 +108,7 @@ pub(crate) async fn alone(term: Term) -> Result<(), BoxError> {
 pub(crate) async fn contend(seed: Seed, candidate: Candidate) -> Result<(), BoxError> {
     let mut renewing = JoinSet::new();
     renewing.spawn(candidate.clone().run());
-    let mut contender = Contender { seat: candidate.seat(), seed, candidate, faults: 0 };
+    let mut contender = Contender { seat: candidate.seat(), seed, candidate, faults: 0, misses: 0 };
     // Cancel-safe: it ends by itself if the server does; else the process cannot go on.
     tokio::select! {
         biased;
@@ -122,8 +125,10 @@ struct Contender {
     seed: Seed,
     candidate: Candidate,
     seat: watch::Receiver<Seat>,
-    /// Terms in a row that ended by a fault of this server.
+    /// Takeovers and terms in a row that ended by a fault of this server.
     faults: u32,
+    /// Takeovers in a row that the store failed.
+    misses: u32,
 }
 
 impl Contender {
@@ -137,8 +142,12 @@ impl Contender {
                 begun = self.begin() => begun,
             };
             match begun {
-                Ok(term) => self.lead(term).await,
+                Ok(term) => {
+                    self.misses = 0;
+                    self.lead(term).await;
+                }
                 Err(driver::Error::Deposed(_) | driver::Error::Takeover(journal::Error::Deposed { .. })) => {
+                    self.misses = 0;
                     tracing::info!("another server was faster");
                 }
                 Err(error) => self.failed(&error, error_is_ours(&error)).await,
@@ -153,17 +162,38 @@ impl Contender {
     /// Follows until a takeover may go well, and takes over.
     async fn begin(&mut self) -> Result<Term, driver::Error> {
         loop {
-            let seat = self.seat.borrow_and_update().clone();
-            match seat {
-                Seat::Free | Seat::Ours { .. } => break,
-                Seat::Unknown => self.follow(None),
-                Seat::Taken(holder) => self.follow(Some(holder.into())),
+            if let Seat::Free | Seat::Ours { .. } = self.follow_seat() {
+                break;
             }
             // An error would mean that the sender is gone, which the candidate keeps.
             drop(self.seat.changed().await);
         }
         tracing::info!("taking over");
         Box::pin(Term::begin(&self.seed, self.candidate.journal())).await
+    }
+
+    /// Follows whoever holds the seat now.
+    fn follow_seat(&mut self) -> Seat {
+        let seat = self.seat.borrow_and_update().clone();
+        match &seat {
+            Seat::Taken(holder) => self.follow(Some(holder.clone().into())),
+            // A leader that is gone is nobody to hand calls on to.
+            Seat::Free | Seat::Unknown | Seat::Ours { .. } => self.follow(None),
+        }
+        seat
+    }
+
+    /// Follows for so long, whatever the seat says.
+    async fn hold_off(&mut self, wait: Duration) {
+        let mut over = std::pin::pin!(tokio::time::sleep(wait));
+        loop {
+            self.follow_seat();
+            // Cancel-safe: both only wait.
+            tokio::select! {
+                () = &mut over => return,
+                changed = self.seat.changed() => drop(changed),
+            }
+        }
     }
 
     fn follow(&self, leader: Option<Leader>) {
@@ -217,24 +247,38 @@ impl Contender {
         }
     }
 
-    /// A takeover failed, or a term ended by a fault of this server: another one may do better, and has time to.
+    /// A takeover failed, or a term ended by a fault of this server: another one may do better, and has time to. The
+    /// epoch may be raised by then, and renewed: whoever holds the seat and does not lead gives it up.
     async fn failed(&mut self, error: &(dyn std::error::Error + Send + Sync + 'static), ours: bool) {
-        let wait = HOLD_OFF.0.saturating_mul(1 << self.faults.min(8)).min(HOLD_OFF.1);
-        self.faults = self.faults.saturating_add(1);
+        let (row, bounds) = if ours { (&mut self.faults, HOLD_OFF) } else { (&mut self.misses, BACKOFF) };
+        let wait = doubled(*row, bounds);
+        *row = row.saturating_add(1);
         if ours {
             tracing::error!(error = %Chain(error), wait_ms = wait.as_millis(), "this server cannot lead; it resigns");
-            if let Err(error) = self.candidate.resign().await {
-                tracing::warn!(error = %Chain(&error), "could not resign");
-            }
         } else {
             tracing::warn!(error = %Chain(error), wait_ms = wait.as_millis(), "the store cannot be taken over");
         }
-        // Cancel-safe: both only wait.
+        let holds = matches!(*self.seat.borrow(), Seat::Ours { .. });
+        let candidate = self.candidate.clone();
+        let resign = async {
+            if (ours || holds)
+                && let Err(error) = candidate.resign().await
+            {
+                tracing::warn!(error = %Chain(&error), "could not resign");
+            }
+        };
+        let shutdown = self.seed.shutdown.clone();
+        // Cancel-safe: both only wait, and a resignation that is dropped is made again at the end.
         tokio::select! {
-            () = self.seed.shutdown.cancelled() => {}
-            () = tokio::time::sleep(wait) => {}
+            () = shutdown.cancelled() => {}
+            _ = async { tokio::join!(resign, self.hold_off(wait)) } => {}
         }
     }
+}
+
+/// The wait after so many in a row, between the first and the last.
+fn doubled(row: u32, (first, last): (Duration, Duration)) -> Duration {
+    first.saturating_mul(1 << row.min(8)).min(last)
 }
 
 fn error_is_ours(error: &driver::Error) -> bool {
@@ -249,3 +293,6 @@ impl From<Holder> for Leader {
         Self { holder: id, addr: addr.map(Into::into), peer_addr: peer_addr.map(Into::into) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,8 +57,8 @@ pub struct TurnFigures {
 pub struct Scrape {
     /// As published.
     pub snapshot: Arc<Snapshot>,
-    /// How old that is.
-    pub snapshot_age: Duration,
+    /// How old that is; none where nothing is published, such as while another server leads.
+    pub snapshot_age: Option<Duration>,
     /// The present, for the day that counts as today.
     pub now: Wall,
     /// The leadership number in force.

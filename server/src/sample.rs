@@ -23,28 +23,36 @@ pub(crate) async fn run(
 ) -> Result<(), std::convert::Infallible> {
     let mut known = Vec::new();
     loop {
-        if handle.info().leading {
-            // Cancel-safe: a read that is dropped changes nothing.
-            let read = tokio::select! {
-                biased;
-                () = shutdown.cancelled() => return Ok(()),
-                read = handle.reader().lease_violations() => read,
-            };
-            match read {
-                Ok(found) => {
-                    metrics.observe_violations(&found);
-                    say(&known, &found);
-                    known = found;
-                }
-                Err(fault) => tracing::debug!(error = %Chain(&fault), "the invariants cannot be sampled"),
-            }
+        // Cancel-safe: a sample that is dropped changes nothing, and the rest only waits.
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return Ok(()),
+            () = sample(&handle, &metrics, &mut known) => {}
         }
-        // Cancel-safe: both only wait.
         tokio::select! {
             biased;
             () = shutdown.cancelled() => return Ok(()),
             () = sleep(EVERY) => {}
         }
+    }
+}
+
+/// One sample, or none if another server leads: then what this one found is not the present any more.
+async fn sample(handle: &Handle, metrics: &Metrics, known: &mut Vec<Violation>) {
+    if handle.info().leading {
+        match handle.reader().lease_violations().await {
+            Ok(found) => {
+                metrics.observe_violations(&found);
+                say(known, &found);
+                *known = found;
+            }
+            Err(fault) => tracing::debug!(error = %Chain(&fault), "the invariants cannot be sampled"),
+        }
+    }
+    // Asked last: the term may have ended during the read.
+    if !handle.standing().leads() {
+        metrics.observe_violations(&[]);
+        known.clear();
     }
 }
 
@@ -59,5 +67,44 @@ fn say(known: &[Violation], found: &[Violation]) {
     }
     if found.is_empty() {
         tracing::info!(views = reader::OF_LEASES.len(), "the invariants of the store hold again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::SocketAddr, path::Path};
+
+    use tenure_store::{election::Trust, memory::Memory};
+
+    use super::*;
+    use crate::{
+        Config, Stage,
+        clock::{self, Clock},
+        leadership::Standing,
+    };
+
+    #[tokio::test]
+    async fn what_was_found_does_not_outlive_the_term() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let config =
+            Config { listen: any, http: any, data: Path::new("in memory").to_owned(), ..Config::default() };
+        let parts = (Memory::new().reader(), Clock::new(clock::Options::default()), Trust::always());
+        let stage = Stage::set(&config, parts, CancellationToken::new()).await.unwrap();
+        let invariant = reader::OF_LEASES[0];
+        let found =
+            Violation { invariant: invariant.to_owned(), subject: "a".to_owned(), detail: "b".to_owned() };
+        let (handle, metrics) = (&stage.seed.handle, &stage.seed.metrics);
+        let shown = |value: u8| {
+            let text = metrics.text(&crate::http::scrape(handle)).unwrap();
+            let line = format!("tenure_invariant_violations{{invariant=\"{invariant}\"}} {value}");
+            text.lines().any(|have| have == line)
+        };
+        metrics.observe_violations(std::slice::from_ref(&found));
+        let mut known = vec![found];
+        sample(handle, metrics, &mut known).await;
+        assert!(shown(1) && known.len() == 1, "it leads, and its store is away");
+        stage.seed.standing.send_replace(Standing::Following { leader: None });
+        sample(handle, metrics, &mut known).await;
+        assert!(shown(0) && known.is_empty());
     }
 }

@@ -22,8 +22,8 @@ pub struct Published {
     pub snapshot: Arc<Snapshot>,
     /// When they were taken.
     pub taken_at: Wall,
-    /// The same instant on the server's steady clock.
-    pub taken_steady: Duration,
+    /// The same instant on the server's steady clock. None: nothing was published in this term, or there is none.
+    pub taken_steady: Option<Duration>,
 }
 
 /// Decides when to publish. Owned by the driver.
@@ -58,7 +58,8 @@ impl Publisher {
             return;
         }
         let snapshot = Arc::new(state.snapshot(now));
-        self.out.send_replace(Arc::new(Published { snapshot, taken_at: now.wall, taken_steady: steady }));
+        let taken_steady = Some(steady);
+        self.out.send_replace(Arc::new(Published { snapshot, taken_at: now.wall, taken_steady }));
         self.last = Some(steady);
         self.changed = false;
     }

@@ -20,6 +20,7 @@ use crate::{Reader, election::Trust};
 pub struct Memory {
     shared: Arc<Mutex<Shared>>,
     gate: watch::Sender<bool>,
+    lookups: watch::Sender<bool>,
 }
 
 /// What the next commit does instead of its work.
@@ -55,7 +56,7 @@ impl Memory {
     /// An empty store.
     #[must_use]
     pub fn new() -> Self {
-        Self { shared: Arc::default(), gate: watch::Sender::new(false) }
+        Self { shared: Arc::default(), gate: watch::Sender::new(false), lookups: watch::Sender::new(false) }
     }
 
     /// A writer. A second one is another leader: whoever took over last writes.
@@ -90,7 +91,12 @@ impl Memory {
         self.gate.send_replace(held);
     }
 
-    /// How many commits wait because they are held.
+    /// The same of lookups.
+    pub fn hold_lookups(&self, held: bool) {
+        self.lookups.send_replace(held);
+    }
+
+    /// How many commits and lookups wait because they are held.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         self.lock().waiting

@@ -15,6 +15,7 @@ use tenure_store::{
     election::{Steady, Trust},
     memory::{Fault, Memory},
 };
+use tokio::time::timeout;
 
 use self::rig::{Rig, enqueue, job_id};
 use crate::handle::{Submission, SubmitError};
@@ -119,6 +120,26 @@ async fn a_leader_that_nothing_vouches_for_says_nothing_until_it_took_over_from_
     assert!(matches!(rig.handle.submit(enqueue(2, "unheard-of")).await, Err(SubmitError::Refused(_))));
     rig.handle.submit(enqueue(3, "a")).await.unwrap();
     rig.end().await;
+}
+
+#[tokio::test]
+async fn a_lookup_that_hangs_does_not_outlast_the_trust_nor_the_term() {
+    let (store, trust, now) = where_others_may_lead();
+    let rig = Rig::start_on(store).await;
+    now.store(2390, Ordering::SeqCst); // the driver glances every 10 ms
+    rig.store.hold_lookups(true);
+    let waits = rig.submit(enqueue(1, "a"));
+    rig.store_waits_for(1).await;
+    now.store(2400, Ordering::SeqCst);
+    let reloads = rig.until(|| rig.handle.info().reloads > 0);
+    timeout(Duration::from_secs(2), reloads).await.expect("less than a slow lookup is waited for");
+    trust.renewed(Duration::from_millis(2400));
+    rig.leads().await;
+    rig.store_waits_for(1).await;
+    rig.lost.cancel();
+    let ended = timeout(Duration::from_secs(2), rig.ended()).await.expect("nor when another leads");
+    assert!(matches!(ended, Err(super::Error::Deposed(_))), "{ended:?}");
+    assert!(!matches!(waits.await, Ok(Ok(_))), "it was not applied");
 }
 
 #[tokio::test]

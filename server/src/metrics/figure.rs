@@ -326,9 +326,12 @@ impl Figure {
                 &[],
                 "Since the newest good renewal of its leadership was sent; absent if it does not lead, or nobody else can.",
             ),
-            Self::SnapshotAge => {
-                ("tenure_snapshot_age_seconds", Gauge, &[], "Age of the figures of kinds, slots and nodes.")
-            }
+            Self::SnapshotAge => (
+                "tenure_snapshot_age_seconds",
+                Gauge,
+                &[],
+                "Age of the figures of kinds, slots and nodes; absent if the server does not lead.",
+            ),
             Self::Uptime => ("tenure_uptime_seconds", Gauge, &[], "Time since the start of the server."),
             Self::BuildInfo => {
                 ("tenure_build_info", Gauge, &["version"], "Always 1; its label names the version.")

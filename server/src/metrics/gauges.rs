@@ -80,7 +80,7 @@ pub(super) fn of(scrape: &Scrape) -> Result<Vec<MetricFamily>, prometheus::Error
     all.one(Figure::Reloads, float(scrape.reloads))?;
     all.one(Figure::Terms, float(scrape.terms))?;
     all.put(Figure::RenewalAge, scrape.renewed_ago.map(|age| (vec![], age.as_secs_f64())))?;
-    all.one(Figure::SnapshotAge, scrape.snapshot_age.as_secs_f64())?;
+    all.put(Figure::SnapshotAge, scrape.snapshot_age.map(|age| (vec![], age.as_secs_f64())))?;
     all.one(Figure::Uptime, scrape.uptime.as_secs_f64())?;
     all.put(Figure::BuildInfo, [(vec![env!("CARGO_PKG_VERSION")], 1.0)])?;
     Ok(all.0)

@@ -11,7 +11,7 @@ use super::*;
 fn empty_scrape() -> Scrape {
     Scrape {
         snapshot: Arc::default(),
-        snapshot_age: Duration::ZERO,
+        snapshot_age: Some(Duration::ZERO),
         now: Wall(0),
         epoch: 3,
         leader: true,

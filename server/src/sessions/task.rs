@@ -1,7 +1,7 @@
 //! The life of one session, from its first message to its last word: hello → both ways at once → end.
 //!
 //! One task a session. It ends when the node goes, when the node makes a mistake, when the driver says so, or with the
-//! server; whatever it was, the driver hears of it last, by the same queue as everything before.
+//! term; whatever it was, the driver hears of it last, by the same queue as everything before.
 
 use std::{
     sync::{

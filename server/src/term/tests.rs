@@ -46,10 +46,12 @@ async fn a_server_leads_again_and_again_over_what_it_stored() {
         handle.submit(declares("kept")).await.unwrap();
         let kinds = handle.query(|state, _| state.kinds().count()).await.unwrap();
         assert_eq!((kinds, handle.info().terms, handle.info().leading), (1, n, true));
+        assert!(crate::http::scrape(handle).snapshot_age.is_some());
         let ways = handle.ways().unwrap();
         assert!(term.run(ready(())).await.is_ok());
         assert!(ways.over.is_cancelled() && ways.tasks.tasks.is_empty() && ways.producers.is_closed());
         assert!(!handle.info().leading && handle.snapshot().snapshot.kinds.is_empty());
+        assert_eq!(crate::http::scrape(handle).snapshot_age, None, "nothing is published");
     }
 }
 

@@ -52,6 +52,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn prior(&mut self, ids: &[JobId], keys: &[HeldKey]) -> Result<Vec<Job>, Error> {
+        self.store.pass(&self.store.lookups).await;
         self.call(|Shared { tables, .. }| {
             let by_id = ids.iter().filter_map(|id| tables.jobs.get(id));
             let by_key = keys.iter().filter_map(|key| tables.holder(key));
@@ -63,7 +64,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn commit(&mut self, epoch: Epoch, changes: &Changes, beside: &Beside) -> Result<(), Error> {
-        self.store.pass_gate().await;
+        self.store.pass(&self.store.gate).await;
         let turn = Turn::new(changes, beside)?;
         self.call(|shared| {
             let fault = shared.fault.take();
@@ -94,8 +95,8 @@ impl Journal for MemoryJournal {
 }
 
 impl Memory {
-    async fn pass_gate(&self) {
-        let mut gate = self.gate.subscribe();
+    async fn pass(&self, gate: &tokio::sync::watch::Sender<bool>) {
+        let mut gate = gate.subscribe();
         if !*gate.borrow_and_update() {
             return;
         }
@@ -109,7 +110,7 @@ impl Memory {
     }
 }
 
-/// Counts one waiting commit for as long as it lives, also if its future is dropped.
+/// Counts one waiting call for as long as it lives, also if its future is dropped.
 struct Waiting<'a>(&'a Memory);
 
 impl<'a> Waiting<'a> {

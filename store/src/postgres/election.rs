@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use super::{Address, PostgresJournal, connect};
 use crate::{
-    election::{Beat, Patience, Steady, Trust},
+    election::{Beat, PATIENCE, Patience, Steady, Trust},
     journal::Error,
 };
 
@@ -40,6 +40,9 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// How long a renewal or a look may take, and how long connecting for it may.
 const LIMIT: Duration = Duration::from_millis(700);
+
+/// Without a good look for so long, nobody is believed to hold the seat who held it then. One look may well be slow.
+const BELIEF: Duration = PATIENCE;
 
 /// How long a resignation may take. If it fails, the others wait as for a dead leader.
 const RESIGN_LIMIT: Duration = Duration::from_secs(2);
@@ -75,7 +78,8 @@ pub struct Holder {
 /// How the row stands towards this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seat {
-    /// Nothing is known: before the first look, or since the database went away.
+    /// Nothing is known: before the first look, or since the database went away, a few seconds ago if the seat was taken
+    /// then.
     Unknown,
     /// Another server holds it.
     Taken(Holder),
@@ -101,6 +105,7 @@ pub struct Candidate {
     us: Arc<Holder>,
     steady: Steady,
     trust: Trust,
+    /// Its lock is held while claim or trust change with it.
     seat: watch::Sender<Seat>,
     claim: Arc<Mutex<Option<Claim>>>,
     /// The highest epoch that was led or seen: a database that lost its tail must not make us repeat one.
@@ -148,7 +153,7 @@ impl Candidate {
     /// Renews while the seat is ours, else watches it. It ends only by being dropped.
     pub async fn run(self) {
         let mut seat = self.seat.subscribe();
-        let mut line = Line { candidate: self, connection: None, patience: Patience::default() };
+        let mut line = Line { candidate: self, connection: None, patience: Patience::default(), seen: None };
         loop {
             let ours = matches!(*seat.borrow_and_update(), Seat::Ours { .. });
             let begun = line.candidate.steady.now();
@@ -228,26 +233,49 @@ impl Candidate {
     /// A takeover went well whose commit was sent then.
     pub(super) fn won(&self, epoch: Epoch, sent: Duration) {
         self.highest.fetch_max(epoch.0, Ordering::SeqCst);
-        *self.lock() = None;
-        self.trust.renewed(sent);
-        self.seat.send_replace(Seat::Ours { epoch });
+        self.seat.send_modify(|seat| {
+            *self.lock() = None;
+            self.trust.renewed(sent);
+            *seat = Seat::Ours { epoch };
+        });
+    }
+
+    /// A renewal went well that was sent then. It counts only while the seat is ours: its answer may come late.
+    pub(super) fn renewed(&self, sent: Duration) {
+        let seat = self.seat.borrow(); // held, so that nothing is lost meanwhile
+        if let Seat::Ours { .. } = *seat {
+            self.trust.renewed(sent);
+        }
     }
 
     /// The row names another, or a takeover of ours changed nothing.
     pub(super) fn lost(&self) {
-        *self.lock() = None;
-        self.trust.lose();
-        self.seat.send_replace(Seat::Unknown);
+        self.seat.send_modify(|seat| {
+            *self.lock() = None;
+            self.trust.lose();
+            *seat = Seat::Unknown;
+        });
     }
 
-    fn tell(&self, seat: Seat, claim: Option<Claim>) {
-        *self.lock() = claim;
+    /// A look failed. Nothing may be deposed by an older one; who was seen by it may still be believed to lead.
+    fn missed(&self, believed: bool) {
+        let seat = self.seat.borrow().clone();
+        match seat {
+            Seat::Taken(_) if believed => self.tell(seat, None),
+            Seat::Taken(_) | Seat::Free | Seat::Unknown | Seat::Ours { .. } => self.tell(Seat::Unknown, None),
+        }
+    }
+
+    /// What a look saw, and what may be deposed by that.
+    pub(super) fn tell(&self, seat: Seat, claim: Option<Claim>) {
         self.seat.send_if_modified(|told| {
             // A journal may have won it since the look was asked.
-            let new = *told != seat && !matches!(told, Seat::Ours { .. });
-            if new {
-                *told = seat;
+            if let Seat::Ours { .. } = told {
+                return false;
             }
+            *self.lock() = claim;
+            let new = *told != seat;
+            *told = seat;
             new
         });
     }
@@ -262,6 +290,8 @@ struct Line {
     candidate: Candidate,
     connection: Option<PgConnection>,
     patience: Patience,
+    /// When the newest good look was asked.
+    seen: Option<Duration>,
 }
 
 impl Line {
@@ -282,7 +312,7 @@ impl Line {
                 true
             }
             Some(_) => {
-                self.candidate.trust.renewed(sent);
+                self.candidate.renewed(sent);
                 true
             }
             None => false,
@@ -301,9 +331,11 @@ impl Line {
             .await;
         let Some((beat, holder)) = seen.and_then(|row| read(&row).ok()) else {
             self.patience.missed();
-            self.candidate.tell(Seat::Unknown, None);
+            let believed = self.seen.filter(|seen| self.candidate.now().saturating_sub(*seen) < BELIEF);
+            self.candidate.missed(believed.is_some());
             return false;
         };
+        self.seen = Some(asked);
         self.candidate.highest.fetch_max(beat.epoch, Ordering::SeqCst);
         let over = self.patience.saw(beat, (asked, self.candidate.steady.now()));
         let me = self.candidate.us.id;

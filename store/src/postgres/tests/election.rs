@@ -12,10 +12,13 @@ use sqlx::Executor;
 use tenure_scheduler::{Changes, Epoch};
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{super::journal::EPOCH_CHECK, Store, database, hand, open, sql};
+use super::{
+    super::{election::Claim, journal::EPOCH_CHECK},
+    Store, database, hand, open, sql,
+};
 use crate::{
     Beside, Journal,
-    election::{Steady, Trust},
+    election::{Beat, Steady, Trust},
     journal::Error,
     postgres::{Candidate, Options, Seat},
 };
@@ -250,4 +253,37 @@ async fn while_the_database_says_nothing_nobody_loses_patience() {
     first.thaw();
     second.sees_at("a:1").await;
     assert!(first.leads(), "the same leader goes on");
+}
+
+#[tokio::test]
+async fn what_is_told_late_changes_nothing_of_a_seat_that_was_won_or_lost_meanwhile() {
+    let mut server = Server::at(&database(), "a:1").await;
+    server.sees_free().await;
+    server.freeze().await;
+    let sent = server.time.steady().now();
+    let candidate = &server.candidate;
+    candidate.won(Epoch(7), sent);
+    candidate.tell(Seat::Free, Some(Claim(Beat { epoch: 6, hb: 1 })));
+    assert!(server.leads() && candidate.claim().is_none(), "a look that was asked before");
+    candidate.lost();
+    candidate.renewed(sent);
+    assert_eq!(candidate.trust().renewed_ago(), None, "a renewal that was sent before");
+}
+
+#[tokio::test]
+async fn one_look_that_fails_does_not_make_a_leader_unknown() {
+    let url = database();
+    let first = Server::at(&url, "a:1").await;
+    let second = Server::at(&url, "b:1").await;
+    first.sees_free().await;
+    first.candidate.journal().takeover(Epoch(0)).await.unwrap();
+    second.sees_at("a:1").await;
+    let mut seat = second.candidate.seat();
+    seat.mark_unchanged();
+    let mut lock = hand(&url).await;
+    lock.execute("begin; lock table leader_fence in access exclusive mode").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1200)).await; // longer than a look may take, and the pause before it
+    lock.execute("rollback").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await; // the next look
+    assert!(!seat.has_changed().unwrap(), "{:?}", *seat.borrow());
 }
