@@ -239,10 +239,6 @@ impl Agent {
             cgroups: cgroups.clone(),
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
         };
-        let (subtree, attempts) = (cgroups.clone(), state.attempts());
-        // Only of the log: what is left in cgroups that nobody can list is ended before anything is said of them.
-        let ended = tokio::task::spawn_blocking(move || subtree.end_strays(&attempts));
-        ended.await.map_err(Error::Task)?;
         let (runner, before) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
         state.forgot_original().map_err(Error::State)?;
         let graces: BTreeMap<_, _> = advertised
