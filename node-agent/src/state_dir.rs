@@ -283,6 +283,39 @@ pub(crate) fn holder(root: &Path) -> io::Result<Holder> {
     Ok(said.trim().parse().map_or(Holder::Unknown, Holder::Process))
 }
 
+/// Whether a process has the lock of a state directory open. A number that somebody else got since, or that is of another
+/// namespace of processes, does not.
+///
+/// # Errors
+/// If it cannot be looked at.
+pub(crate) fn has_lock(root: &Path, pid: i32) -> io::Result<bool> {
+    let lock = fs::metadata(root.join(LOCK))?;
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let open = fs::metadata(entry?.path());
+        if open.is_ok_and(|open| (open.dev(), open.ino()) == (lock.dev(), lock.ino())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where the attempts of a state directory are.
+pub(crate) fn attempts_of(root: &Path) -> PathBuf {
+    root.join(ATTEMPTS)
+}
+
+/// Whether there is something in a directory.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn has_entries(path: &Path) -> io::Result<bool> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().transpose()?.is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 fn read(path: &Path) -> Result<Option<Identity>, Error> {
     match fs::read(path) {
         Ok(text) => {

@@ -88,6 +88,41 @@ async fn an_agent_that_is_drained_on_its_host_returns_its_jobs_and_its_node_is_a
     .await
 }
 
+/// A drain that becomes a hand-over is no drain: who asked for it goes on with it.
+#[tokio::test]
+async fn a_drain_whose_agent_leaves_its_jobs_is_ended_by_who_asked_for_it() -> anyhow::Result<()> {
+    let plan = Plan::new()
+        .kind(KindPlan::new("shell.task").need("shell", 1))
+        .node(NodePlan::new("n1").slot("shell", 3).line("drain_deadline = \"60s\""));
+    scenario(plan, async |fleet| {
+        let job = fleet.enqueue("shell.task", &Script::new().wait("go")).await?;
+        fleet.started(&job, 1, PATIENCE).await?;
+        let mut agent = fleet.take_agent("n1")?;
+        let handed_over = async {
+            until("it drains", PATIENCE, async || {
+                level(agent.tail().contains("the agent drains"), || agent.tail())
+            })
+            .await?;
+            agent.signal(Signal::TERM)?;
+            ensure!(agent.ended(PATIENCE).await?.success(), "{}", agent.tail());
+            until("the other drains", PATIENCE, async || {
+                let log = std::fs::read_to_string(fleet.directory().join("logs/drain-n1"));
+                let log = log.map_err(|error| error.to_string())?;
+                level(log.contains("the agent drains"), || log.clone())
+            })
+            .await?;
+            fleet.open("go")
+        };
+        let ((drained, said), ()) = tokio::try_join!(drain(fleet, "n1"), handed_over)?;
+        ensure!(drained, "{said}");
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
+        ensure!(fleet.log()?.of(&job).count() == 1, "it ran once");
+        ensure!(tag::processes(fleet.mark()).iter().all(|found| found.token.is_none()), "nothing is left");
+        Ok(())
+    })
+    .await
+}
+
 /// The agent of `tenure up` is drained like any other, and a second drain hurries nothing.
 #[tokio::test]
 async fn tenure_up_drains_when_the_agent_in_it_is_asked_to() -> anyhow::Result<()> {
