@@ -45,6 +45,12 @@ pub(crate) async fn run(args: AgentArgs, global: &Global, traces: bool) -> Resul
                 tracing::info!(pid, "the agent has drained and ended");
                 return Ok(Exit::Ok);
             }
+            Ok(drain::Drained::Left { pid }) => {
+                tracing::warn!(
+                    pid,
+                    "the agent ended and left attempts; this one takes them over, and drains"
+                );
+            }
             Ok(drain::Drained::Nobody) => {
                 tracing::info!("no agent runs here; this one takes over what is left, and drains");
             }

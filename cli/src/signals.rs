@@ -13,25 +13,44 @@ use crate::exit::Failure;
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// That of `tenure agent --drain`, until something else was asked.
+    drain: Option<Signal>,
 }
 
 impl Signals {
     /// Takes both over.
     pub(crate) fn install() -> Result<Self, Failure> {
-        let take = |kind| {
-            signal(kind)
-                .map_err(|source| Failure::Component { what: "no signal handler", source: source.into() })
-        };
-        Ok(Self { interrupt: take(SignalKind::interrupt())?, terminate: take(SignalKind::terminate())? })
+        let (interrupt, terminate) = (take(SignalKind::interrupt())?, take(SignalKind::terminate())?);
+        Ok(Self { interrupt, terminate, drain: None })
+    }
+
+    /// Takes SIGUSR1 over, too, by which somebody else asks an agent of this process to drain. It counts as the first
+    /// signal alone, for it hurries nothing.
+    pub(crate) fn install_with_drain() -> Result<Self, Failure> {
+        Ok(Self { drain: Some(take(SignalKind::user_defined1())?), ..Self::install()? })
     }
 
     /// Waits for the next one and names it. Cancel-safe.
     pub(crate) async fn next(&mut self) -> &'static str {
-        tokio::select! {
+        let drain = async {
+            match &mut self.drain {
+                Some(drain) => drain.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let name = tokio::select! {
             _ = self.interrupt.recv() => "SIGINT", // cancel-safe: nothing is lost
             _ = self.terminate.recv() => "SIGTERM", // cancel-safe: nothing is lost
-        }
+            _ = drain => "SIGUSR1", // cancel-safe: nothing is lost
+        };
+        // It stays taken over for as long as the process lives.
+        self.drain = None;
+        name
     }
+}
+
+fn take(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|source| Failure::Component { what: "no signal handler", source: source.into() })
 }
 
 /// The signals by which an agent is asked to stop, and how.
@@ -45,8 +64,7 @@ pub(crate) struct Orders {
 impl Orders {
     /// Takes them over.
     pub(crate) fn install() -> Result<Self, Failure> {
-        let drain = signal(SignalKind::user_defined1())
-            .map_err(|source| Failure::Component { what: "no signal handler", source: source.into() })?;
+        let drain = take(SignalKind::user_defined1())?;
         Ok(Self { signals: Signals::install()?, drain, interrupts: 0 })
     }
 

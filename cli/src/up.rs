@@ -2,7 +2,7 @@
 //!
 //! Responsible for the order of things: everything that can be wrong is read first, the server starts before the agent,
 //! the agent ends before the server. Not responsible for what either does.
-//! Invariant: after the first SIGINT or SIGTERM nothing that was started here is left running once this returns.
+//! Invariant: after the first SIGINT, SIGTERM or SIGUSR1 nothing that was started here is left running once this returns.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: UpArgs, insecure: bool, telemetry: Telemetry) -> R
         // The address is not known yet; every other mistake shows before anything runs.
         agent_config(node, &config, config.listen)?;
     }
-    let mut signals = Signals::install()?;
+    let mut signals = Signals::install_with_drain()?;
 
     let (mut server, addresses) = server::start(config.clone()).await?;
     let outcome = beside_server(&args, &mut server, addresses, &config, node, fleet, &mut signals).await;

@@ -3,7 +3,8 @@
 //! Responsible for counting starts that no orderly end has followed. Not responsible for what comes of it
 //! (`leftovers.rs`): after too many an agent takes nothing over, so that a job that kills each agent is a loss in the end
 //! and its node gets rid of it.
-//! Invariant: an agent that ends in good order is forgotten with all that died before it.
+//! Invariants: an agent that ends in good order is forgotten with all that died before it; one that says itself why it
+//! cannot go on has not died, and is no good order either.
 
 use std::fs;
 use std::io;
@@ -25,6 +26,8 @@ pub const WITHIN: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Clone)]
 pub struct Deaths {
     path: PathBuf,
+    /// When this agent started.
+    own: Mono,
 }
 
 /// The file.
@@ -50,11 +53,19 @@ impl Deaths {
         at.drain(..at.len().saturating_sub(MOST));
         let died = at.len();
         at.push(now);
-        let beside = path.with_extension("tmp");
-        // No fsync: a host that crashes changes its boot id.
-        fs::write(&beside, serde_json::to_vec(&Starts { boot_id: boot_id.to_owned(), at })?)?;
-        fs::rename(&beside, &path)?;
-        Ok((Self { path }, died))
+        write(&path, &Starts { boot_id: boot_id.to_owned(), at })?;
+        Ok((Self { path, own: now }, died))
+    }
+
+    /// The agent ends by itself, with an error: nothing killed it. What died before it still counts.
+    pub fn withdraw(&self) {
+        let read = fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice::<Starts>(&bytes).ok());
+        let Some(mut starts) = read else { return };
+        if let Some(own) = starts.at.iter().rposition(|start| *start == self.own) {
+            starts.at.remove(own);
+            // One that cannot be taken back counts once too often: harmless.
+            write(&self.path, &starts).ok();
+        }
     }
 
     /// The agent ends in good order.
@@ -62,6 +73,13 @@ impl Deaths {
         // One that cannot be removed counts once too often: harmless.
         fs::remove_file(&self.path).ok();
     }
+}
+
+fn write(path: &Path, starts: &Starts) -> io::Result<()> {
+    let beside = path.with_extension("tmp");
+    // No fsync: a host that crashes changes its boot id.
+    fs::write(&beside, serde_json::to_vec(starts)?)?;
+    fs::rename(&beside, path)
 }
 
 #[cfg(test)]
@@ -86,5 +104,24 @@ mod tests {
         assert_eq!(begin("b", 1_000).1, 0, "a clock that went back counts nothing");
         fs::write(dir.path().join(NAME), "nonsense").unwrap();
         assert_eq!(begin("b", 1_403).1, 0);
+    }
+
+    #[test]
+    fn an_agent_that_fails_by_itself_is_no_death_and_clears_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let begin = |second| Deaths::begin(dir.path(), "a", at(second)).unwrap();
+        begin(1_000);
+        for second in 1_001..1_010 {
+            let (own, died) = begin(second);
+            assert_eq!(died, 1);
+            own.withdraw();
+            own.withdraw();
+        }
+        assert_eq!(begin(1_020).1, 1);
+        let (own, died) = begin(1_021);
+        assert_eq!(died, 2);
+        own.forget();
+        own.withdraw();
+        assert_eq!(begin(1_022).1, 0);
     }
 }

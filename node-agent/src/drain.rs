@@ -2,7 +2,8 @@
 //!
 //! Responsible for finding it by the lock of its state directory, and for waiting until it has ended. Not responsible for
 //! what a drain is (`holdings.rs`).
-//! Invariant: a signal reaches a process only if it holds the lock, before and after its pid was made to mean it.
+//! Invariants: a signal reaches a process only if it has the lock open, and holds it before and after its pid was made to
+//! mean it; a drain is said to be over only if nothing is left.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,13 @@ const LOOK: Duration = Duration::from_millis(50);
 pub enum Drained {
     /// No agent has the state directory.
     Nobody,
-    /// The agent had, and has ended.
+    /// The agent had, and has ended. Nothing is left.
     Ended {
+        /// It was this process.
+        pid: i32,
+    },
+    /// The agent had, and has ended otherwise than by a drain: attempts are left, and may run.
+    Left {
         /// It was this process.
         pid: i32,
     },
@@ -31,8 +37,8 @@ pub enum Drained {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The lock cannot be looked at.
-    #[error("cannot look at the lock of {}", path.display())]
+    /// The lock, or what the agent has left, cannot be looked at.
+    #[error("cannot look at {}", path.display())]
     Lock {
         /// Of which state directory.
         path: PathBuf,
@@ -69,6 +75,10 @@ pub async fn drain(state_dir: &Path) -> Result<Drained, Error> {
     let process = Pid::from_raw(pid).ok_or_else(|| Error::Unknown(state_dir.to_owned()))?;
     let failed = |error: rustix::io::Errno| Error::Signal { pid, source: error.into() };
     let process = pidfd_open(process, PidfdFlags::empty()).map_err(failed)?;
+    let has_lock = state_dir::has_lock(state_dir, pid).map_err(|source| Error::Signal { pid, source })?;
+    if !has_lock {
+        return Err(Error::Unknown(state_dir.to_owned()));
+    }
     if holder()? != Holder::Process(pid) {
         return Err(Error::Signal { pid, source: io::ErrorKind::NotFound.into() });
     }
@@ -77,5 +87,32 @@ pub async fn drain(state_dir: &Path) -> Result<Drained, Error> {
     while holder()? == Holder::Process(pid) {
         tokio::time::sleep(LOOK).await;
     }
-    Ok(Drained::Ended { pid })
+    let path = state_dir::attempts_of(state_dir);
+    let left = state_dir::has_entries(&path).map_err(|source| Error::Lock { path, source })?;
+    Ok(if left { Drained::Left { pid } } else { Drained::Ended { pid } })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_does_not_have_the_lock_is_not_signalled() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("lock");
+        // A number of somebody else, as of another namespace of processes.
+        let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        fs::write(&path, stranger.id().to_string()).unwrap();
+        let lock = File::options().write(true).open(&path).unwrap();
+        lock.lock().unwrap();
+        let error = drain(home.path()).await.unwrap_err();
+        let lives = stranger.try_wait().unwrap().is_none();
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+        assert!(lives && matches!(error, Error::Unknown(_)), "{error:?}");
+        drop(lock);
+        assert_eq!(drain(home.path()).await.unwrap(), Drained::Nobody);
+    }
 }

@@ -2,9 +2,9 @@
 //!
 //! Responsible for the scan at the agent's start, before Hello: for taking over each shim that answers, and for ending
 //! what has none, after it. Not responsible for reporting: the caller learns each attempt, and when it is gone.
-//! Invariant: a process is killed only if it carries the tag of an attempt of this state directory, or belongs to a
-//! shim recorded in it under the same boot, pid and start time; nothing is killed that a copy of another directory
-//! records.
+//! Invariant: a process is killed only if it carries the tag of an attempt of this state directory, is in a cgroup made
+//! for one, or belongs to a shim recorded in it under the same boot, pid and start time; nothing is killed that a copy of
+//! another directory records.
 
 mod look;
 
@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::look::Remain;
+use crate::cgroup::Subtree;
 use crate::clock::{Clock, Mono};
 use crate::shim::files::State;
 use crate::shim::killer::{Killer, Word};
@@ -113,6 +114,8 @@ pub struct Options {
     pub copy: bool,
     /// Nothing is taken over, and nobody is asked first: what runs may be what killed the agents before this one.
     pub end_all: bool,
+    /// What held the attempts together. What of it no state file stands for is ended.
+    pub cgroups: Subtree,
 }
 
 /// The ending of everything that was found. Dropped, the agent's part of it ends; shims go on.
@@ -150,21 +153,22 @@ pub enum Error {
 }
 
 /// Looks at every attempt directory, takes over what has a shim that answers, and begins to end what still lives
-/// otherwise. Processes with our tag but without a directory are killed before it answers, since nobody can list them.
+/// otherwise. Processes and cgroups of ours without a state file are killed before it answers, since nobody can list them.
 /// Answers when everything is known, not when everything is gone. Directories without a readable `state` or `exit` file
 /// (never started, job unknown) are removed.
 pub async fn scan(options: &Options) -> Result<(Vec<Leftover>, Leftovers), Error> {
-    let options = options.clone();
-    let end_all = options.end_all;
+    let (options, end_all) = (options.clone(), options.end_all);
+    let looked = options.clone();
     let look = move || -> Result<_, Error> {
-        let state_dir = options.state_dir.clone();
+        let state_dir = looked.state_dir.clone();
         let owner = Owner::of(&state_dir).map_err(|source| Error::Read { path: state_dir, source })?;
-        Ok((owner, look::look(&options)?))
+        Ok((owner, look::look(&looked)?))
     };
     let (owner, remains) = tokio::task::spawn_blocking(look).await.map_err(Error::Scan)??;
-    let known =
-        remains.iter().filter_map(|remain| remain.state.as_ref()).map(|state| state.tag.clone()).collect();
-    kill_strays(owner, known).await?;
+    let states = || remains.iter().filter_map(|remain| remain.state.as_ref());
+    let known = states().map(|state| state.tag.clone()).collect();
+    let kept = states().map(|state| state.token).collect();
+    tokio::try_join!(kill_strays(owner, known), end_strays(options.cgroups, kept))?;
 
     let (sender, changes) = mpsc::channel(CHANGES);
     let mut tasks = JoinSet::new();
@@ -227,6 +231,12 @@ impl Leftovers {
         }
         change
     }
+}
+
+/// The same for every cgroup, which also holds what has cleared its environment. Only what was kept is looked after.
+async fn end_strays(cgroups: Subtree, kept: BTreeSet<u64>) -> Result<(), Error> {
+    let ended = tokio::task::spawn_blocking(move || cgroups.end_strays(&kept));
+    ended.await.map(drop).map_err(Error::Scan)
 }
 
 /// SIGKILL to every process of ours that no state file stands for, until two looks in a row find none.

@@ -98,6 +98,17 @@ pub struct Running {
     handle: Handle,
     tasks: JoinSet<Ended>,
     sampler: CancellationToken,
+    deaths: Option<Deaths>,
+}
+
+/// What a start stands on.
+struct Ground {
+    state: StateDir,
+    deaths: Option<Deaths>,
+    end_all: bool,
+    boot_id: String,
+    exe: PathBuf,
+    connector: Option<Connector>,
 }
 
 /// Asks and tells a running agent. Cheap to clone.
@@ -167,20 +178,40 @@ impl Agent {
     /// If the state directory is taken or unusable, or the rules on pressure are wrong.
     pub async fn start(
         config: Config,
-        options: Options,
+        mut options: Options,
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         config.check_certificate().map_err(Error::Tls)?;
         let secure = config.tls.clone().filter(|_| config.speaks_tls());
         let connector = secure.map(Connector::new).transpose().map_err(Error::Tls)?;
-        let exe = options.exe.map_or_else(own_executable, Ok).map_err(Error::Exe)?;
+        let exe = options.exe.take().map_or_else(own_executable, Ok).map_err(Error::Exe)?;
         let own = config::own_account().uid;
         let users: Vec<u32> =
             config.kinds.values().filter_map(|kind| kind.user.as_ref()).map(|user| user.uid).collect();
         let shared = users.iter().any(|&uid| uid != own);
-        let boot_id = options.boot_id.unwrap_or_else(host::boot_id);
-        let mut state = StateDir::open(&config.data, &host::machine_id(), shared).map_err(Error::State)?;
+        let boot_id = options.boot_id.take().unwrap_or_else(host::boot_id);
+        let state = StateDir::open(&config.data, &host::machine_id(), shared).map_err(Error::State)?;
+        let lock = state.lock();
         let (deaths, end_all) = count_deaths(state.root(), &boot_id);
+        let ground = Ground { state, deaths: deaths.clone(), end_all, boot_id, exe, connector };
+        let started = Self::begin(config, options, ground, shutdown).await;
+        if started.is_err() {
+            withdraw(deaths.as_ref());
+        }
+        // The next agent finds the record as this one leaves it.
+        drop(lock);
+        started
+    }
+
+    /// The start, once the state directory is taken.
+    async fn begin(
+        config: Config,
+        options: Options,
+        ground: Ground,
+        shutdown: CancellationToken,
+    ) -> Result<Running, Error> {
+        let Ground { mut state, deaths, end_all, boot_id, exe, connector } = ground;
+        let lock = state.lock();
         let cgroups = Subtree::prepare(config.containment, state.root());
         tell_of_containment(&config, &cgroups);
         let host = Host { boot_id: boot_id.clone(), ..host::read(&state.attempts(), cgroups.containment()) };
@@ -208,10 +239,6 @@ impl Agent {
             cgroups: cgroups.clone(),
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
         };
-        let (subtree, attempts) = (cgroups.clone(), state.attempts());
-        // Only of the log: what is left in cgroups that nobody can list is ended before anything is said of them.
-        let ended = tokio::task::spawn_blocking(move || subtree.end_strays(&attempts));
-        ended.await.map_err(Error::Task)?;
         let (runner, before) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
         state.forgot_original().map_err(Error::State)?;
         let graces: BTreeMap<_, _> = advertised
@@ -259,19 +286,24 @@ impl Agent {
         let stop_sampler = CancellationToken::new();
         let sampling = sampler.run(stop_sampler.clone());
         tasks.spawn(async move { Ended::Sampler(sampling.await) });
+        let recorded = deaths.clone();
         tasks.spawn(async move {
             // Until the first sample everything is closed: a Hello before it would only be followed by another.
             drop(tokio::time::timeout(FIRST_SAMPLE, pressure.ready()).await);
             let ended = session.run().await;
             // Nobody waits for it but the end of the agent; what it cannot remove the next agent uses again.
             tokio::task::spawn_blocking(move || cgroups.leave()).await.ok();
-            if let Some(deaths) = deaths.filter(|_| ended.is_ok()) {
-                deaths.forget();
+            match (&ended, recorded) {
+                (Ok(()), Some(deaths)) => deaths.forget(),
+                (Err(_), deaths) => withdraw(deaths.as_ref()),
+                (Ok(()), None) => {}
             }
+            // Only now may the next agent begin: until here it would lose its cgroups and its record.
+            drop(lock);
             Ended::Session(ended)
         });
         let handle = Handle { status, drain: shutdown, hand_over, at_once };
-        Ok(Running { handle, tasks, sampler: stop_sampler })
+        Ok(Running { handle, tasks, sampler: stop_sampler, deaths })
     }
 }
 
@@ -294,9 +326,11 @@ impl Running {
                     self.sampler.cancel();
                 }
                 Ended::Sampler(result) => {
-                    result.map_err(Error::Pressure)?;
-                    if ended.is_none() {
-                        return Err(Error::SamplerEnded);
+                    let failed = result.map_err(Error::Pressure).err();
+                    let failed = failed.or(ended.is_none().then_some(Error::SamplerEnded));
+                    if let Some(failed) = failed {
+                        withdraw(self.deaths.as_ref());
+                        return Err(failed);
                     }
                 }
             }
@@ -350,6 +384,13 @@ fn count_deaths(state_dir: &std::path::Path, boot_id: &str) -> (Option<Deaths>, 
             tracing::warn!(%error, "this start cannot be written down");
             (None, false)
         }
+    }
+}
+
+/// An agent that says why it ends was not killed by what runs here.
+fn withdraw(deaths: Option<&Deaths>) {
+    if let Some(deaths) = deaths {
+        deaths.withdraw();
     }
 }
 

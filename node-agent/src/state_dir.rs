@@ -11,6 +11,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,14 @@ const ATTEMPTS: &str = "attempts";
 pub struct StateDir {
     root: PathBuf,
     identity: Identity,
+    lock: Lock,
+}
+
+/// The lock of a state directory: nobody else takes it while a clone of this lives.
+#[derive(Clone, Debug)]
+pub struct Lock {
     /// Holds the OS lock.
-    _lock: File,
+    _file: Arc<File>,
 }
 
 /// Why the directory cannot be used.
@@ -109,7 +116,7 @@ impl StateDir {
             None => fresh(),
         };
         identity.incarnation += 1;
-        let this = Self { root: root.to_owned(), identity, _lock: lock };
+        let this = Self { root: root.to_owned(), identity, lock: Lock { _file: Arc::new(lock) } };
         this.save()?;
         Ok(this)
     }
@@ -117,6 +124,11 @@ impl StateDir {
     /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Its lock, for who has something to do here after this value.
+    pub fn lock(&self) -> Lock {
+        self.lock.clone()
     }
 
     /// Whether it was found to be a copy of another one, or on another machine: what it records of running attempts is not
@@ -271,6 +283,39 @@ pub(crate) fn holder(root: &Path) -> io::Result<Holder> {
     Ok(said.trim().parse().map_or(Holder::Unknown, Holder::Process))
 }
 
+/// Whether a process has the lock of a state directory open. A number that somebody else got since, or that is of another
+/// namespace of processes, does not.
+///
+/// # Errors
+/// If it cannot be looked at.
+pub(crate) fn has_lock(root: &Path, pid: i32) -> io::Result<bool> {
+    let lock = fs::metadata(root.join(LOCK))?;
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let open = fs::metadata(entry?.path());
+        if open.is_ok_and(|open| (open.dev(), open.ino()) == (lock.dev(), lock.ino())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where the attempts of a state directory are.
+pub(crate) fn attempts_of(root: &Path) -> PathBuf {
+    root.join(ATTEMPTS)
+}
+
+/// Whether there is something in a directory.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn has_entries(path: &Path) -> io::Result<bool> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().transpose()?.is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 fn read(path: &Path) -> Result<Option<Identity>, Error> {
     match fs::read(path) {
         Ok(text) => {
@@ -322,7 +367,13 @@ mod tests {
         assert!(error.to_string().starts_with("another agent uses the state directory"), "{error}");
         let own = i32::try_from(std::process::id()).unwrap();
         assert_eq!(holder(home.path()).unwrap(), Holder::Process(own));
+        let lock = first.lock();
         drop(first);
+        assert!(
+            matches!(StateDir::open(home.path(), "m1", false), Err(Error::Taken(_))),
+            "it is still needed"
+        );
+        drop(lock);
         assert_eq!(holder(home.path()).unwrap(), Holder::Nobody);
     }
 

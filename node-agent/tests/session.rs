@@ -106,6 +106,17 @@ async fn start_at(
     text: &str,
     boot_id: Option<&str>,
 ) -> Node {
+    let running = try_start(&home, servers, text, boot_id).await.unwrap();
+    Node { home, running }
+}
+
+/// As [`start_at`], and may fail.
+async fn try_start(
+    home: &tempfile::TempDir,
+    servers: &[SocketAddr],
+    text: &str,
+    boot_id: Option<&str>,
+) -> Result<Running, Error> {
     let file = NodeFile::parse(text, Path::new("node.toml")).unwrap();
     let servers: Vec<String> = servers.iter().map(|address| format!("http://{address}")).collect();
     let overrides = Overrides {
@@ -116,17 +127,16 @@ async fn start_at(
     let config = file.validate(overrides).unwrap();
     let boot_id = boot_id.map(str::to_owned);
     let options = Options { exe: Some(executable()), spool_reserve_bytes: 0, boot_id, ..Options::default() };
-    let running = within(async {
+    within(async {
         loop {
             match Agent::start(config.clone(), options.clone(), CancellationToken::new()).await {
                 // The one before is on its way out.
                 Err(Error::State(state_dir::Error::Taken(_))) => pause().await,
-                other => return other.unwrap(),
+                other => return other,
             }
         }
     })
-    .await;
-    Node { home, running }
+    .await
 }
 
 async fn start(server: &Fake) -> Node {

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::group::{Cgroup, below, join, write};
 use super::mounts::Own;
 use super::{Containment, Controller, Place, Wanted, settings};
-use crate::clock::Clock;
+use crate::clock::{Clock, Mono};
 use crate::shim::Limits;
 use crate::shim::tag::{Owner, Tag};
 
@@ -105,18 +105,17 @@ impl Subtree {
         all.into_iter().filter(|(_, missing)| *missing).map(|(key, _)| key).collect()
     }
 
-    /// Kills and removes the cgroups of attempts that have no directory below `attempts_dir`: nobody can list them.
-    /// Whoever has one is ended by whoever looks after it, its state file names its cgroup. Blocks until they are gone, for
-    /// at most ten seconds. Answers how many had something living.
-    pub fn end_strays(&self, attempts_dir: &Path) -> usize {
+    /// Kills and removes the cgroups of all attempts but these: nobody can list them. Whoever looks after one of these ends
+    /// its cgroup, too, as its state file names it. Blocks until they are gone, for at most ten seconds altogether. Answers
+    /// how many had something living.
+    pub fn end_strays(&self, kept: &BTreeSet<u64>) -> usize {
         let Some(dir) = &self.dir else { return 0 };
         let is_stray = |path: &PathBuf| {
-            let token =
-                path.file_name().and_then(|name| name.to_str()).filter(|name| name.parse::<u64>().is_ok());
-            token.is_some_and(|token| !attempts_dir.join(token).exists())
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(|name| name.parse().ok()).is_some_and(|token: u64| !kept.contains(&token))
         };
         let strays = below(&dir.join(ATTEMPTS)).into_iter().filter(is_stray).map(Cgroup::at);
-        strays.filter(end_stray).count()
+        end_all(strays.collect(), Clock::Monotonic.now() + STRAYS)
     }
 
     /// Removes it, if nothing is left in it: a shim may be about to start something. Blocks for a moment for shims whose
@@ -163,27 +162,40 @@ fn is_subtree(dir: &Path) -> bool {
     digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Ends one cgroup that nobody looks after. Answers whether anything lived in it.
-fn end_stray(cgroup: &Cgroup) -> bool {
-    let deadline = Clock::Monotonic.now() + STRAYS;
-    let mut lived = false;
+/// Ends cgroups that nobody looks after, all at a time. Answers in how many something lived.
+fn end_all(strays: Vec<Cgroup>, deadline: Mono) -> usize {
     // What cannot be read is tried to be killed all the same.
-    while cgroup.is_populated().unwrap_or(true) {
-        if !lived {
-            tracing::warn!(path = %cgroup.dir().display(), "killing an attempt whose directory is gone, by its cgroup");
+    let lives = |cgroup: &Cgroup| cgroup.is_populated().unwrap_or(true);
+    let (mut living, empty): (Vec<_>, Vec<_>) = strays.into_iter().partition(lives);
+    empty.iter().for_each(Cgroup::remove);
+    let lived = living.len();
+    for cgroup in &living {
+        tracing::warn!(path = %cgroup.dir().display(), "killing an attempt that nobody looks after, by its cgroup");
+    }
+    loop {
+        for cgroup in &living {
+            if let Err(error) = cgroup.kill() {
+                tracing::warn!(path = %cgroup.dir().display(), %error, "a cgroup cannot be killed");
+            }
         }
-        lived = true;
-        if let Err(error) = cgroup.kill() {
-            tracing::warn!(path = %cgroup.dir().display(), %error, "a cgroup cannot be killed");
+        living.retain(|cgroup| {
+            let lives = lives(cgroup);
+            if !lives {
+                cgroup.remove();
+            }
+            lives
+        });
+        if living.is_empty() {
+            return lived;
         }
         if Clock::Monotonic.now() >= deadline {
-            tracing::error!(path = %cgroup.dir().display(), "an attempt whose directory is gone cannot be killed");
-            return true;
+            for cgroup in living {
+                tracing::error!(path = %cgroup.dir().display(), "an attempt that nobody looks after cannot be killed");
+            }
+            return lived;
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    cgroup.remove();
-    lived
 }
 
 /// Makes the subtree, or says why there is none.

@@ -88,6 +88,7 @@ pub(super) async fn begin(
         clock: shared.options.clock,
         copy: shared.options.copy,
         end_all: shared.options.end_all,
+        cgroups: shared.options.cgroups.clone(),
     };
     let (found, killing) = leftovers::scan(&options).await.map_err(Error::Leftovers)?;
     let mut followed = Vec::new();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 use tenure_node_agent::cgroup::{Containment, Subtree, Wanted};
-use tenure_node_agent::leftovers::{Change, scan};
+use tenure_node_agent::leftovers::{Change, Options, scan};
 use tenure_node_agent::shim::{Cause, Spec};
 
 use crate::bench::{Bench, PATIENCE, eventually, hear_out, is_gone, is_there, signal};
@@ -105,23 +105,37 @@ async fn an_attempt_that_is_taken_over_keeps_its_cgroup_even_if_its_shim_dies_th
 }
 
 #[tokio::test]
-async fn what_a_directory_stood_for_is_ended_when_that_is_gone() {
+async fn what_nobody_looks_after_is_ended() {
     let Some(held) = Held::new() else { return };
     let shim = held.bench.abandon(held.script(ESCAPE)).await;
     let (stray, job) = (held.bench.pids("stray").await[0], held.bench.pids("up").await[0]);
     let cgroup = held.cgroup(stray);
     signal(shim, Signal::KILL);
     eventually("the death of the job", || is_gone(job).then_some(())).await;
-    let (attempts, subtree) = (held.bench.attempts(), held.subtree.clone());
-    let end = |attempts: PathBuf, subtree: Subtree| {
-        tokio::task::spawn_blocking(move || subtree.end_strays(&attempts))
+    let end = async |kept: &[u64]| {
+        let (subtree, kept) = (held.subtree.clone(), kept.iter().copied().collect());
+        tokio::task::spawn_blocking(move || subtree.end_strays(&kept)).await.unwrap()
     };
-    assert_eq!(end(attempts.clone(), subtree.clone()).await.unwrap(), 0, "it has a directory");
+    assert_eq!(end(&[7]).await, 0, "somebody looks after it");
     assert!(is_there(stray));
-    fs::remove_dir_all(held.bench.dir()).unwrap();
-    assert_eq!(end(attempts.clone(), subtree.clone()).await.unwrap(), 1);
+    assert_eq!(end(&[8]).await, 1);
     assert!(is_gone(stray) && !cgroup.exists());
-    assert_eq!(end(attempts, subtree).await.unwrap(), 0);
+    assert_eq!(end(&[]).await, 0);
+}
+
+#[tokio::test]
+async fn a_state_that_cannot_be_read_stands_for_nothing() {
+    let Some(held) = Held::new() else { return };
+    let shim = held.bench.abandon(held.script(ESCAPE)).await;
+    let (stray, job) = (held.bench.pids("stray").await[0], held.bench.pids("up").await[0]);
+    let cgroup = held.cgroup(stray);
+    signal(shim, Signal::KILL);
+    eventually("the death of the job", || is_gone(job).then_some(())).await;
+    fs::write(held.bench.dir().join("state"), "{").unwrap();
+    let options = Options { cgroups: held.subtree.clone(), ..options(&held.bench) };
+    let (found, _) = scan(&options).await.unwrap();
+    assert!(found.is_empty() && !held.bench.dir().exists(), "nobody lists it: {found:?}");
+    assert!(is_gone(stray) && !cgroup.exists(), "nothing of it lives when that is said");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::bench::{Bench, JOB, PATIENCE, eventually, hear_out, is_gone, signal};
 use rustix::process::Signal;
+use tenure_node_agent::cgroup::Subtree;
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::leftovers::{Adopted, Change, Found, Leftover, Leftovers, Options, scan};
 use tenure_node_agent::shim::{Cause, ExitRecord, StopReason};
@@ -21,6 +22,7 @@ pub(crate) fn options(bench: &Bench) -> Options {
         clock: Clock::Boottime,
         copy: false,
         end_all: false,
+        cgroups: Subtree::none("the test has none"),
     }
 }
 

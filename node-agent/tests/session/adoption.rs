@@ -4,12 +4,12 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tenure_node_agent::Stop;
 use tenure_node_agent::clock::Clock;
+use tenure_node_agent::{Error, Stop, deaths};
 use tenure_proto::node::v1::{Hello, LeasePhase, Welcome, node_message, server_message::Body};
 
 use crate::fake::{Fake, Stream, grant, seconds, span, within, word};
-use crate::{NODE, Node, pause, start, start_at, start_in, token};
+use crate::{NODE, Node, pause, start, start_at, start_in, token, try_start};
 
 /// The first Hello of the agent that is this incarnation.
 async fn next_agent(server: &mut Fake, incarnation: u64) -> (Stream, Hello) {
@@ -40,6 +40,27 @@ fn shim(node: &Node, number: u64) -> Pid {
     let path = node.path("state/attempts").join(token(number).to_string()).join("state");
     let state: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     Pid::from_raw(i32::try_from(state["shim"]["pid"].as_i64().unwrap()).unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn starts_that_fail_are_no_deaths_and_cost_no_job() {
+    let mut server = Fake::start().await;
+    let (Node { home, running }, _) = running(&mut server).await;
+    drop(running);
+    let broken = home.path().join("state/spool/broken");
+    fs::remove_dir(&broken).unwrap();
+    fs::write(&broken, "").unwrap();
+    for _ in 0..deaths::MOST {
+        let failed = try_start(&home, &[server.address], NODE, None).await.unwrap_err();
+        assert!(matches!(failed, Error::Spool(_)), "{failed:?}");
+    }
+    fs::remove_file(&broken).unwrap();
+    let node = start_in(home, &server).await;
+    let (mut stream, hello) = next_agent(&mut server, 7).await;
+    assert_eq!(held(&hello), [(1, LeasePhase::Started)]);
+    stream.welcome(&hello).await;
+    node.open_gate();
+    assert_eq!(stream.until(token(1), "reaped").await, ["finished succeeded exit [through]", "reaped"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -191,12 +191,17 @@ impl Fleet {
         self.agents.remove(node).context("no such agent")?.kill().await
     }
 
-    /// The arguments with which the `tenure` binary is the agent of a node, once it was started.
+    /// The arguments with which the `tenure` binary is the agent of a node, once it was started: also that in
+    /// `tenure up`.
     ///
     /// # Errors
     /// If a path is no UTF-8.
     pub fn agent_args(&self, node: &str) -> anyhow::Result<Vec<String>> {
-        let (file, data) = (self.path(&format!("nodes/{node}.toml")), self.path(&format!("nodes/{node}")));
+        let (file, data) = if self.plan.up {
+            (self.path("node.toml"), self.path("data/agent"))
+        } else {
+            (self.path(&format!("nodes/{node}.toml")), self.path(&format!("nodes/{node}")))
+        };
         let args =
             ["agent", "--config", &text(&file)?, "--data", &text(&data)?, "--server", &self.endpoint()];
         Ok(args.map(str::to_owned).to_vec())

@@ -88,6 +88,80 @@ async fn an_agent_that_is_drained_on_its_host_returns_its_jobs_and_its_node_is_a
     .await
 }
 
+/// A drain that becomes a hand-over is no drain: who asked for it goes on with it.
+#[tokio::test]
+async fn a_drain_whose_agent_leaves_its_jobs_is_ended_by_who_asked_for_it() -> anyhow::Result<()> {
+    let plan = Plan::new()
+        .kind(KindPlan::new("shell.task").need("shell", 1))
+        .node(NodePlan::new("n1").slot("shell", 3).line("drain_deadline = \"60s\""));
+    scenario(plan, async |fleet| {
+        let job = fleet.enqueue("shell.task", &Script::new().wait("go")).await?;
+        fleet.started(&job, 1, PATIENCE).await?;
+        let mut agent = fleet.take_agent("n1")?;
+        let handed_over = async {
+            until("it drains", PATIENCE, async || {
+                level(agent.tail().contains("the agent drains"), || agent.tail())
+            })
+            .await?;
+            agent.signal(Signal::TERM)?;
+            ensure!(agent.ended(PATIENCE).await?.success(), "{}", agent.tail());
+            until("the other drains", PATIENCE, async || {
+                let log = std::fs::read_to_string(fleet.directory().join("logs/drain-n1"));
+                let log = log.map_err(|error| error.to_string())?;
+                level(log.contains("the agent drains"), || log.clone())
+            })
+            .await?;
+            fleet.open("go")
+        };
+        let ((drained, said), ()) = tokio::try_join!(drain(fleet, "n1"), handed_over)?;
+        ensure!(drained, "{said}");
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
+        ensure!(fleet.log()?.of(&job).count() == 1, "it ran once");
+        ensure!(tag::processes(fleet.mark()).iter().all(|found| found.token.is_none()), "nothing is left");
+        Ok(())
+    })
+    .await
+}
+
+/// The agent of `tenure up` is drained like any other, and a second drain hurries nothing.
+#[tokio::test]
+async fn tenure_up_drains_when_the_agent_in_it_is_asked_to() -> anyhow::Result<()> {
+    scenario(plan().up(), async |fleet| {
+        let script = Script::new().wait("go").then(Step::Result("in time".to_owned()));
+        let ends = fleet.enqueue("shell.task", &script).await?;
+        let hangs = fleet.enqueue("shell.task", &Script::new().then(Step::IgnoreTerm).wait("never")).await?;
+        for job in [&ends, &hangs] {
+            fleet.started(job, 1, PATIENCE).await?;
+        }
+        let mut up = fleet.take_server()?;
+        let opened = async {
+            until("it drains", PATIENCE, async || {
+                level(up.tail().contains("the agent drains"), || up.tail())
+            })
+            .await?;
+            up.signal(Signal::USR1)?;
+            fleet.open("go")
+        };
+        let ((drained, said), ()) = tokio::try_join!(drain(fleet, "n1"), opened)?;
+        ensure!(drained, "{said}");
+        let status = up.ended(PATIENCE).await?;
+        ensure!(status.success(), "{status}\n{}", up.tail());
+        let left = tag::processes(fleet.mark());
+        ensure!(left.is_empty(), "left running: {left:#?}");
+
+        fleet.start_server().await?;
+        let job = fleet.state(&ends, JobState::Succeeded, PATIENCE).await?;
+        ensure!(job.attempt == 1 && fleet.client().result(&ends).await?.data == "in time", "{job:?}");
+        fleet.started(&hangs, 2, PATIENCE).await?;
+        let job = fleet.client().get(&hangs).await?;
+        ensure!((job.failures, job.losses, job.returns) == (0, 0, 1), "{job:?}");
+        fleet.client().cancel(&hangs, "").await?;
+        fleet.state(&hangs, JobState::Cancelled, PATIENCE).await?;
+        Ok(())
+    })
+    .await
+}
+
 /// No agent runs: the drain is one that takes over what its predecessor left, and ends with it.
 #[tokio::test]
 async fn a_host_is_drained_though_its_agent_was_stopped() -> anyhow::Result<()> {
