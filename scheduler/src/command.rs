@@ -1,6 +1,10 @@
 //! Commands: everything that may change the state. What memory cannot know was looked up before and travels along.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     budget::Usage,
@@ -239,6 +243,8 @@ pub struct Enqueue {
     pub on_parent_lost: OnParent,
     /// W3C trace context.
     pub trace: Option<Arc<TraceContext>>,
+    /// What its producer may give a child: only with the parent can that be judged.
+    pub limits: ProducerLimits,
     /// Jobs that memory does not hold: under this id, and under this dedupe key.
     pub prior: Prior,
 }
@@ -271,9 +277,20 @@ impl Enqueue {
             on_parent_cancel: OnParent::Cancel,
             on_parent_lost: OnParent::Keep,
             trace: None,
+            limits: ProducerLimits::default(),
             prior: Prior::default(),
         }
     }
+}
+
+/// What a producer is limited to, of what a child may have from its parent. An absent part limits nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProducerLimits {
+    /// Whose work it may enqueue.
+    pub tenants: Option<BTreeSet<Tenant>>,
+    /// The highest priority that it may give. A child has a higher one only where somebody else gave that to its
+    /// parent.
+    pub max_priority: Option<i8>,
 }
 
 /// What the store knows of an enqueue's identities.

@@ -43,8 +43,8 @@ mod view;
 
 pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
 pub use command::{
-    BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior, Report,
-    Return, Statement, Throttled,
+    BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior,
+    ProducerLimits, Report, Return, Statement, Throttled,
 };
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};

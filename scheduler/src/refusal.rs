@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::ids::{CounterName, FencingToken, JobId, KindName, NodeName, SlotName};
+use crate::ids::{CounterName, FencingToken, JobId, KindName, NodeName, Producer, SlotName, Tenant};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -95,6 +95,14 @@ pub enum Refusal {
     ParentNotLive {
         /// The parent.
         parent: JobId,
+    },
+    /// The tenant of the parent is none that the producer may enqueue for, or no longer.
+    #[error("producer {producer} may not enqueue jobs for tenant {tenant}")]
+    TenantNotAllowed {
+        /// Who enqueues.
+        producer: Producer,
+        /// The tenant of the parent.
+        tenant: Tenant,
     },
     /// The child could never run beside what its ancestors keep of their slots while they wait for it. They let go of it
     /// while they wait (`keep_on_wait`), or it asks for less.
@@ -254,6 +262,7 @@ impl Refusal {
             Self::QueueFull { .. } => "QUEUE_FULL",
             Self::AlreadyStale => "ALREADY_STALE",
             Self::ParentNotLive { .. } => "PARENT_NOT_LIVE",
+            Self::TenantNotAllowed { .. } => "NOT_ALLOWED",
             Self::WouldDeadlock { .. } => "WOULD_DEADLOCK",
             Self::TreeLimit { .. } => "TREE_LIMIT",
             Self::ClassLimit { .. } => "CLASS_LIMIT",

@@ -509,7 +509,7 @@ fn a_child_is_of_the_tenant_of_its_parent() {
             refused d INVALID_FIELD: job.tenant: is not that of its parent, which is t
             e deduplicated -> b queued
             g deduplicated -> b queued
-            h deduplicated -> f queued
+            refused h PARENT_NOT_LIVE: parent a is not a live job of this producer
             granted c -> n1 token=1.1
             granted f -> n1 token=1.2
             deferred b slot_busy: slot f 2/2
@@ -549,6 +549,41 @@ fn a_child_is_one_over_its_parent_and_three_over_its_root_at_the_most() {
             f queued round=1 attempt=1 priority=-7
             g queued round=1 attempt=1 priority=8
             child queued round=1 attempt=1 priority=100
+        "#]],
+    );
+}
+
+/// A child does not rise over what its producer may give, nor keep its producer in a tenant that it may use no more. By
+/// somebody else's wish its parent may have more; then a child still stands in the band of its parent.
+#[test]
+fn a_child_keeps_to_the_limits_of_its_producer() {
+    check(
+        "
+        kind k
+        enqueue a kind=k priority=49 tenant=t
+        enqueue b kind=k parent=a most=49 may=t
+        enqueue c kind=k parent=b most=49
+        enqueue d kind=k parent=a most=30
+        enqueue keyed kind=k parent=a key=x
+        enqueue e kind=k parent=a may=u,v
+        enqueue f kind=k parent=a may=u,v key=x
+        enqueue g kind=k parent=nobody key=x
+        priority a 60
+        enqueue h kind=k parent=a most=10
+        job b
+        job c
+        job d
+        job h
+        ",
+        expect![[r#"
+            refused e NOT_ALLOWED: producer p may not enqueue jobs for tenant t
+            refused f NOT_ALLOWED: producer p may not enqueue jobs for tenant t
+            refused g PARENT_NOT_LIVE: parent nobody is not a live job of this producer
+            reprioritized a 60
+            b queued round=1 attempt=1 priority=49
+            c queued round=1 attempt=1 priority=49
+            d queued round=1 attempt=1 priority=30
+            h queued round=1 attempt=1 priority=50
         "#]],
     );
 }
@@ -621,23 +656,24 @@ fn refusals_come_in_their_order() {
         enqueue x kind=kk payload=y key=held hard=2h needs=browsr:9 parent=nobody stale_after=0s tenant=t
         enqueue x kind=k payload=y key=held hard=2h needs=browsr:9 parent=nobody stale_after=0s tenant=t
         enqueue y kind=other key=held hard=2h needs=browsr:9 parent=nobody stale_after=0s
-        enqueue y kind=k key=held hard=2h needs=browsr:9 parent=nobody stale_after=0s tenant=t
-        enqueue y kind=k needs=browsr:9 parent=nobody stale_after=0s tenant=t
-        enqueue y kind=k needs=browser:9 parent=nobody stale_after=0s tenant=t
-        enqueue y kind=k parent=nobody stale_after=0s tenant=t
+        enqueue y kind=other key=held hard=2h needs=browsr:9 stale_after=0s
+        enqueue y kind=k key=held hard=2h needs=browsr:9 stale_after=0s tenant=t
+        enqueue y kind=k needs=browsr:9 stale_after=0s tenant=t
+        enqueue y kind=k needs=browser:9 stale_after=0s tenant=t
+        enqueue y kind=k stale_after=0s tenant=t
         resume kind k
         limits classes=9
         enqueue z kind=k delay=1h
         limits classes=1
-        enqueue y kind=k parent=nobody stale_after=0s tenant=t
+        enqueue y kind=k stale_after=0s tenant=t
         cancel z
-        enqueue y kind=k parent=nobody stale_after=0s tenant=t
         enqueue y kind=k stale_after=0s tenant=t
         enqueue y kind=k tenant=t
         ",
         expect![[r#"
             refused x KIND_NOT_FOUND: kind kk is not declared, near [k]
             refused x JOB_ID_REUSED: job id x was used for another job
+            refused y PARENT_NOT_LIVE: parent nobody is not a live job of this producer
             y deduplicated -> x queued
             refused y INVALID_FIELD: job.hard_time_limit: may only shorten the kind's, which is 60 s
             refused y SLOT_NOT_FOUND: slot browsr is not declared, near [browser]
@@ -645,7 +681,6 @@ fn refusals_come_in_their_order() {
             refused y KIND_PAUSED: kind k is paused and takes no jobs
             refused y QUEUE_FULL: the queue of kind k is full: 1 of 1, retry after 30s
             ended z -> cancelled [cancelled by request]
-            refused y PARENT_NOT_LIVE: parent nobody is not a live job of this producer
             refused y ALREADY_STALE: the job would expire before its earliest start
             refused y CLASS_LIMIT: too many distinct combinations of kind, needs, selector and tenant: 1
         "#]],

@@ -96,8 +96,8 @@ pub(crate) struct Ends {
 /// Why the driver cannot lead.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another process took over the store.
-    #[error("another server took over the store")]
+    /// Another process took over the store, or brought its schema up to a later version.
+    #[error("this server may lead no more")]
     Deposed(#[source] journal::Error),
     /// The takeover at the begin of a term failed.
     #[error("the store cannot be taken over")]
@@ -172,7 +172,7 @@ enum End {
     Shutdown,
     /// Take over from oneself, above this epoch, after this long.
     Reload { at_least: Epoch, wait: Duration },
-    /// Another process leads.
+    /// Another process leads, or only one of a later version may.
     Deposed(journal::Error),
 }
 

@@ -283,7 +283,10 @@ fn doubled(row: u32, (first, last): (Duration, Duration)) -> Duration {
 
 fn error_is_ours(error: &driver::Error) -> bool {
     match error {
-        driver::Error::Deposed(error) | driver::Error::Takeover(error) => error.is_ours(),
+        driver::Error::Deposed(error) | driver::Error::Takeover(error) => {
+            // Only a server of the later version leads on a newer schema.
+            error.is_ours() || matches!(error, journal::Error::Newer { .. })
+        }
     }
 }
 

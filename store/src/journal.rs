@@ -129,6 +129,17 @@ pub enum Error {
         /// The epoch that is no longer in force.
         epoch: Epoch,
     },
+    /// A later version of Tenure brought the schema up to date since the store was opened: this one leads no more.
+    /// Nothing was written.
+    #[error(
+        "the database has schema {found} by now, this version knows {known} and older: start the later version"
+    )]
+    Newer {
+        /// Of the database.
+        found: u64,
+        /// Of this version.
+        known: u64,
+    },
     /// The schema refused a row. A bug of ours. Nothing was written.
     #[error("constraint {name} refused a row of {statement}")]
     Constraint {
@@ -196,7 +207,7 @@ impl Error {
             | Self::RowsMismatch { .. }
             | Self::NothingBeside { .. }
             | Self::Unreadable(_) => true,
-            Self::Deposed { .. } | Self::Unavailable { .. } => false,
+            Self::Deposed { .. } | Self::Newer { .. } | Self::Unavailable { .. } => false,
         }
     }
 }

@@ -61,8 +61,8 @@ impl Step<'_> {
             let same = job.fingerprint == enqueue.fingerprint && job.producer == enqueue.producer;
             return if same { Ok(Some(job)) } else { Err(Refusal::JobIdReused { job: enqueue.job }) };
         }
+        let tenant = whose(self.state, enqueue)?;
         let Some(key) = &enqueue.dedupe_key else { return Ok(None) };
-        let tenant = self.state.tenant_of(enqueue);
         let holder = self.state.keys.get(&(tenant.clone(), enqueue.kind.clone(), key.clone()));
         if let Some(id) = holder {
             return Ok(self.state.jobs.get(id).map(|entry| entry.job.clone()));
@@ -75,6 +75,21 @@ impl Step<'_> {
         });
         Ok(prior.cloned())
     }
+}
+
+/// Whose work it would be. Before its dedupe key is looked up, which is one of that tenant.
+fn whose<'a>(state: &'a State, enqueue: &'a Enqueue) -> Result<&'a Tenant, Refusal> {
+    let tenant = state.tenant_of(enqueue);
+    let Some(id) = enqueue.parent else { return Ok(tenant) };
+    let parent = state.jobs.get(&id).filter(|parent| parent.job.producer == enqueue.producer);
+    if parent.is_none() {
+        return Err(Refusal::ParentNotLive { parent: id });
+    }
+    if enqueue.limits.tenants.as_ref().is_some_and(|tenants| !tenants.contains(tenant)) {
+        let producer = enqueue.producer.clone();
+        return Err(Refusal::TenantNotAllowed { producer, tenant: tenant.clone() });
+    }
+    Ok(tenant)
 }
 
 fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
@@ -192,7 +207,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         state: state_now,
         version: 1,
         priority: match parent {
-            Some(parent) => child_priority(state, parent, enqueue.priority),
+            Some(parent) => child_priority(state, parent, enqueue),
             None => enqueue.priority.unwrap_or(policy.priority),
         },
         needs: enqueue.needs.clone(),
@@ -244,11 +259,13 @@ impl State {
 
 /// What a child asks for, or one more than its parent has: at most three over its root while that lives, or whoever
 /// spawns much would come before everybody, and within the band of its parent at the least, or that would wait for work
-/// that others of its own rank overtake.
-fn child_priority(state: &State, parent: &Job, own: Option<i8>) -> i8 {
+/// that others of its own rank overtake. What its producer may give is a bound as well; only the band goes beyond that,
+/// and only of a parent to which somebody else gave more.
+fn child_priority(state: &State, parent: &Job, enqueue: &Enqueue) -> i8 {
     let root = state.jobs.get(&parent.root).map_or(parent.priority, |root| root.job.priority);
-    let most = root.saturating_add(MOST_BOOST).min(HIGHEST);
-    let wanted = own.unwrap_or(parent.priority.saturating_add(1));
+    let most =
+        root.saturating_add(MOST_BOOST).min(enqueue.limits.max_priority.unwrap_or(HIGHEST)).min(HIGHEST);
+    let wanted = enqueue.priority.unwrap_or(parent.priority.saturating_add(1));
     wanted.min(most).max(Band::of(parent.priority, Duration::ZERO).least())
 }
 

@@ -10,8 +10,8 @@ use tenure_scheduler::{
     Allowance, Applied, BeginWait, Budget, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
     DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId,
     KindName, KindPolicy, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior,
-    Producer, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement, Tenant,
-    TenantPolicy, Throttled, Usage, WaitPolicy, Window,
+    Producer, ProducerLimits, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement,
+    Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window,
 };
 use uuid::Uuid;
 
@@ -265,6 +265,10 @@ impl Fuzz {
             on_parent_cancel: on_parent(rng),
             on_parent_lost: on_parent(rng),
             trace: None,
+            limits: ProducerLimits {
+                tenants: rng.percent(5).then(|| [Tenant::new("t1")].into()),
+                max_priority: rng.percent(10).then(|| priority(rng)),
+            },
             prior: Prior::default(),
         };
         self.run(Command::Enqueue(Box::new(enqueue)));

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     BeginWait, Command, ConcurrencyKey, CounterName, DedupeKey, Detach, Enqueue, FencingToken, Fingerprint,
-    Finish, FinishedHow, JobId, KindName, NodeName, Now, OnParent, Preferences, Prior, Producer, Return,
-    SlotName, Statement, Tenant, Throttled, WaitPolicy,
+    Finish, FinishedHow, JobId, KindName, NodeName, Now, OnParent, Preferences, Prior, Producer,
+    ProducerLimits, Return, SlotName, Statement, Tenant, Throttled, WaitPolicy,
 };
 
 use super::words::{Line, duration};
@@ -40,6 +40,10 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         on_parent_cancel: on_parent(line.get("on_cancel").unwrap_or("cancel")),
         on_parent_lost: on_parent(line.get("on_lost").unwrap_or("keep")),
         trace: None,
+        limits: ProducerLimits {
+            tenants: line.get("may").map(|names| names.split(',').map(Tenant::new).collect()),
+            max_priority: line.number("most"),
+        },
         prior: Prior::default(),
     }))
 }

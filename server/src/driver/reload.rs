@@ -92,7 +92,10 @@ impl<J: Journal> Driver<J> {
             self.hold(wait, patience, signals).await?;
             match self.take_over(at_least, patience, signals).await? {
                 Ok(leader) => return Ok(leader),
-                Err(error @ journal::Error::Deposed { .. }) => return Err(End::Deposed(error)),
+                // One that waited here for an older schema would keep the seat from whoever knows the newer one.
+                Err(error @ (journal::Error::Deposed { .. } | journal::Error::Newer { .. })) => {
+                    return Err(End::Deposed(error));
+                }
                 Err(error) => {
                     tracing::warn!(error = %Chain(&error), retry_ms = backoff.as_millis(), "the store cannot be taken over");
                     // It is known to be away: nobody waits for it any more.

@@ -170,9 +170,12 @@ async fn enqueue(
 /// A spec as what its caller may enqueue.
 fn submission(api: &Api, caller: &Caller, trace: Trace, spec: Option<v1::JobSpec>) -> Result<Submission, No> {
     let whose = (&caller.enqueues_as(), &caller.tenant());
-    let submission = spec::submission(spec, whose, trace, || fresh_id(api))?;
-    if let Command::Enqueue(enqueue) = &submission.command {
+    let mut submission = spec::submission(spec, whose, trace, || fresh_id(api))?;
+    if let Command::Enqueue(enqueue) = &mut submission.command {
         caller.check_enqueue(enqueue)?;
+        if enqueue.parent.is_some() {
+            enqueue.limits = caller.limits_of_children();
+        }
     }
     Ok(submission)
 }

@@ -25,7 +25,7 @@ const CALLS: [&str; 5] = [
 ];
 
 /// The service for agents: the leader's alone.
-const SESSIONS: [&str; 1] = [node::v1::node_service_server::SERVICE_NAME];
+const SESSION_SERVICES: [&str; 1] = [node::v1::node_service_server::SERVICE_NAME];
 
 /// What is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,7 +72,7 @@ async fn level(handle: &Handle) -> Served {
 }
 
 async fn tell(reporter: &HealthReporter, served: Served) {
-    for (services, serving) in [(&CALLS[..], served.calls), (&SESSIONS[..], served.sessions)] {
+    for (services, serving) in [(&CALLS[..], served.calls), (&SESSION_SERVICES[..], served.sessions)] {
         let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
         for service in services {
             reporter.set_service_status(*service, status).await;

@@ -288,7 +288,7 @@ fn whole_millis(delay: Duration) -> u64 {
 
 impl From<Refusal> for No {
     fn from(refusal: Refusal) -> Self {
-        use Code::{AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted};
+        use Code::{AlreadyExists, FailedPrecondition, NotFound, PermissionDenied, ResourceExhausted};
         let (reason, message) = (refusal.reason(), refusal.to_string());
         let no = |code| Self::new(code, reason, message);
         match refusal {
@@ -325,6 +325,9 @@ impl From<Refusal> for No {
                 .quota("queue_cap", kind.as_str(), cap.into(), Some(depth.into()))
                 .retry(retry_after),
             Refusal::AlreadyStale => no(FailedPrecondition).precondition("stale_after"),
+            Refusal::TenantNotAllowed { producer, tenant } => {
+                no(PermissionDenied).with("producer", producer.as_str()).with("tenant", tenant.as_str())
+            }
             Refusal::ParentNotLive { parent } => {
                 no(FailedPrecondition).with("parent", parent.to_string()).resource(
                     "job",

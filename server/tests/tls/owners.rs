@@ -157,6 +157,8 @@ async fn a_producer_keeps_to_what_the_server_file_gives_it() {
     let child = JobSpec { parent_id: job.id.clone(), ..spec("page") };
     let status = enqueue(&mut web, child.clone()).await.map(|job| job.tenant);
     assert_eq!(status.unwrap(), "web", "it is of its parent's tenant");
+    let priority = enqueue(&mut web, child.clone()).await.map(|job| job.priority);
+    assert_eq!(priority.unwrap(), 5, "it is one over its parent, but for the limit");
     for (spec, words) in [
         (
             JobSpec { tenant: "other".to_owned(), ..child },

@@ -19,6 +19,7 @@ use super::{
     election::{Candidate, Claim},
     fault,
     identity::{self, Identity},
+    schema,
 };
 use crate::{
     Beside, HeldKey, Journal, Taken,
@@ -207,6 +208,8 @@ impl PostgresJournal {
                 failed(error)
             });
         }
+        // Checked at the open alone, a server of an older version could lead on what a later one has made of it.
+        schema::refuse_newer_now(&mut transaction).await.map_err(Raise::Other)?;
         let known = Identity::known(&mut transaction).await.map_err(failed)?;
         let raise = sqlx::query(EPOCH_RAISE)
             .bind(int(at_least.0))

@@ -8,7 +8,8 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-use super::{Address, Error, connect};
+use super::{Address, Error, connect, fault};
+use crate::journal;
 
 /// Number, name and text of every migration, in order.
 pub(super) const MIGRATIONS: [(u32, &str, &str); 15] = [
@@ -133,6 +134,17 @@ fn refuse_changed(applied: &Applied) -> Result<(), Error> {
 fn refuse_newer(applied: &Applied) -> Result<(), Error> {
     let found = newest_of(applied);
     if found > newest() { Err(Error::Newer { found, known: newest() }) } else { Ok(()) }
+}
+
+/// Before a takeover, in its transaction.
+///
+/// # Errors
+/// [`journal::Error::Newer`], or that the database cannot be asked.
+pub(super) async fn refuse_newer_now(connection: &mut PgConnection) -> Result<(), journal::Error> {
+    let failed = |error| fault::of("SCHEMA_VERSION", error);
+    let row = sqlx::query(SCHEMA_VERSION).fetch_one(connection).await.map_err(failed)?;
+    let found = u64::try_from(row.try_get::<i64, _>(0).map_err(failed)?).unwrap_or(0);
+    if found > newest() { Err(journal::Error::Newer { found, known: newest() }) } else { Ok(()) }
 }
 
 async fn bring_up_to_date(connection: &mut PgConnection) -> Result<(), Error> {

@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use tenure_scheduler::{Enqueue, KindName, Producer, Tenant};
+use tenure_scheduler::{Enqueue, KindName, Producer, ProducerLimits, Tenant};
 use tenure_tls::{Certificate, Identity, Role};
 use tokio::sync::watch;
 use tonic::Status;
@@ -129,7 +129,7 @@ impl Caller {
             return Err(self.beyond(format!("enqueue jobs of kind {}", enqueue.kind)));
         }
         let tenants = self.limits().and_then(|limits| limits.tenants.as_ref());
-        // A child that names none is of its parent's tenant: a job of the same producer, so within these.
+        // A child that names none is of its parent's tenant, which only the scheduler knows: it judges by `limits`.
         let default = enqueue.parent.is_none().then_some(&enqueue.default_tenant);
         if let (Some(tenants), Some(tenant)) = (tenants, enqueue.tenant.as_ref().or(default))
             && !tenants.contains(tenant)
@@ -137,6 +137,14 @@ impl Caller {
             return Err(self.beyond(format!("enqueue jobs for tenant {tenant}")));
         }
         enqueue.priority.map_or(Ok(()), |priority| self.check_priority(priority))
+    }
+
+    /// What the server file gives it of that which a child has from its parent.
+    pub(crate) fn limits_of_children(&self) -> ProducerLimits {
+        self.limits().map_or_else(ProducerLimits::default, |limits| ProducerLimits {
+            tenants: limits.tenants.clone(),
+            max_priority: limits.max_priority,
+        })
     }
 
     /// Whether it may give a job this priority.

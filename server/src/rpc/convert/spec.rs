@@ -7,7 +7,7 @@ use ring::digest::{Context, SHA256};
 use tenure_proto::v1;
 use tenure_scheduler::{
     Command, ConcurrencyKey, DedupeKey, Enqueue, Fingerprint, JobId, KindName, OnParent, Prior, Producer,
-    Tenant, TraceContext,
+    ProducerLimits, Tenant, TraceContext,
 };
 use tenure_store::Payload;
 
@@ -103,6 +103,7 @@ pub(crate) fn submission(
         on_parent_cancel: on_parent_cancel.unwrap_or(OnParent::Cancel),
         on_parent_lost: on_parent_lost.unwrap_or(OnParent::Keep),
         trace: own.or(ambient),
+        limits: ProducerLimits::default(),
         prior: Prior::default(),
     }));
     Ok(Submission { command, payload: bytes_beside(payload.data, &content_type) })

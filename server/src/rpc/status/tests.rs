@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
-use tenure_scheduler::{Epoch, FencingToken, ImpossibleNeed, KindName, LostCause, NodeName, SlotName};
+use tenure_scheduler::{
+    Epoch, FencingToken, ImpossibleNeed, KindName, LostCause, NodeName, Producer, SlotName, Tenant,
+};
 use uuid::Uuid;
 
 use super::*;
@@ -225,6 +227,13 @@ fn preconditions_name_what_they_are_about() {
             FailedPrecondition LEASE_LOST: lease 2.3 is gone: EXPIRED
               info cause=EXPIRED state=queued token=2199023255555
               precondition LEASE_LOST 2.3: lease 2.3 is gone: EXPIRED
+        "#]],
+    );
+    check(
+        Refusal::TenantNotAllowed { producer: Producer::new("web"), tenant: Tenant::new("shop") },
+        expect![[r#"
+            PermissionDenied NOT_ALLOWED: producer web may not enqueue jobs for tenant shop
+              info producer=web tenant=shop
         "#]],
     );
     check(

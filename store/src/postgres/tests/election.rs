@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use sqlx::Executor;
+use sqlx::{Executor, Row};
 use tenure_scheduler::{Changes, Epoch};
 use tokio::{task::JoinSet, time::timeout};
 
@@ -95,6 +95,27 @@ impl Server {
 
 async fn commit(journal: &mut impl Journal, epoch: Epoch) -> Result<(), Error> {
     journal.commit(epoch, &Changes::default(), &Beside::default()).await
+}
+
+/// It was opened before a later version brought the schema up to date.
+#[tokio::test]
+async fn a_newer_schema_is_not_taken_over() {
+    let url = database();
+    let server = Server::at(&url, "a:1").await;
+    server.sees_free().await;
+    let mut later = hand(&url).await;
+    let migrated = "insert into _sqlx_migrations values (9999, 'later', now(), true, '', 0)";
+    later.execute(migrated).await.unwrap();
+    let mut journal = server.candidate.journal();
+    let refused = journal.takeover(Epoch(0)).await;
+    assert!(matches!(refused, Err(Error::Newer { found: 9999, .. })), "{refused:?}");
+    assert!(!server.leads());
+    let row = later.fetch_one("select epoch, holder is null from leader_fence").await.unwrap();
+    assert_eq!((row.get::<i64, _>(0), row.get::<bool, _>(1)), (0, true), "nothing was written");
+
+    later.execute("delete from _sqlx_migrations where version = 9999").await.unwrap();
+    server.sees_free().await;
+    assert!(journal.takeover(Epoch(0)).await.is_ok());
 }
 
 #[tokio::test]

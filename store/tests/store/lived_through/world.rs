@@ -12,8 +12,8 @@ use tenure_scheduler::{
     Allowance, BeginWait, Budget, Changes, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
     DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job,
     JobId, KindName, KindPolicy, Mono, NodeName, Now, OnExhausted, OnParent, PausePolicy, Phase, Preferences,
-    Pressure, Prior, Producer, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector, SessionId,
-    SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
+    Pressure, Prior, Producer, ProducerLimits, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector,
+    SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -183,6 +183,7 @@ impl World {
                 let state = random.chance(50).then(|| "rojo=1".into());
                 Arc::new(TraceContext { parent: "00-ab-cd-01".into(), state })
             }),
+            limits: ProducerLimits::default(),
             prior: Prior::default(),
         }))
     }
