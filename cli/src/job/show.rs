@@ -256,7 +256,9 @@ fn outcome(attempt: &Attempt) -> Field {
 
 fn ran(attempt: &Attempt) -> String {
     let (Some(start), Some(end)) = (&attempt.start_time, &attempt.end_time) else {
-        return if attempt.started { "unknown" } else { "never" }.to_owned();
+        // Only a return says that nothing was started; of a loss nobody can know.
+        let never = attempt.outcome() == Outcome::Returned && !attempt.started;
+        return if never { "never" } else { "unknown" }.to_owned();
     };
     let ran = wire::system_time(end).duration_since(wire::system_time(start)).unwrap_or_default();
     human::length(ran)
@@ -300,8 +302,10 @@ mod tests {
 
     #[test]
     fn an_attempt_that_never_started_ran_never() {
-        assert_eq!(ran(&Attempt::default()), "never");
-        assert_eq!(ran(&Attempt { started: true, ..Attempt::default() }), "unknown");
+        let returned = Attempt { outcome: Outcome::Returned.into(), ..Attempt::default() };
+        assert_eq!(ran(&returned), "never");
+        assert_eq!(ran(&Attempt { started: true, ..returned }), "unknown");
+        assert_eq!(ran(&Attempt { outcome: Outcome::Lost.into(), ..Attempt::default() }), "unknown");
         let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
         assert_eq!(ran(&Attempt { start_time: at(10), end_time: at(55), ..Attempt::default() }), "45s");
     }
