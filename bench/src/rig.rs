@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tenure_client::Client;
 use tenure_tests::process::Process;
 use tenure_tests::tag;
-use tenure_tests::wait::{PATIENCE, until};
+use tenure_tests::wait::PATIENCE;
 
 use crate::agents::{Agents, Fleet};
 use crate::args::{Args, Store};
@@ -222,12 +222,7 @@ async fn start_server(
         args.push(&data);
     }
     let mut server = Process::tenure("the server", &args, &files.join("server.log"), mark)?;
-    let announced = until("the server is ready", PATIENCE, async || {
-        server.alive().map_err(|error| error.to_string())?;
-        fs::read_to_string(&ready).map_err(|error| error.to_string())
-    })
-    .await
-    .with_context(|| server.tail())?;
+    let announced = server.ready(&ready).await?;
     let endpoint = announced.lines().find_map(|line| line.strip_prefix("TENURE_SERVER="));
     Ok((server, endpoint.context("the ready file names no server")?.to_owned()))
 }

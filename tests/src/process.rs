@@ -2,7 +2,7 @@
 //!
 //! Invariant: a process of ours is signalled only while it has not been waited for, so the pid is its own.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
+use crate::wait::{PATIENCE, until};
 use crate::{binary, tag};
 
 /// How much of a log is shown when a test fails, in bytes.
@@ -58,6 +59,20 @@ impl Process {
         }
         let child = Command::from(command).spawn().with_context(|| format!("{name} does not start"))?;
         Ok(Self { name: name.to_owned(), child, log: log.to_owned() })
+    }
+
+    /// Waits for the file that says that it is ready, and where: what stands in it.
+    ///
+    /// # Errors
+    /// If it ends instead, or takes too long; with the end of its log.
+    pub async fn ready(&mut self, file: &Path) -> anyhow::Result<String> {
+        let what = format!("{} is ready", self.name);
+        let announced = until(&what, PATIENCE, async || {
+            self.alive().map_err(|error| error.to_string())?;
+            fs::read_to_string(file).map_err(|error| error.to_string())
+        })
+        .await;
+        announced.with_context(|| self.tail())
     }
 
     /// Its pid.

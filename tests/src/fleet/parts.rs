@@ -56,12 +56,7 @@ impl Fleet {
             None,
             &self.plan.environment,
         )?;
-        let announced = until("the server is ready", PATIENCE, async || {
-            server.alive().map_err(|error| error.to_string())?;
-            fs::read_to_string(&ready).map_err(|error| error.to_string())
-        })
-        .await;
-        let announced = announced.with_context(|| server.tail())?;
+        let announced = server.ready(&ready).await?;
         self.server = Some(server);
         self.grpc = address(&announced, "TENURE_SERVER")?;
         if self.hosts.is_some() {

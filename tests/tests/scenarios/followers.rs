@@ -1,6 +1,5 @@
 //! Several servers on one database: whichever of them is asked, the leader answers, and agents end up with it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,11 +49,7 @@ impl Another {
         let args = [&args[..], &["--ready-file", &ready]].concat();
         let log = fleet.directory().join("logs").join(name);
         let mut process = Process::tenure(name, &args, &log, fleet.mark())?;
-        let announced = until("another server listens", PATIENCE, async || {
-            process.alive().map_err(|error| error.to_string())?;
-            fs::read_to_string(&ready).map_err(|error| error.to_string())
-        })
-        .await?;
+        let announced = process.ready(Path::new(&ready)).await?;
         let line = announced.lines().find_map(|line| line.strip_prefix("TENURE_SERVER="));
         let endpoint = line.context("it says where it listens")?.to_owned();
         Ok(Self { process, endpoint })

@@ -2,8 +2,8 @@
 //!
 //! The fleet's own server is not among them: these are started, killed and frozen one by one.
 
-use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -35,11 +35,7 @@ impl Server {
         let anywhere = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", &ready];
         let args = [&["server", "--migrate", "--config", &file][..], &anywhere].concat();
         let mut process = Process::tenure(name, &args, &log, fleet.mark())?;
-        let announced = until(&format!("{name} is ready"), PATIENCE, async || {
-            process.alive().map_err(|error| error.to_string())?;
-            fs::read_to_string(&ready).map_err(|_| process.tail())
-        })
-        .await?;
+        let announced = process.ready(Path::new(&ready)).await?;
         let line = announced.lines().find_map(|line| line.strip_prefix("TENURE_SERVER=http://"));
         let grpc = line.context("no address")?.parse()?;
         let retry = RetryPolicy { give_up_after: Duration::ZERO, ..RetryPolicy::default() };
