@@ -23,6 +23,7 @@ mod oracle;
 mod poison;
 mod postgres;
 mod pressure;
+mod python;
 mod quickstart;
 mod restart;
 mod seed;
