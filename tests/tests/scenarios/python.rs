@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use tenure_tests::{KindPlan, NodePlan, Plan, Script, Step, python, scenario};
 use tokio::process::Command;
+use tokio::task::JoinSet;
 
 /// Nothing here takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,13 +54,14 @@ with tenure.Client(retry=retry) as client:
         let seen = fleet.directory().join("seen");
         let place = seen.to_str().context("a path that is no UTF-8")?;
         let mut follower = program(FOLLOW, &fleet.endpoint(), &[&job, place]).await?;
-        let following = tokio::spawn(async move { python::run(&mut follower, PATIENCE).await });
+        let mut following = JoinSet::new();
+        following.spawn(async move { python::run(&mut follower, PATIENCE).await });
         fleet.started(&job, 1, PATIENCE).await?;
         written(&seen, "running").await?;
         fleet.kill_server().await?;
         fleet.start_server().await?;
         fleet.open("go")?;
-        let said = following.await??;
+        let said = following.join_next().await.context("the follower")???;
         ensure!(said == "done\n", "{said}");
         Ok(())
     })
