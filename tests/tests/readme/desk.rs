@@ -154,7 +154,7 @@ impl Desk {
                     let known = text.lines().eq(python::INSTALL);
                     ensure!(known, "line {line}: the package is installed otherwise in the tests");
                 }
-                ("python", "save") => fs::write(self.path("clone").join(how), &block.text)?,
+                ("python" | "toml", "save") => fs::write(self.path("clone").join(how), &block.text)?,
                 // Only that these commands exist is looked at, with those of the running text.
                 ("sh", "elsewhere") | ("text", "output") => {}
                 (language, what) => bail!("line {line}: {language} {what:?}: what is to be done with it?"),

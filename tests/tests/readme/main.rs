@@ -12,7 +12,7 @@
 //! - `<!-- file: fleet PATH -->`, above a TOML block: `tenure config check` accepts it as such a file, and if a path stands
 //!   there, its lines are those of that file, in order.
 //! - `<!-- installed -->`: these commands made the virtual environment of the tests, which is there.
-//! - `<!-- save: NAME -->`, above a Python block: it is saved under this name.
+//! - `<!-- save: NAME -->`, above a block of Python or TOML: it is saved under this name.
 
 mod desk;
 mod page;

@@ -37,11 +37,13 @@ from .errors import (
     Unavailable,
     UnexpectedAnswer,
 )
+from .worker import Attempt, JobFailed, Permanent, Retry, Stopped, Worker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyExists",
+    "Attempt",
     "BudgetExhausted",
     "Client",
     "DEFAULT_ENDPOINT",
@@ -50,6 +52,7 @@ __all__ = [
     "FieldViolation",
     "InvalidField",
     "Job",
+    "JobFailed",
     "JobIdReused",
     "JobNotFound",
     "JobState",
@@ -61,6 +64,7 @@ __all__ = [
     "NotFound",
     "OnParent",
     "PayloadTooLarge",
+    "Permanent",
     "PreconditionFailed",
     "PreconditionViolation",
     "ProducerRate",
@@ -69,12 +73,15 @@ __all__ = [
     "Refusal",
     "ResourceExhausted",
     "Result",
+    "Retry",
     "RetryPolicy",
+    "Stopped",
     "TenureError",
     "Tls",
     "TreeLimit",
     "Unavailable",
     "UnexpectedAnswer",
+    "Worker",
     "new_job_id",
     "requirement",
 ]
