@@ -9,6 +9,7 @@
 mod aftermath;
 mod attempt;
 mod environment;
+mod hosted;
 mod indexes;
 mod outcome;
 mod workspace;
@@ -31,6 +32,7 @@ use crate::own_rule::OwnRule;
 use crate::shim;
 use crate::spool::{Spool, Written};
 use crate::trace::Spans;
+use crate::workers::Workers;
 
 use self::aftermath::Followed;
 use self::indexes::Indexes;
@@ -67,6 +69,8 @@ pub struct Options {
     pub cgroups: Subtree,
     /// Makes the spans of attempts.
     pub spans: Spans,
+    /// Who runs attempts inside itself.
+    pub workers: Workers,
 }
 
 /// All attempts of this agent.
@@ -129,6 +133,9 @@ pub enum Error {
     /// What an earlier agent left cannot be read.
     #[error("cannot find out what an earlier agent left")]
     Leftovers(#[source] leftovers::Error),
+    /// What the workers of an earlier agent had cannot be read.
+    #[error("cannot find out what the workers of an earlier agent had")]
+    Records(#[source] std::io::Error),
 }
 
 /// What every task of the runner shares.
@@ -167,7 +174,8 @@ impl Runner {
         let indexes = Indexes::new(options.indexes.clone());
         let shared = Arc::new(Shared { options, indexes, spool, max_result, events: sender });
         let mut tasks = JoinSet::new();
-        let (followed, inherited) = aftermath::begin(&shared, &mut tasks).await?;
+        let (followed, mut inherited) = aftermath::begin(&shared, &mut tasks).await?;
+        inherited.extend(hosted::begin(&shared, &mut tasks).await?);
         let mut this = Self { shared, orders: BTreeMap::new(), events, tasks };
         let adopted = followed.into_iter().map(|followed| this.follow(followed)).collect();
         Ok((this, Before { adopted, inherited }))
@@ -214,9 +222,18 @@ impl Runner {
         self.orders.insert(token, orders);
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
-            attempt::run(shared, grant, receiver).await;
+            if shared.options.workers.host(&grant.kind) {
+                hosted::run(shared, grant, receiver).await;
+            } else {
+                attempt::run(shared, grant, receiver).await;
+            }
             Some(token)
         });
+    }
+
+    /// The attempts that run in workers: nobody goes on with them when the agent ends.
+    pub fn hosted(&self) -> Vec<FencingToken> {
+        self.shared.options.workers.attempts()
     }
 
     /// Starts a prepared attempt.

@@ -15,6 +15,7 @@ use crate::holdings::{End, FencingToken, Listed, Phase, Return, Statement, StopR
 use crate::host::Host;
 use crate::own_rule::OwnRule;
 use crate::pressure::rules::Reading;
+use crate::workers::Room;
 
 /// The longest job id: a UUID in its text form, with room to spare.
 const LONGEST_JOB: usize = 64;
@@ -109,6 +110,19 @@ pub(super) fn pressure(reading: &Reading, now: Mono, spool: Option<SpoolFull>) -
         weight: reading.weight,
         unknown_signals: reading.unknown_signals.clone(),
     }
+}
+
+/// The groups that are closed since no worker takes an attempt of their kind.
+pub(super) fn without_workers(room: &Room, now: Mono) -> Vec<wire::ClosedGroup> {
+    let closed = room.closed.iter().map(|(kind, &since)| wire::ClosedGroup {
+        refuse: format!("kind:{kind}"),
+        rule: OwnRule::Worker.to_string(),
+        signal: "workers.room".to_owned(),
+        observed: 0.0,
+        threshold: 1.0,
+        closed_for: duration(now.since(since)),
+    });
+    closed.collect()
 }
 
 /// A statement as a report. None for what stands in the spool: its bytes are read there.

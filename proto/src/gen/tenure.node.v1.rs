@@ -367,7 +367,7 @@ pub struct Reaped {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Returned {
     /// Rule or reason: headroom, unsampled, slots, stale_grant, stale, kind, not_reaped, spool_full, draining, workdir,
-    /// shim, cut_off, revoked, superseded, terminated, or the id of a pressure rule. A server takes an unknown word for a
+    /// shim, cut_off, revoked, superseded, terminated, worker, or the id of a pressure rule. A server takes an unknown word for a
     /// pressure rule.
     #[prost(string, tag = "1")]
     pub rule: ::prost::alloc::string::String,
@@ -1127,6 +1127,607 @@ pub mod node_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "tenure.node.v1.NodeService";
     impl<T> tonic::server::NamedService for NodeServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// What a worker says.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkerMessage {
+    /// One of these. An agent ends the stream over what it does not know, since the worker counts on it.
+    #[prost(oneof = "worker_message::Body", tags = "1, 2, 3")]
+    pub body: ::core::option::Option<worker_message::Body>,
+}
+/// Nested message and enum types in `WorkerMessage`.
+pub mod worker_message {
+    /// One of these. An agent ends the stream over what it does not know, since the worker counts on it.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// First, and once.
+        #[prost(message, tag = "1")]
+        Hello(super::WorkerHello),
+        /// An attempt has ended: nothing of it runs any more.
+        #[prost(message, tag = "2")]
+        Ended(super::WorkEnded),
+        /// It takes no more attempts; those that it has go on. It cannot be taken back.
+        #[prost(message, tag = "3")]
+        Leaving(super::WorkerLeaving),
+    }
+}
+/// Who attaches.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerHello {
+    /// Required, 1 to 64: kinds of the node file with `worker = true` and the user of this socket.
+    #[prost(string, repeated, tag = "1")]
+    pub kinds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Required, 1 to 1,000: how many attempts it runs at once, whatever their kinds.
+    #[prost(uint32, tag = "2")]
+    pub concurrency: u32,
+    /// For logs, at most 255 bytes: the library and its version.
+    #[prost(string, tag = "3")]
+    pub library: ::prost::alloc::string::String,
+}
+/// It is about to end. Once the agent has answered and the attempts that it has have ended, it closes the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerLeaving {}
+/// How an attempt ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkEnded {
+    /// Required. The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// What it used, by counter (\[a-z0-9._-\], at most 63), at most 16 of them, each at most 2^53. Charged to the budget of its
+    /// kind however it ended.
+    #[prost(btree_map = "string, uint64", tag = "5")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
+    /// One of these.
+    #[prost(oneof = "work_ended::End", tags = "2, 3, 4")]
+    pub end: ::core::option::Option<work_ended::End>,
+}
+/// Nested message and enum types in `WorkEnded`.
+pub mod work_ended {
+    /// One of these.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum End {
+        /// It did what it was asked to.
+        #[prost(message, tag = "2")]
+        Succeeded(super::WorkSucceeded),
+        /// It failed.
+        #[prost(message, tag = "3")]
+        Failed(super::WorkFailed),
+        /// It stopped because it was told to, or because its worker leaves.
+        #[prost(message, tag = "4")]
+        Stopped(super::WorkStopped),
+    }
+}
+/// It did what it was asked to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkSucceeded {
+    /// Whether there is a result. An empty one is one, too.
+    #[prost(bool, tag = "1")]
+    pub has_result: bool,
+    /// The result. Above the inline limit of the server the attempt fails for good.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: ::prost::bytes::Bytes,
+    /// Its media type. Default: application/octet-stream. At most 255 bytes.
+    #[prost(string, tag = "3")]
+    pub content_type: ::prost::alloc::string::String,
+}
+/// It failed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkFailed {
+    /// No further attempt would help: the job is dead at once.
+    #[prost(bool, tag = "1")]
+    pub permanent: bool,
+    /// For people, at most 4 KiB; longer ones are cut by the agent. Never payload.
+    #[prost(string, tag = "2")]
+    pub error: ::prost::alloc::string::String,
+    /// Not tried again before this long, at most 24 h. Absent: after the kind's back-off. The later of the two counts.
+    #[prost(message, optional, tag = "3")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
+    /// A provider wants no more for a while: nothing that needs this fleet slot starts for `retry_after`. It has to be one
+    /// that the job takes, else it is not heeded. Empty: none.
+    #[prost(string, tag = "4")]
+    pub throttled_slot: ::prost::alloc::string::String,
+}
+/// It stopped because it was told to, or because its worker leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkStopped {}
+/// What an agent says to a worker.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkMessage {
+    /// One of these. A worker ignores what it does not know.
+    #[prost(oneof = "work_message::Body", tags = "1, 2, 3, 4, 5")]
+    pub body: ::core::option::Option<work_message::Body>,
+}
+/// Nested message and enum types in `WorkMessage`.
+pub mod work_message {
+    /// One of these. A worker ignores what it does not know.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// The answer to Hello.
+        #[prost(message, tag = "1")]
+        Welcome(super::WorkerWelcome),
+        /// An attempt to run.
+        #[prost(message, tag = "2")]
+        Work(super::Work),
+        /// A deadline has moved.
+        #[prost(message, tag = "3")]
+        Deadline(super::WorkDeadline),
+        /// An attempt is to stop.
+        #[prost(message, tag = "4")]
+        Stop(super::StopWork),
+        /// The answer to Leaving.
+        #[prost(message, tag = "5")]
+        Left(super::WorkerLeft),
+    }
+}
+/// No further attempt follows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerLeft {}
+/// The answer to Hello.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerWelcome {
+    /// The name of the node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// The clock of all deadlines of this stream.
+    #[prost(enumeration = "WorkClock", tag = "2")]
+    pub clock: i32,
+}
+/// An attempt to run. It counts as started.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Work {
+    /// Its job.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// Its fencing token: hand it to what must not be written twice.
+    #[prost(uint64, tag = "2")]
+    pub token: u64,
+    /// Its kind.
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+    /// 1-based.
+    #[prost(uint32, tag = "4")]
+    pub attempt: u32,
+    /// Whose work it is.
+    #[prost(string, tag = "5")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The payload.
+    #[prost(bytes = "bytes", tag = "6")]
+    pub payload: ::prost::bytes::Bytes,
+    /// The payload's media type. Empty: none was given.
+    #[prost(string, tag = "7")]
+    pub content_type: ::prost::alloc::string::String,
+    /// The dedupe key if there is one, else the job id.
+    #[prost(string, tag = "8")]
+    pub idempotency_key: ::prost::alloc::string::String,
+    /// Empty: it has no parent.
+    #[prost(string, tag = "9")]
+    pub parent_id: ::prost::alloc::string::String,
+    /// W3C `traceparent`: of the attempt's span if the node records spans, else of the enqueue. Empty: none.
+    #[prost(string, tag = "10")]
+    pub traceparent: ::prost::alloc::string::String,
+    /// W3C `tracestate`. Empty: none.
+    #[prost(string, tag = "11")]
+    pub tracestate: ::prost::alloc::string::String,
+    /// It is told to stop so long after its start, and fails as timed out.
+    #[prost(message, optional, tag = "12")]
+    pub hard_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// Between being told to stop and being killed.
+    #[prost(message, optional, tag = "13")]
+    pub grace: ::core::option::Option<::prost_types::Duration>,
+    /// Microseconds of the stream's clock: the worker ends itself a second before, if the attempt still runs then and the
+    /// deadline has not moved.
+    #[prost(uint64, tag = "14")]
+    pub gone_by_us: u64,
+    /// The numbers of its units of slots that have numbers, by slot, such as `0,2`.
+    #[prost(btree_map = "string, string", tag = "15")]
+    pub indexes: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+}
+/// A deadline has moved: the lease was renewed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkDeadline {
+    /// The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// As in Work. Never sooner than before.
+    #[prost(uint64, tag = "2")]
+    pub gone_by_us: u64,
+}
+/// An attempt is to stop. The agent kills the worker if it has not ended after the grace.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StopWork {
+    /// The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// Why.
+    #[prost(enumeration = "StopWorkReason", tag = "2")]
+    pub reason: i32,
+    /// So much time is left.
+    #[prost(message, optional, tag = "3")]
+    pub grace: ::core::option::Option<::prost_types::Duration>,
+}
+/// Which clock of the host deadlines are of, so that a worker that was frozen does not misjudge them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WorkClock {
+    /// Never sent.
+    Unspecified = 0,
+    /// CLOCK_BOOTTIME.
+    Boottime = 1,
+    /// CLOCK_MONOTONIC.
+    Monotonic = 2,
+}
+impl WorkClock {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WORK_CLOCK_UNSPECIFIED",
+            Self::Boottime => "WORK_CLOCK_BOOTTIME",
+            Self::Monotonic => "WORK_CLOCK_MONOTONIC",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WORK_CLOCK_UNSPECIFIED" => Some(Self::Unspecified),
+            "WORK_CLOCK_BOOTTIME" => Some(Self::Boottime),
+            "WORK_CLOCK_MONOTONIC" => Some(Self::Monotonic),
+            _ => None,
+        }
+    }
+}
+/// Why an attempt is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StopWorkReason {
+    /// Treated like any other.
+    Unspecified = 0,
+    /// Somebody cancelled the job.
+    Cancelled = 1,
+    /// It ran into its hard time limit.
+    TimeLimit = 2,
+    /// The node drains, or its agent ends.
+    Drained = 3,
+    /// The server took the lease back, or cannot be reached for as long as it allowed.
+    LeaseLost = 4,
+}
+impl StopWorkReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "STOP_WORK_REASON_UNSPECIFIED",
+            Self::Cancelled => "STOP_WORK_REASON_CANCELLED",
+            Self::TimeLimit => "STOP_WORK_REASON_TIME_LIMIT",
+            Self::Drained => "STOP_WORK_REASON_DRAINED",
+            Self::LeaseLost => "STOP_WORK_REASON_LEASE_LOST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "STOP_WORK_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "STOP_WORK_REASON_CANCELLED" => Some(Self::Cancelled),
+            "STOP_WORK_REASON_TIME_LIMIT" => Some(Self::TimeLimit),
+            "STOP_WORK_REASON_DRAINED" => Some(Self::Drained),
+            "STOP_WORK_REASON_LEASE_LOST" => Some(Self::LeaseLost),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod worker_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Served by the node agent on a Unix socket for each user that its worker kinds name; the server does not have it. Who may
+    /// open the socket may run attempts of that user's kinds. A worker is one process: it is the process that opened the
+    /// connection which the agent kills if an attempt does not stop, and with it all that runs in it.
+    #[derive(Debug, Clone)]
+    pub struct WorkerServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> WorkerServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> WorkerServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            WorkerServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// The worker says Hello and gets a Welcome, then attempts to run, for as long as the stream stands. When it ends while
+        /// attempts run, whoever ended it, the worker stops them at once, and the agent kills the worker.
+        pub async fn attach(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::WorkerMessage>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WorkMessage>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.WorkerService/Attach",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.WorkerService", "Attach"));
+            self.inner.streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod worker_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with WorkerServiceServer.
+    #[async_trait]
+    pub trait WorkerService: std::marker::Send + std::marker::Sync + 'static {
+        /// Server streaming response type for the Attach method.
+        type AttachStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WorkMessage, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The worker says Hello and gets a Welcome, then attempts to run, for as long as the stream stands. When it ends while
+        /// attempts run, whoever ended it, the worker stops them at once, and the agent kills the worker.
+        async fn attach(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::WorkerMessage>>,
+        ) -> std::result::Result<tonic::Response<Self::AttachStream>, tonic::Status>;
+    }
+    /// Served by the node agent on a Unix socket for each user that its worker kinds name; the server does not have it. Who may
+    /// open the socket may run attempts of that user's kinds. A worker is one process: it is the process that opened the
+    /// connection which the agent kills if an attempt does not stop, and with it all that runs in it.
+    #[derive(Debug)]
+    pub struct WorkerServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> WorkerServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for WorkerServiceServer<T>
+    where
+        T: WorkerService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/tenure.node.v1.WorkerService/Attach" => {
+                    #[allow(non_camel_case_types)]
+                    struct AttachSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::StreamingService<super::WorkerMessage>
+                    for AttachSvc<T> {
+                        type Response = super::WorkMessage;
+                        type ResponseStream = T::AttachStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::WorkerMessage>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::attach(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AttachSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for WorkerServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "tenure.node.v1.WorkerService";
+    impl<T> tonic::server::NamedService for WorkerServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
