@@ -36,6 +36,7 @@ impl Step<'_> {
             Statement::Accepted => self.progressed(&report, Phase::Accepted, Duration::ZERO),
             Statement::Started { elapsed } => self.progressed(&report, Phase::Started, *elapsed),
             Statement::Progress => self.progressed(&report, Phase::Started, Duration::ZERO),
+            Statement::Checkpoint { size } => self.checkpoint(&report, *size),
             Statement::Finished(finish) => {
                 let verdict = self.finished(&report, finish);
                 self.stored(&report, ReportKind::Finished, verdict);
@@ -80,6 +81,15 @@ impl Step<'_> {
         }
     }
 
+    /// A checkpoint of a running execution is kept, that of another one is not.
+    fn checkpoint(&mut self, report: &Report, size: u64) {
+        self.progressed(report, Phase::Started, Duration::ZERO);
+        let live = self.state.leases.get(&report.token).filter(|entry| !entry.lease.orphaned);
+        if live.is_some() && self.stage(report) == Some(Stage::Granted) {
+            self.emit(Event::Checkpointed { job: report.job, token: report.token, size });
+        }
+    }
+
     fn finished(&mut self, report: &Report, finish: &Finish) -> Verdict {
         let mut end = self.end_of(report, finish);
         if self.state.leases.get(&report.token).is_some_and(|entry| entry.watch.spooled) {
@@ -110,6 +120,7 @@ impl Step<'_> {
             FinishedHow::Failed => Outcome::Failed,
             FinishedHow::FailedPermanent => Outcome::FailedPermanent,
             FinishedHow::TimedOut => Outcome::TimedOut,
+            FinishedHow::Stalled => Outcome::Stalled,
             FinishedHow::Revoked if revoked == Some(RevokeReason::Cancelled) => Outcome::Cancelled,
             FinishedHow::Revoked => Outcome::Returned,
             FinishedHow::Lost => Outcome::Lost,
@@ -122,6 +133,8 @@ impl Step<'_> {
             retry_after: finish.retry_after,
             usage: finish.usage.clone(),
             keep_result: finish.has_result,
+            partial: finish.partial,
+            checkpoint: finish.checkpoint,
             ..End::new(outcome, How::Ended)
         }
     }
@@ -160,6 +173,7 @@ impl Step<'_> {
                     | Outcome::Failed
                     | Outcome::FailedPermanent
                     | Outcome::TimedOut
+                    | Outcome::Stalled
                     | Outcome::Detached
                     | Outcome::Cancelled,
                 ),
@@ -179,6 +193,7 @@ impl Step<'_> {
             | Outcome::Failed
             | Outcome::FailedPermanent
             | Outcome::TimedOut
+            | Outcome::Stalled
             | Outcome::Lost
             | Outcome::Detached
             | Outcome::Cancelled => {
@@ -219,6 +234,7 @@ impl Step<'_> {
                     End {
                         cause: bounded_text(&returned.rule),
                         error: return_text(returned),
+                        checkpoint: returned.checkpoint,
                         stale: &*returned.rule == "stale" && !returned.started && may_expire,
                         ..End::new(outcome, How::Gone)
                     },
@@ -249,6 +265,7 @@ impl Step<'_> {
                 | Outcome::Failed
                 | Outcome::FailedPermanent
                 | Outcome::TimedOut
+                | Outcome::Stalled
                 | Outcome::Detached
                 | Outcome::Lost,
             ) => Verdict::LeaseLost(LostCause::Expired),
