@@ -16,8 +16,8 @@ mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::{mpsc, watch};

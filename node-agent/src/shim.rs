@@ -30,8 +30,8 @@ use std::process::ExitCode;
 
 pub(crate) use attach::attach;
 pub use handle::Shim;
-pub(crate) use spec::{OLDEST, OLDEST_ADOPTED};
 pub use spec::{Cause, ExitRecord, Limits, Spec, StopReason, User, VERSION};
+pub(crate) use spec::{OLDEST, OLDEST_ADOPTED};
 
 /// How shims of this agent are started.
 #[derive(Debug, Clone)]

@@ -288,7 +288,11 @@ fn describe(report: &Report) -> Option<(FencingToken, Unstored)> {
     let end = match report.event.as_ref()? {
         Event::Finished(_) => End::Finished,
         Event::Returned(_) => End::Returned,
-        Event::Accepted(_) | Event::Started(_) | Event::Progress(_) | Event::Checkpoint(_) | Event::Reaped(_) => return None,
+        Event::Accepted(_)
+        | Event::Started(_)
+        | Event::Progress(_)
+        | Event::Checkpoint(_)
+        | Event::Reaped(_) => return None,
     };
     Some((FencingToken(report.token), Unstored { job: report.job_id.clone(), end }))
 }

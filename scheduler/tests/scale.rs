@@ -300,8 +300,15 @@ impl Bare {
                 if let Some(token) = rng.pick(&held) {
                     let (rule, generation) = ("headroom".into(), rng.below(3));
                     let (observed, threshold) = (1.0, 1.0);
-                    let said =
-                        Return { rule, observed, threshold, generation, retry_after: None, started: false };
+                    let said = Return {
+                        rule,
+                        observed,
+                        threshold,
+                        generation,
+                        retry_after: None,
+                        started: false,
+                        checkpoint: None,
+                    };
                     self.report(token, Statement::Returned(said));
                 }
             }

@@ -23,8 +23,8 @@ use std::{
     },
 };
 
-use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId, Stored};
 use bytes::Bytes;
+use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId, Stored};
 use tenure_store::{Left, Payload, ResultBytes};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;

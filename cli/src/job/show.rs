@@ -208,7 +208,8 @@ fn attempt(job: &Job) -> String {
 /// An execution per row, oldest first.
 pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
     let headers = ["ATTEMPT", "ROUND", "NODE", "OUTCOME", "CAUSE", "EXIT", "RAN", "ENDED", "ERROR"];
-    let mut table = Table::new(headers.into_iter().chain(output.wide(|| ["TOKEN", "GRANTED", "USED", "CHECKPOINT"])));
+    let mut table =
+        Table::new(headers.into_iter().chain(output.wide(|| ["TOKEN", "GRANTED", "USED", "CHECKPOINT"])));
     for attempt in attempts {
         let fields = [
             Field::figure(attempt.attempt),

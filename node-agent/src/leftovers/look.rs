@@ -40,7 +40,9 @@ impl Remain {
     /// same clock.
     pub(super) fn to_adopt(&self) -> Option<&State> {
         let state = self.state.as_ref().filter(|_| self.ours)?;
-        let speaks = (OLDEST_ADOPTED..=VERSION).contains(&state.version) && state.clock == self.clock && state.child.is_some();
+        let speaks = (OLDEST_ADOPTED..=VERSION).contains(&state.version)
+            && state.clock == self.clock
+            && state.child.is_some();
         (speaks && state.shim.is_alive()).then_some(state)
     }
 

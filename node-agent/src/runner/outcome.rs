@@ -6,7 +6,9 @@
 //! Invariant: an attempt that ended for a reason neither its own nor its node's is a return.
 
 use serde::de::IgnoredAny;
-use tenure_proto::node::v1::{Checkpoint, Finished, FinishedOutcome, Report, ResultBytes, Returned, report::Event};
+use tenure_proto::node::v1::{
+    Checkpoint, Finished, FinishedOutcome, Report, ResultBytes, Returned, report::Event,
+};
 
 use super::workspace::Found;
 use crate::holdings::{End, StopReason};
@@ -98,7 +100,8 @@ fn ended(record: &ExitRecord, result: Found) -> Finished {
             finished.error = cut_before(finished.error, &lost);
         }
         Found::Unreadable(why) if had_to_end(record) => {
-            finished.error = cut_before(finished.error, &format!("; its partial result cannot be read: {why}"));
+            finished.error =
+                cut_before(finished.error, &format!("; its partial result cannot be read: {why}"));
         }
         Found::Bytes(_) | Found::TooLarge { .. } | Found::Unreadable(_) | Found::Nothing => {}
     }
@@ -260,7 +263,10 @@ mod tests {
             words(&finished(&signalled, Found::Nothing, None)),
             "FAILED signal killed by SIGSEGV: last words"
         );
-        assert_eq!(words(&finished(&record(Cause::Limit), Found::Nothing, None)), "TIMED_OUT limit last words");
+        assert_eq!(
+            words(&finished(&record(Cause::Limit), Found::Nothing, None)),
+            "TIMED_OUT limit last words"
+        );
         assert_eq!(words(&finished(&record(Cause::Spawn), Found::Nothing, None)), "FAILED spawn last words");
         assert_eq!(words(&finished(&record(Cause::Lost), Found::Nothing, None)), "LOST lost last words");
     }
@@ -309,7 +315,10 @@ mod tests {
         }
         let unstarted = ExitRecord { started: false, ..record(Cause::Terminated) };
         assert_eq!(end_of(&unstarted, Some(StopReason::Drained)), End::Returned);
-        assert_eq!(words(&returned(&unstarted, Some(StopReason::Drained), None)), "returned terminated false");
+        assert_eq!(
+            words(&returned(&unstarted, Some(StopReason::Drained), None)),
+            "returned terminated false"
+        );
         let cancelled = record(Cause::Revoked);
         assert_eq!(end_of(&cancelled, Some(StopReason::Cancelled)), End::Finished);
         assert_eq!(words(&finished(&cancelled, Found::Nothing, None)), "REVOKED revoked last words");
@@ -320,7 +329,7 @@ mod tests {
     #[test]
     fn a_long_error_is_cut_between_characters() {
         let long = ExitRecord { error: "é".repeat(LONGEST_ERROR), ..exit(1) };
-        let Some(Event::Finished(finished)) = finished(&long, Found::Nothing).event else { panic!() };
+        let Some(Event::Finished(finished)) = finished(&long, Found::Nothing, None).event else { panic!() };
         assert_eq!(finished.error.len(), LONGEST_ERROR);
     }
 }

@@ -418,4 +418,119 @@ mod tests {
         assert_eq!(deadlines.due(at(30)), Due::Kill);
         assert_eq!(deadlines.cause(), None);
     }
+
+    /// As above, with a soft limit of 30 s, a soft grace of 20 s and silence of 40 s; its lease does not matter.
+    fn patient() -> Deadlines {
+        Deadlines::new(at(0), seconds(60), seconds(10), seconds(1_000), at(950))
+            .with_soft(Some(seconds(30)), seconds(20))
+            .with_silence(Some(seconds(40)))
+    }
+
+    #[test]
+    fn the_soft_limit_notifies_once_asks_after_its_grace_and_kills_after_the_other() {
+        let mut deadlines = patient().with_silence(None);
+        assert_eq!(deadlines.wake_at(), Some(at(30)));
+        assert_eq!(deadlines.due(at(29)), Due::Nothing);
+        assert!(!deadlines.was_notified());
+        assert_eq!(deadlines.due(at(30)), Due::Notify);
+        assert_eq!(deadlines.due(at(31)), Due::Nothing);
+        assert!(deadlines.was_notified() && !deadlines.is_stopping());
+        assert_eq!(deadlines.wake_at(), Some(at(50)));
+        assert_eq!(deadlines.due(at(50)), Due::Ask);
+        assert_eq!(deadlines.due(at(59)), Due::Nothing);
+        assert_eq!(deadlines.due(at(60)), Due::Kill);
+        assert_eq!(deadlines.cause(), Some(Cause::SoftLimit));
+    }
+
+    #[test]
+    fn a_hard_limit_within_the_soft_grace_comes_first() {
+        let mut deadlines = Deadlines::new(at(0), seconds(35), seconds(10), seconds(1_000), at(950))
+            .with_soft(Some(seconds(30)), seconds(20));
+        assert_eq!(deadlines.due(at(30)), Due::Notify);
+        assert_eq!(deadlines.due(at(35)), Due::Ask);
+        assert_eq!(deadlines.cause(), Some(Cause::Limit));
+    }
+
+    #[test]
+    fn one_that_is_told_late_has_its_whole_soft_grace_but_no_more_than_its_hard_limit() {
+        let mut deadlines = patient().with_silence(None);
+        assert_eq!(deadlines.due(at(45)), Due::Notify, "its host was frozen");
+        assert_eq!(deadlines.due(at(59)), Due::Nothing);
+        assert_eq!(deadlines.due(at(60)), Due::Ask);
+        assert_eq!(deadlines.cause(), Some(Cause::Limit));
+    }
+
+    #[test]
+    fn silence_is_counted_from_the_start_and_from_each_word() {
+        let mut deadlines = patient().with_soft(None, seconds(20));
+        deadlines.started(at(5));
+        assert_eq!(deadlines.wake_at(), Some(at(45)));
+        deadlines.heard(at(20));
+        assert_eq!(deadlines.due(at(59)), Due::Nothing);
+        assert_eq!(deadlines.due(at(60)), Due::Ask);
+        assert_eq!(deadlines.cause(), Some(Cause::Stalled));
+        assert_eq!(deadlines.due(at(70)), Due::Kill);
+        assert!(!deadlines.was_notified(), "it is not asked to wrap up");
+    }
+
+    #[test]
+    fn nobody_is_stalled_while_no_agent_listens() {
+        let mut deadlines = patient().with_soft(None, seconds(20));
+        deadlines.listen(true, at(10));
+        deadlines.listen(false, at(39));
+        assert_eq!(deadlines.due(at(45)), Due::Nothing);
+        assert_eq!(deadlines.wake_at(), Some(at(60)), "its other limits run on");
+        deadlines.listen(true, at(50));
+        deadlines.heard(at(51));
+        deadlines.listen(true, at(52));
+        assert_eq!(deadlines.due(at(59)), Due::Nothing);
+        assert_eq!(deadlines.due(at(60)), Due::Ask);
+        assert_eq!(deadlines.cause(), Some(Cause::Limit));
+    }
+
+    #[test]
+    fn a_pause_moves_every_limit_but_the_end_of_the_lease() {
+        let mut deadlines = patient();
+        deadlines.pause(true, at(20));
+        deadlines.pause(true, at(25));
+        assert!(deadlines.is_paused());
+        assert_eq!(deadlines.due(at(500)), Due::Nothing);
+        assert_eq!(deadlines.paused_for(at(100)), seconds(80));
+        deadlines.pause(false, at(120));
+        deadlines.pause(false, at(125));
+        assert_eq!(deadlines.due(at(129)), Due::Nothing);
+        assert_eq!(deadlines.due(at(130)), Due::Notify);
+        deadlines.heard(at(130));
+        assert_eq!(deadlines.due(at(149)), Due::Nothing);
+        assert_eq!(deadlines.due(at(150)), Due::Ask);
+        assert_eq!(deadlines.cause(), Some(Cause::SoftLimit));
+
+        let mut parked = patient();
+        parked.pause(true, at(20));
+        assert_eq!(parked.due(at(939)), Due::Ask);
+        assert_eq!(parked.cause(), Some(Cause::CutOff));
+    }
+
+    #[test]
+    fn a_lease_that_is_about_to_run_out_is_told_once_each_time_where_that_fits() {
+        let lease = |grace| {
+            Deadlines::new(at(0), seconds(3600), seconds(10), seconds(100), at(95))
+                .with_soft(Some(seconds(3000)), seconds(grace))
+        };
+        let mut deadlines = lease(30);
+        assert_eq!(deadlines.wake_at(), Some(at(54)));
+        assert_eq!(deadlines.due(at(53)), Due::Nothing);
+        assert_eq!(deadlines.due(at(54)), Due::Notify);
+        assert_eq!(deadlines.due(at(55)), Due::Nothing);
+        assert!(deadlines.was_notified());
+        deadlines.renew(at(195));
+        assert_eq!(deadlines.due(at(100)), Due::Nothing);
+        assert_eq!(deadlines.due(at(154)), Due::Notify, "another time");
+        assert_eq!(deadlines.due(at(184)), Due::Ask);
+        assert_eq!(deadlines.cause(), Some(Cause::CutOff));
+
+        assert_eq!(lease(40).due(at(83)), Due::Nothing, "it would come in the first half");
+        let mut other = Deadlines::new(at(0), seconds(3600), seconds(10), seconds(100), at(95));
+        assert_eq!(other.due(at(83)), Due::Nothing, "it expects to be told nothing");
+    }
 }

@@ -261,6 +261,7 @@ impl Fuzz {
             prefer: super::routing::prefer(rng),
             needs,
             hard_time_limit: rng.percent(30).then(|| Duration::from_secs(1 + rng.below(30))),
+            soft_time_limit: rng.percent(10).then(|| Duration::from_secs(1 + rng.below(20))),
             parent: if rng.percent(30) { rng.pick(&self.jobs) } else { None },
             on_parent_cancel: on_parent(rng),
             on_parent_lost: on_parent(rng),
@@ -350,6 +351,7 @@ impl Fuzz {
             generation,
             retry_after,
             started,
+            checkpoint: started.then_some(generation),
         })
     }
 
@@ -381,6 +383,7 @@ impl Fuzz {
             0..5 => FinishedHow::Succeeded,
             5..8 => FinishedHow::Failed,
             8 => FinishedHow::FailedPermanent,
+            9 if self.rng.percent(50) => FinishedHow::Stalled,
             9 => FinishedHow::TimedOut,
             10 => FinishedHow::Revoked,
             _ => FinishedHow::Lost,
@@ -394,6 +397,8 @@ impl Fuzz {
             throttled: self.throttled(),
             usage: self.usage(),
             has_result: self.rng.percent(30),
+            partial: self.rng.percent(30),
+            checkpoint: self.rng.percent(20).then(|| self.rng.below(9)),
             detach: None,
         })
     }

@@ -9,13 +9,13 @@ mod out;
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
     ClosedGroup, Command, CounterName, FencingToken, Finish, FinishedHow, Group, Heartbeat, Held, Hello,
     Host, JobId, KindName, MOST_COUNTERS, MOST_USAGE, NodeName, Ordinal, Phase, Pressure, Report, ReportKind,
     Return, SessionId, SlotName, Statement, Stored, Throttled, Usage, Verdict, bounded_text,
 };
-use bytes::Bytes;
 use tenure_store::ResultBytes;
 
 pub(crate) use self::out::server_message;
@@ -440,8 +440,8 @@ fn report_said(
                 }
             }
             let has_result = result.is_some();
-            carried.result = result
-                .map(|bytes| ResultBytes { data: bytes.data, content_type: bytes.content_type });
+            carried.result =
+                result.map(|bytes| ResultBytes { data: bytes.data, content_type: bytes.content_type });
             let finish = finish(checks, &format!("{field}.finished"), &finished, has_result);
             let checkpoint = carried.checkpoint.as_ref().map(size_of_checkpoint);
             finish.map(|finish| Statement::Finished(Finish { checkpoint, ..finish }))

@@ -132,8 +132,7 @@ impl Assembly {
         match self.waiting.remove(at) {
             None => Next::Wait,
             Some(Outgoing::Broken(stored)) => self.stored(at, 0, stored, Vec::new()),
-            Some(Outgoing::Decided(Decided { ordinal, applied, message, .. })) => match message
-            {
+            Some(Outgoing::Decided(Decided { ordinal, applied, message, .. })) => match message {
                 Message::Stored(stored) => self.stored(at, applied, stored, vec![ordinal]),
                 Message::Grant(grant) => self.grants(at, (ordinal, applied), grant),
                 message @ (Message::Welcome { .. }

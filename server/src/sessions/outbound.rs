@@ -122,7 +122,13 @@ impl Outbound {
         }
         let command =
             Command::SessionBlocked { node: self.node.clone(), session: self.session, blocked: false };
-        let from = FromNode { session: self.session, command, carried: Carried::default(), attach: None, credit: None };
+        let from = FromNode {
+            session: self.session,
+            command,
+            carried: Carried::default(),
+            attach: None,
+            credit: None,
+        };
         // A full inbox: it is tried again with the next message.
         if self.inbox.try_send(from).is_ok() {
             self.shared.blocked.store(false, Ordering::Relaxed);

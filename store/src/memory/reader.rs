@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, ops::Bound};
 use tenure_scheduler::{Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall};
 
 use super::{Memory, Tables};
-use crate::{JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation, reader::Error};
+use crate::{
+    JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation, reader::Error,
+};
 
 /// A reader of a store in memory.
 #[derive(Debug, Clone)]

@@ -416,7 +416,7 @@ fn count_outcome(job: &mut Job, end: &AttemptEnd) {
     match end.outcome {
         Outcome::Failed | Outcome::FailedPermanent | Outcome::TimedOut | Outcome::Stalled => {
             job.failures += 1;
-        },
+        }
         Outcome::Lost => job.losses += 1,
         Outcome::Returned => {
             job.returns += 1;
