@@ -13,6 +13,7 @@ mod anchors;
 mod last_word;
 mod lease;
 mod runs;
+mod saved;
 mod starts;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use self::anchors::{Anchor, Anchors};
 use self::lease::Held;
 use self::runs::{gone_by, listed};
+use self::saved::Saved;
 use self::starts::Starts;
 use crate::clock::Mono;
 use crate::pressure::rules::Reading;
@@ -73,6 +75,7 @@ pub struct Holdings {
     seen: u64,
     max_epoch_seen: u64,
     unsaid: VecDeque<(FencingToken, Word)>,
+    saved: Saved,
     actions: Vec<Action>,
 }
 
@@ -93,6 +96,7 @@ enum Word {
     Spooled,
     Returned,
     Reaped,
+    Checkpoint,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +128,7 @@ impl Holdings {
             seen: 0,
             max_epoch_seen,
             unsaid: VecDeque::new(),
+            saved: Saved::default(),
             actions: Vec::new(),
         }
     }
@@ -135,6 +140,7 @@ impl Holdings {
         self.anchors = Anchors::default();
         (self.seq, self.seen) = (0, 0);
         self.unsaid.clear();
+        self.saved.hello();
         for held in self.leases.values_mut() {
             held.accepted_said = held.phase == Phase::Accepted;
         }
@@ -207,6 +213,17 @@ impl Holdings {
         }
         self.seen = seq;
         Ok(())
+    }
+
+    /// Whether the server keeps checkpoints, as its Welcome says. Those that it may not have are said.
+    pub fn keeps_checkpoints(&mut self, kept: bool) {
+        let unsure = self.saved.welcomed(kept).map(|token| (token, Word::Checkpoint));
+        self.unsaid.extend(unsure);
+    }
+
+    /// The server has applied our messages up to this one.
+    pub fn applied(&mut self, seq: u64) {
+        self.saved.applied(seq);
     }
 
     /// Welcome: the epoch in force, and the renewal that answers our Hello. The server's drain is over, unless it is
@@ -335,6 +352,8 @@ impl Holdings {
             }
             return Some(Statement::Spooled { token });
         }
+        // A report that does not fit into the next message goes with the one after it.
+        let said_by = self.seq + 2;
         let held = self.leases.get_mut(&token)?;
         let job = held.job.clone();
         match word {
@@ -353,6 +372,9 @@ impl Holdings {
             Word::Reaped => {
                 self.leases.remove(&token);
                 Some(Statement::Reaped { job, token })
+            }
+            Word::Checkpoint => {
+                self.saved.say(token, said_by).then_some(Statement::Checkpoint { job, token })
             }
             Word::Spooled => None,
         }

@@ -8,6 +8,7 @@
 
 mod aftermath;
 mod attempt;
+pub mod checkpoint;
 mod environment;
 mod hosted;
 mod indexes;
@@ -16,8 +17,8 @@ mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::{mpsc, watch};
@@ -77,7 +78,6 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Runner {
     shared: Arc<Shared>,
-    orders: BTreeMap<FencingToken, watch::Sender<Orders>>,
     events: mpsc::Receiver<Event>,
     tasks: JoinSet<Option<FencingToken>>,
 }
@@ -99,6 +99,11 @@ pub enum Event {
     },
     /// Its process runs.
     Started {
+        /// Which lease.
+        token: FencingToken,
+    },
+    /// Its job saved a checkpoint. Told at most once in ten seconds: what counts is the newest.
+    Checkpointed {
         /// Which lease.
         token: FencingToken,
     },
@@ -146,6 +151,8 @@ struct Shared {
     spool: Arc<Spool>,
     /// The inline limit of results, as the server named it.
     max_result: AtomicU64,
+    /// To the task of each attempt.
+    orders: Mutex<BTreeMap<FencingToken, watch::Sender<Orders>>>,
     events: mpsc::Sender<Event>,
 }
 
@@ -160,6 +167,12 @@ struct Orders {
     abandon: bool,
     /// It is to stop.
     stop: Option<Stop>,
+    /// How often its job has said something: it is not stalled.
+    words: u64,
+    /// How often its job has saved a checkpoint.
+    saves: u64,
+    /// Its run clock is to stand still.
+    parked: bool,
 }
 
 impl Runner {
@@ -172,11 +185,18 @@ impl Runner {
         let (sender, events) = mpsc::channel(EVENTS);
         let max_result = AtomicU64::new(DEFAULT_MAX_RESULT);
         let indexes = Indexes::new(options.indexes.clone());
-        let shared = Arc::new(Shared { options, indexes, spool, max_result, events: sender });
+        let shared = Arc::new(Shared {
+            options,
+            indexes,
+            spool,
+            max_result,
+            orders: Mutex::default(),
+            events: sender,
+        });
         let mut tasks = JoinSet::new();
         let (followed, mut inherited) = aftermath::begin(&shared, &mut tasks).await?;
         inherited.extend(hosted::begin(&shared, &mut tasks).await?);
-        let mut this = Self { shared, orders: BTreeMap::new(), events, tasks };
+        let mut this = Self { shared, events, tasks };
         let adopted = followed.into_iter().map(|followed| this.follow(followed)).collect();
         Ok((this, Before { adopted, inherited }))
     }
@@ -187,7 +207,7 @@ impl Runner {
         let token = adopted.token;
         let gone_by = adopted.held.gone_by;
         let (orders, receiver) = watch::channel(Orders { start: true, gone_by, ..Orders::default() });
-        self.orders.insert(token, orders);
+        self.shared.orders().insert(token, orders);
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
             attempt::follow(shared, followed, receiver).await;
@@ -208,7 +228,7 @@ impl Runner {
                 // Cancel-safe: JoinSet join_next.
                 Some(ended) = self.tasks.join_next() => {
                     if let Some(token) = ended.map_err(Error::Task)? {
-                        self.orders.remove(&token);
+                        self.shared.orders().remove(&token);
                     }
                 }
             }
@@ -219,7 +239,7 @@ impl Runner {
     pub fn prepare(&mut self, grant: Grant) {
         let token = FencingToken(grant.token);
         let (orders, receiver) = watch::channel(Orders::default());
-        self.orders.insert(token, orders);
+        self.shared.orders().insert(token, orders);
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
             if shared.options.workers.host(&grant.kind) {
@@ -238,22 +258,42 @@ impl Runner {
 
     /// Starts a prepared attempt.
     pub fn go(&self, token: FencingToken, gone_by: Mono) {
-        self.order(token, |orders| (orders.start, orders.gone_by) = (true, gone_by));
+        self.shared.order(token, |orders| (orders.start, orders.gone_by) = (true, gone_by));
     }
 
     /// Moves a deadline.
     pub fn extend(&self, token: FencingToken, gone_by: Mono) {
-        self.order(token, |orders| orders.gone_by = orders.gone_by.max(gone_by));
+        self.shared.order(token, |orders| orders.gone_by = orders.gone_by.max(gone_by));
     }
 
     /// Stops a tree.
     pub fn stop(&self, token: FencingToken, stop: Stop) {
-        self.order(token, |orders| orders.stop = Some(stop));
+        self.shared.order(token, |orders| orders.stop = Some(stop));
     }
 
     /// Removes what was prepared.
     pub fn abandon(&self, token: FencingToken) {
-        self.order(token, |orders| orders.abandon = true);
+        self.shared.order(token, |orders| orders.abandon = true);
+    }
+
+    /// The directory of an attempt.
+    pub fn attempt_dir(&self, token: FencingToken) -> PathBuf {
+        self.shared.options.attempts_dir.join(token.to_string())
+    }
+
+    /// The job of an attempt said something (progress, usage): it is not stalled.
+    pub fn heard(&self, token: FencingToken) {
+        self.shared.heard(token);
+    }
+
+    /// The job of an attempt saved a checkpoint, which stands in its directory.
+    pub fn saved(&self, token: FencingToken) {
+        self.shared.saved(token);
+    }
+
+    /// The run clock of an attempt stands still, or goes on.
+    pub fn park(&self, token: FencingToken, parked: bool) {
+        self.shared.order(token, |orders| orders.parked = parked);
     }
 
     /// Results above this are refused.
@@ -272,15 +312,29 @@ impl Runner {
         }
         Ok(())
     }
-
-    fn order(&self, token: FencingToken, change: impl FnOnce(&mut Orders)) {
-        if let Some(orders) = self.orders.get(&token) {
-            orders.send_modify(change);
-        }
-    }
 }
 
 impl Shared {
+    fn orders(&self) -> MutexGuard<'_, BTreeMap<FencingToken, watch::Sender<Orders>>> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn order(&self, token: FencingToken, change: impl FnOnce(&mut Orders)) {
+        if let Some(orders) = self.orders().get(&token) {
+            orders.send_modify(change);
+        }
+    }
+
+    /// The job of an attempt said something: it is not stalled.
+    fn heard(&self, token: FencingToken) {
+        self.order(token, |orders| orders.words += 1);
+    }
+
+    /// The job of an attempt saved a checkpoint, which stands in its directory. That is a word, too.
+    fn saved(&self, token: FencingToken) {
+        self.order(token, |orders| (orders.words, orders.saves) = (orders.words + 1, orders.saves + 1));
+    }
+
     /// Tells the session. It listens for as long as the agent lives; afterwards nobody wants to know.
     async fn tell(&self, event: Event) {
         drop(self.events.send(event).await);

@@ -72,6 +72,13 @@ pub enum Statement {
         /// For how long already.
         elapsed: Duration,
     },
+    /// Its newest checkpoint, whose bytes stand in its directory.
+    Checkpoint {
+        /// Its job.
+        job: String,
+        /// Its token.
+        token: FencingToken,
+    },
     /// Its end, as it stands in the spool: `finished` or `returned{started}`.
     Spooled {
         /// Its token.

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::attempt::remove;
 use super::indexes::Assigned;
 use super::workspace::{Found, Memo, Workspace};
-use super::{Error, Event, Shared, outcome};
+use super::{Error, Event, Shared, checkpoint, outcome};
 use crate::holdings::{self, End, FencingToken};
 use crate::leftovers::{self, Change, Leftovers};
 use crate::output::Captured;
@@ -117,7 +117,10 @@ pub(super) async fn begin(
             match outcome::end_of(&record, None) {
                 End::Finished => write(shared, finished(&one, *record, shared.max_result()).await).await,
                 // It says that the tree is gone.
-                End::Returned if leftover.gone => write(shared, outcome::returned(&record, None)).await,
+                End::Returned if leftover.gone => {
+                    let saved = saved(&one.workspace).await;
+                    write(shared, outcome::returned(&record, None, saved)).await;
+                }
                 End::Returned => {}
             }
         }
@@ -206,7 +209,7 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         let end = outcome::end_of(&record, None);
         returned = end == End::Returned;
         let report = match end {
-            End::Returned => outcome::returned(&record, None),
+            End::Returned => outcome::returned(&record, None, saved(&one.workspace).await),
             End::Finished => finished(&one, record, shared.max_result()).await,
         };
         written = shared.spool(report, end).await;
@@ -221,16 +224,23 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
 
 async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
     let (workspace, memo) = (one.workspace.clone(), one.memo.clone());
-    let fallback = outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()));
+    let fallback =
+        outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()), None);
     let report = tokio::task::spawn_blocking(move || {
-        let result = match (record.exit_code, memo) {
-            (Some(0), Some(memo)) => workspace.read_result(&memo, &record, limit),
-            (Some(0), None) => Found::Unreadable("nothing is known of its kind".to_owned()),
-            (Some(_) | None, _) => Found::Nothing,
+        let result = match memo {
+            _ if !outcome::leaves_result(&record) => Found::Nothing,
+            Some(memo) => workspace.read_result(&memo, &record, limit),
+            None => Found::Unreadable("nothing is known of its kind".to_owned()),
         };
-        outcome::finished(&record, result)
+        outcome::finished(&record, result, checkpoint::read(workspace.dir()))
     });
     report.await.unwrap_or(fallback)
+}
+
+/// The newest checkpoint of an attempt that is over.
+async fn saved(workspace: &Workspace) -> Option<Vec<u8>> {
+    let dir = workspace.dir().to_owned();
+    tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten()
 }
 
 /// Spools without telling: nobody listens before the session starts, which begins with the spool.
@@ -255,5 +265,6 @@ fn nobody_saw(token: FencingToken, job: &str) -> ExitRecord {
         ran_for: Duration::ZERO,
         stdout: Captured::default(),
         stderr: Captured::default(),
+        notified: false,
     }
 }

@@ -244,6 +244,7 @@ impl Local {
                 self.pressure.ended(token.0);
                 self.holdings.ended(token, &job, end);
             }
+            Event::Checkpointed { token } => self.holdings.checkpointed(token),
             Event::Reaped { token } => self.holdings.reaped(token),
             Event::Unkillable { token } => self.holdings.unkillable(token),
         }

@@ -126,10 +126,25 @@ pub(super) fn without_workers(room: &Room, now: Mono) -> Vec<wire::ClosedGroup> 
     closed.collect()
 }
 
-/// A statement as a report. None for what stands in the spool: its bytes are read there.
-pub(super) fn report(statement: Statement) -> Result<Report, FencingToken> {
+/// A statement whose bytes stand on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OnDisk {
+    /// The whole report, in the spool.
+    Spooled(FencingToken),
+    /// The checkpoint of this job, in the directory of the attempt.
+    Checkpoint(String, FencingToken),
+}
+
+/// The report that brings a checkpoint.
+pub(super) fn checkpoint(job_id: String, token: FencingToken, bytes: Vec<u8>) -> Report {
+    Report { job_id, token: token.0, event: Some(Event::Checkpoint(wire::Checkpoint { data: bytes.into() })) }
+}
+
+/// A statement as a report, unless its bytes are to be read first.
+pub(super) fn report(statement: Statement) -> Result<Report, OnDisk> {
     let (job_id, token, event) = match statement {
-        Statement::Spooled { token } => return Err(token),
+        Statement::Spooled { token } => return Err(OnDisk::Spooled(token)),
+        Statement::Checkpoint { job, token } => return Err(OnDisk::Checkpoint(job, token)),
         Statement::Accepted { job, token } => (job, token, Event::Accepted(Accepted {})),
         Statement::Started { job, token, elapsed } => {
             (job, token, Event::Started(wire::Started { elapsed: duration(elapsed) }))
@@ -149,6 +164,7 @@ fn returned(give_back: Return) -> Returned {
         retry_after: give_back.retry_after.and_then(duration),
         started: false,
         usage: std::collections::BTreeMap::new(),
+        checkpoint: None,
     }
 }
 

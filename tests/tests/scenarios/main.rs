@@ -16,6 +16,7 @@ mod indexes;
 mod input;
 mod jobs;
 mod leaders;
+mod limits;
 mod links;
 mod losses;
 mod older;

@@ -236,6 +236,7 @@ impl World {
         match *statement {
             Statement::Accepted { token, .. } => self.seen.get_mut(&token).unwrap().accepted_said = true,
             Statement::Started { token, .. } => assert!(self.seen[&token].started),
+            Statement::Checkpoint { .. } => panic!("nothing here is saved"),
             Statement::Spooled { token } => {
                 if self.seen[&token].gone && !self.seen[&token].ended {
                     self.over.insert(token);
