@@ -226,6 +226,7 @@ impl Agent {
         let dirs = vec![state.root().to_owned(), PathBuf::from(TEMPORARY)];
         let watched = config.watched(dirs, options.clock);
         let (sampler, pressure) = pressure::Pressure::new(watched).map_err(Error::Pressure)?;
+        let (calls, connection) = runner::Calls::new(config.name.clone());
         let runner = runner::Options {
             shim: shim::Options { exe, state_dir: state.root().to_owned() },
             attempts_dir: state.attempts(),
@@ -237,6 +238,7 @@ impl Agent {
             programs: advertised.programs.clone(),
             indexes: config.indexes.clone(),
             cgroups: cgroups.clone(),
+            calls,
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
         };
         let (runner, before) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
@@ -262,6 +264,7 @@ impl Agent {
             holdings,
             runner,
             spool,
+            connection,
             pressure: pressure.clone(),
             hand_over: hand_over.clone(),
             at_once: at_once.clone(),

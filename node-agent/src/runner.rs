@@ -8,9 +8,13 @@
 
 mod aftermath;
 mod attempt;
+mod detach;
 mod environment;
 mod indexes;
+mod inputs;
 mod outcome;
+mod socket;
+mod words;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -25,7 +29,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::cgroup::Subtree;
 use crate::clock::{Clock, Mono};
 use crate::config::Kind;
-use crate::holdings::{End, FencingToken, Stop};
+use crate::holdings::{End, FencingToken, Stop, WaitVerdict};
 use crate::leftovers;
 use crate::own_rule::OwnRule;
 use crate::shim;
@@ -36,6 +40,7 @@ use self::aftermath::Followed;
 use self::indexes::Indexes;
 
 pub use self::aftermath::{Adopted, Before, Inherited};
+pub use self::socket::Calls;
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
 const EVENTS: usize = 256;
@@ -65,6 +70,8 @@ pub struct Options {
     pub indexes: BTreeMap<String, Vec<u32>>,
     /// What holds attempts together.
     pub cgroups: Subtree,
+    /// What attempts ask of the server.
+    pub calls: Calls,
     /// Makes the spans of attempts.
     pub spans: Spans,
 }
@@ -97,6 +104,35 @@ pub enum Event {
     Started {
         /// Which lease.
         token: FencingToken,
+    },
+    /// Its command said how it gets on.
+    Progress {
+        /// Which lease.
+        token: FencingToken,
+        /// 0 to 100.
+        percent: u32,
+        /// For people.
+        message: String,
+    },
+    /// Its command waits for others and stays.
+    Waits {
+        /// Which lease.
+        token: FencingToken,
+        /// Which wait of it.
+        epoch: u64,
+        /// What it keeps, once the server has said so.
+        parked: Option<BTreeMap<String, u32>>,
+    },
+    /// Its wait is over.
+    WaitOver {
+        /// Which lease.
+        token: FencingToken,
+        /// Which wait of it.
+        epoch: u64,
+        /// What its process does.
+        verdict: WaitVerdict,
+        /// What the lease holds, if that is not all and is known.
+        kept: Option<BTreeMap<String, u32>>,
     },
     /// Its end is in the spool.
     Ended {
@@ -153,6 +189,8 @@ struct Orders {
     abandon: bool,
     /// It is to stop.
     stop: Option<Stop>,
+    /// The newest wait of it that is over, as the server said.
+    resumed: Option<(u64, WaitVerdict)>,
 }
 
 impl Runner {
@@ -232,6 +270,11 @@ impl Runner {
     /// Stops a tree.
     pub fn stop(&self, token: FencingToken, stop: Stop) {
         self.order(token, |orders| orders.stop = Some(stop));
+    }
+
+    /// Ends a wait.
+    pub fn resume(&self, token: FencingToken, epoch: u64, verdict: WaitVerdict) {
+        self.order(token, |orders| orders.resumed = Some((epoch, verdict)));
     }
 
     /// Removes what was prepared.

@@ -3,6 +3,7 @@
 
 mod adopt;
 mod cap;
+mod children;
 mod commands;
 mod database;
 mod dedupe;
@@ -26,6 +27,7 @@ mod pressure;
 mod quickstart;
 mod restart;
 mod seed;
+mod socket;
 mod stop;
 mod storm;
 mod times;
