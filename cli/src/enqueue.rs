@@ -2,7 +2,7 @@
 //!
 //! Reading order: one job here, `enqueue/many.rs` (the lines of a file), `enqueue/lines.rs`, `enqueue/tally.rs`.
 
-mod lines;
+pub(crate) mod lines;
 mod many;
 mod tally;
 

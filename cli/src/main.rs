@@ -9,6 +9,7 @@
 mod agent;
 mod apply;
 mod args;
+mod attempt;
 mod certs;
 mod clock;
 mod completions;
@@ -90,6 +91,13 @@ fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failu
         Command::Migrate(command) => {
             telemetry::command()?;
             runtime(&mut Builder::new_current_thread())?.block_on(migrate::run(command, output))
+        }
+        Command::Attempt(command) => {
+            let runtime = runtime(&mut Builder::new_current_thread())?;
+            let outcome = runtime.block_on(attempt::run(command, global, output));
+            // A read of stdin that nobody waits for any more would hold the process.
+            runtime.shutdown_background();
+            outcome
         }
         Command::Ask(ask) => {
             let target = Target::of(global)?;

@@ -41,6 +41,7 @@
 //! and `over_tls`.
 
 mod admin;
+mod child;
 mod clock;
 mod endpoint;
 mod enqueue;
@@ -56,6 +57,7 @@ pub mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use child::child_id;
 pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};

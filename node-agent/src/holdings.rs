@@ -17,6 +17,7 @@ mod saved;
 mod starts;
 #[cfg(test)]
 mod tests;
+mod waits;
 mod words;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -34,6 +35,7 @@ use crate::pressure::rules::Reading;
 pub use self::adoption::Adopted;
 pub use self::lease::{FencingToken, Phase, Return, Stop, StopReason, Terms};
 pub use self::starts::StartRate;
+pub use self::waits::{WaitVerdict, Waiting};
 pub use self::words::{Action, End, Listed, Statement, Unstored, Verdict, Violation};
 
 /// Unanswered reports whose lease is not known (a restart) are brought back as if their lease were the shortest
@@ -97,6 +99,7 @@ enum Word {
     Returned,
     Reaped,
     Checkpoint,
+    Progress,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +147,7 @@ impl Holdings {
         for held in self.leases.values_mut() {
             held.accepted_said = held.phase == Phase::Accepted;
         }
+        self.tell_progress_anew();
         self.unsaid.extend(self.unstored.keys().map(|&token| (token, Word::Spooled)));
         for (&token, held) in self.leases.iter().filter(|(_, held)| held.gone) {
             match (&held.give_back, self.unstored.get(&token)) {
@@ -273,6 +277,10 @@ impl Holdings {
             gone: give_back.is_some(),
             accepted_said: false,
             give_back,
+            waiting: None,
+            waited: 0,
+            progress: None,
+            progress_unsaid: false,
         };
         let refused = held.gone;
         self.leases.insert(terms.token, held);
@@ -375,6 +383,12 @@ impl Holdings {
             }
             Word::Checkpoint => {
                 self.saved.say(token, said_by).then_some(Statement::Checkpoint { job, token })
+            }
+            Word::Progress => {
+                held.progress_unsaid = false;
+                let running = matches!(held.phase, Phase::Started { .. });
+                let (percent, message) = held.progress.clone().filter(|_| running)?;
+                Some(Statement::Progress { job, token, percent, message })
             }
             Word::Spooled => None,
         }

@@ -9,10 +9,14 @@
 mod aftermath;
 mod attempt;
 pub mod checkpoint;
+mod detach;
 mod environment;
 mod hosted;
 mod indexes;
+mod inputs;
 mod outcome;
+mod socket;
+mod words;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -27,7 +31,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::cgroup::Subtree;
 use crate::clock::{Clock, Mono};
 use crate::config::Kind;
-use crate::holdings::{End, FencingToken, Stop};
+use crate::holdings::{End, FencingToken, Stop, WaitVerdict};
 use crate::leftovers;
 use crate::own_rule::OwnRule;
 use crate::shim;
@@ -39,6 +43,7 @@ use self::aftermath::Followed;
 use self::indexes::Indexes;
 
 pub use self::aftermath::{Adopted, Before, Inherited};
+pub use self::socket::Calls;
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
 const EVENTS: usize = 256;
@@ -68,6 +73,8 @@ pub struct Options {
     pub indexes: BTreeMap<String, Vec<u32>>,
     /// What holds attempts together.
     pub cgroups: Subtree,
+    /// What attempts ask of the server.
+    pub calls: Calls,
     /// Makes the spans of attempts.
     pub spans: Spans,
     /// Who runs attempts inside itself.
@@ -106,6 +113,35 @@ pub enum Event {
     Checkpointed {
         /// Which lease.
         token: FencingToken,
+    },
+    /// Its command said how it gets on.
+    Progress {
+        /// Which lease.
+        token: FencingToken,
+        /// 0 to 100.
+        percent: u32,
+        /// For people.
+        message: String,
+    },
+    /// Its command waits for others and stays.
+    Waits {
+        /// Which lease.
+        token: FencingToken,
+        /// Which wait of it.
+        epoch: u64,
+        /// What it keeps, once the server has said so.
+        parked: Option<BTreeMap<String, u32>>,
+    },
+    /// Its wait is over.
+    WaitOver {
+        /// Which lease.
+        token: FencingToken,
+        /// Which wait of it.
+        epoch: u64,
+        /// What its process does.
+        verdict: WaitVerdict,
+        /// What the lease holds, if that is not all and is known.
+        kept: Option<BTreeMap<String, u32>>,
     },
     /// Its end is in the spool.
     Ended {
@@ -173,6 +209,8 @@ struct Orders {
     saves: u64,
     /// Its run clock is to stand still.
     parked: bool,
+    /// The newest wait of it that is over, as the server said.
+    resumed: Option<(u64, WaitVerdict)>,
 }
 
 impl Runner {
@@ -269,6 +307,11 @@ impl Runner {
     /// Stops a tree.
     pub fn stop(&self, token: FencingToken, stop: Stop) {
         self.shared.order(token, |orders| orders.stop = Some(stop));
+    }
+
+    /// Ends a wait.
+    pub fn resume(&self, token: FencingToken, epoch: u64, verdict: WaitVerdict) {
+        self.shared.order(token, |orders| orders.resumed = Some((epoch, verdict)));
     }
 
     /// Removes what was prepared.

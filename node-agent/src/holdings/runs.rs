@@ -286,5 +286,5 @@ pub(super) fn gone_by(anchor: Mono, lease: Duration) -> Mono {
 
 pub(super) fn listed(now: Mono, token: FencingToken, held: &Held) -> Listed {
     let elapsed = held.phase.started().map_or(Duration::ZERO, |at| now.since(at));
-    Listed { job: held.job.clone(), token, phase: held.phase, elapsed }
+    Listed { job: held.job.clone(), token, phase: held.phase, elapsed, parked_in: held.parked_in() }
 }

@@ -12,8 +12,9 @@ use tracing::Instrument as _;
 
 use super::aftermath::Followed;
 use super::indexes::Assigned;
+use super::socket::{About, Desk, Lease, Of, Said, Socket, is_away};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Event, Orders, Shared, checkpoint, environment, outcome};
+use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, outcome, words};
 use crate::clock::Mono;
 use crate::config::{self, Kind};
 use crate::holdings::{End, FencingToken, Stop, StopReason};
@@ -27,6 +28,8 @@ const DEFAULT_HARD_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// A checkpoint is told to the server no sooner than this after the one before: each is a commit of up to 256 KiB.
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(10);
+/// Between two tries to fetch what an execution goes on from.
+const INPUTS_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs one attempt to its end.
 pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiver<Orders>) {
@@ -48,15 +51,16 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
         checkpoint_due: None,
         in_memory: false,
         trace,
+        desk: None,
     };
     attempt.run(grant).instrument(span).await;
 }
 
 /// Follows an attempt that an earlier agent has started, to its end. Its span has ended with that agent.
 pub(super) async fn follow(shared: Arc<Shared>, followed: Followed, orders: watch::Receiver<Orders>) {
-    let Followed { adopted, shim, workspace, memo } = followed;
+    let Followed { adopted, shim, workspace, memo, numbered } = followed;
     let span = tracing::info_span!("attempt", job.id = %adopted.job, lease.token = adopted.token.0);
-    let attempt = Attempt {
+    let mut attempt = Attempt {
         token: adopted.token,
         workspace,
         orders,
@@ -66,8 +70,17 @@ pub(super) async fn follow(shared: Arc<Shared>, followed: Followed, orders: watc
         shared,
         in_memory: false,
         trace: AttemptSpan::default(),
+        desk: None,
     };
-    attempt.follow(shim, adopted.held.grace, &memo).instrument(span).await;
+    let (job, grace) = (adopted.job, adopted.held.grace);
+    let followed = async move {
+        // Without it the job goes on, and cannot speak.
+        if let Err(error) = attempt.open_socket(&job, &memo, numbered).await {
+            tracing::error!(%error, "the socket of an attempt that was taken over cannot be made");
+        }
+        attempt.follow(shim, grace, &memo).await;
+    };
+    followed.instrument(span).await;
 }
 
 struct Attempt {
@@ -82,6 +95,8 @@ struct Attempt {
     in_memory: bool,
     /// Its span, if spans are exported.
     trace: AttemptSpan,
+    /// What its command says, and by what socket, until that has ended.
+    desk: Option<(Arc<Desk>, Option<Socket>)>,
 }
 
 /// What the shim was told already.
@@ -108,7 +123,9 @@ impl Attempt {
         };
         let user = kind.user.clone().filter(|user| user.uid != rustix::process::geteuid().as_raw());
         let account = kind.user.clone().unwrap_or_else(config::own_account);
-        let memo = Memo { slots: grant.slots.clone(), result: kind.result, uid: account.uid };
+        let about = About::of(&grant);
+        let memo = Memo { slots: grant.slots.clone(), result: kind.result, uid: account.uid, about };
+        let owner = user.clone();
         let (workspace, remembered) = (self.workspace.clone(), memo.clone());
         let prepared = tokio::task::spawn_blocking(move || {
             let prepared = workspace.prepare(&grant, &remembered, user.as_ref());
@@ -139,7 +156,16 @@ impl Attempt {
         if !self.remember(&assigned).await {
             return self.give_up(OwnRule::Workdir).await;
         }
-        let spec = self.spec(&grant, &kind, &account, &assigned);
+        if let Err(error) = self.open_socket(&grant.job_id, &memo, !assigned.is_empty()).await {
+            tracing::warn!(%error, "the socket of an attempt cannot be made; its grant is given back");
+            return self.give_up(OwnRule::Workdir).await;
+        }
+        let inputs = match self.inputs(&grant, owner.as_ref()).await {
+            Ok(inputs) => inputs,
+            Err(rule) => return self.give_up(rule).await,
+        };
+        let mut spec = self.spec(&grant, &kind, &account, &assigned);
+        spec.env.extend(environment::of_socket(&self.workspace, inputs.as_ref()));
         match Shim::start(&self.shared.options.shim, spec).await {
             // Told to stop meanwhile: dropped before its start, the shim leaves, and nothing has run.
             Ok(_) if self.orders.borrow().stop.is_some() => self.give_up(OwnRule::Draining).await,
@@ -176,6 +202,73 @@ impl Attempt {
             Err(error) => {
                 tracing::error!(%error, "writing the numbers of an attempt ended early; its grant is given back");
                 false
+            }
+        }
+    }
+
+    /// Makes the socket of the attempt, and reads what it has said so far.
+    async fn open_socket(&mut self, job: &str, memo: &Memo, numbered: bool) -> std::io::Result<()> {
+        let of = Of {
+            lease: Lease { job: job.to_owned(), token: self.token },
+            about: memo.about.clone(),
+            dir: self.workspace.dir().to_owned(),
+            uid: memo.uid,
+            numbered,
+        };
+        let (shared, orders) = (Arc::clone(&self.shared), self.orders.clone());
+        let desk = tokio::task::spawn_blocking(move || Desk::new(shared, of, orders));
+        let desk = Arc::new(desk.await.map_err(std::io::Error::other)?);
+        let opened = Socket::open(Arc::clone(&desk));
+        let failed = opened.as_ref().err().map(|error| std::io::Error::new(error.kind(), error.to_string()));
+        self.desk = Some((desk, opened.ok()));
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// What the command has said. From here on it says no more.
+    async fn heard(&mut self) -> Said {
+        let Some((desk, socket)) = &mut self.desk else { return Said::default() };
+        drop(socket.take());
+        desk.said().await
+    }
+
+    /// Fetches what the execution goes on from, if it does, for as long as it takes.
+    async fn inputs(
+        &mut self,
+        grant: &Grant,
+        user: Option<&config::Account>,
+    ) -> Result<Option<inputs::Inputs>, OwnRule> {
+        if grant.input_results.is_none() {
+            return Ok(None);
+        }
+        let lease = Lease { job: grant.job_id.clone(), token: self.token };
+        loop {
+            let calls = &self.shared.options.calls;
+            match inputs::fetch(calls, &lease, self.workspace.dir(), user).await {
+                Ok(inputs) => return Ok(Some(inputs)),
+                Err(inputs::Error::Server(status)) if is_away(&status) => {
+                    tracing::debug!(%status, "what an attempt goes on from cannot be fetched; again soon");
+                }
+                Err(error) => {
+                    let rule = if matches!(error, inputs::Error::Server(_)) {
+                        OwnRule::Revoked
+                    } else {
+                        OwnRule::Workdir
+                    };
+                    let error = crate::Chain(&error).to_string();
+                    tracing::warn!(
+                        error,
+                        "what an attempt goes on from is not there; its grant is given back"
+                    );
+                    return Err(rule);
+                }
+            }
+            let stopped = self.orders.wait_for(|orders| orders.stop.is_some());
+            // A sender that is gone gives no more orders.
+            if let Ok(_stopped) = tokio::time::timeout(INPUTS_AGAIN, stopped).await {
+                return Err(OwnRule::Draining);
+            }
+            if self.orders.borrow().gone_by <= self.shared.options.clock.now() {
+                return Err(OwnRule::CutOff);
             }
         }
     }
@@ -272,9 +365,11 @@ impl Attempt {
         // Before anybody hears that its slots are free.
         self.shared.indexes.release(self.token);
         if let Some(record) = returning {
+            let said = self.heard().await;
             let dir = self.workspace.dir().to_owned();
             let saved = tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten();
             let report = outcome::returned(&record, self.reason(), saved);
+            let report = words::with(report, &record, &said, None);
             self.trace.reported(&report);
             let written = self.shared.spool(report, End::Returned).await;
             return self.clean_up(written).await;
@@ -285,6 +380,7 @@ impl Attempt {
     }
 
     async fn finish(&mut self, record: ExitRecord, memo: &Memo) {
+        let said = self.heard().await;
         let (workspace, memo, limit) = (self.workspace.clone(), memo.clone(), self.shared.max_result());
         let report = tokio::task::spawn_blocking(move || {
             let result = if outcome::leaves_result(&record) {
@@ -292,7 +388,10 @@ impl Attempt {
             } else {
                 Found::Nothing
             };
-            outcome::finished(&record, result, checkpoint::read(workspace.dir()))
+            let waits = words::wants_to_wait(&record, &said);
+            let wanted = if waits { detach::read(&workspace, memo.uid) } else { None };
+            let saved = checkpoint::read(workspace.dir());
+            words::with(outcome::finished(&record, result, saved), &record, &said, wanted)
         });
         match report.await {
             Ok(report) => {
@@ -350,6 +449,7 @@ impl Attempt {
     /// Ends an attempt that never started.
     async fn give_up(mut self, rule: OwnRule) {
         self.trace.never_started(rule);
+        self.desk = None;
         self.shared.indexes.release(self.token);
         let token = self.token;
         let shared = Arc::clone(&self.shared);

@@ -10,6 +10,8 @@ use std::time::Duration;
 use tenure_proto::node::v1::Grant;
 
 use super::indexes::{self, Assigned};
+use super::inputs::Inputs;
+use super::socket::Socket;
 use super::workspace::Workspace;
 use crate::config::{Account, Kind};
 
@@ -69,6 +71,18 @@ pub(super) fn build(
         if !grant.tracestate.is_empty() {
             set("TRACESTATE", grant.tracestate.clone());
         }
+    }
+    variables
+}
+
+/// How the command speaks with its agent, and what it goes on from.
+pub(super) fn of_socket(workspace: &Workspace, inputs: Option<&Inputs>) -> Vec<(String, String)> {
+    let set = |name: &str, path: &Path| (name.to_owned(), path.to_string_lossy().into_owned());
+    let mut variables =
+        vec![set("TENURE_SOCKET", &Socket::path(workspace.dir())), set("TENURE_WAIT", &workspace.wait())];
+    if let Some(inputs) = inputs {
+        variables.push(set("TENURE_CHILD_RESULTS", &inputs.results));
+        variables.extend(inputs.state.as_ref().map(|state| set("TENURE_RESUME_STATE", state)));
     }
     variables
 }

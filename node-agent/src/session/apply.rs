@@ -75,8 +75,10 @@ impl Session {
                     self.options.credits = self.options.credits.min(configure.credits_ceiling);
                 }
             }
-            // This agent parks no process, so that there is none to resume.
-            Some(Body::Resume(_)) => {}
+            Some(Body::Resume(resume)) => {
+                let verdict = wire::verdict(resume.verdict());
+                holdings.resumed(FencingToken(resume.token), resume.wait_epoch, verdict);
+            }
             // A noun of a newer server.
             None => tracing::debug!(seq = message.seq, "an unknown message of the server is passed over"),
         }

@@ -11,7 +11,9 @@ use tenure_proto::node::v1::{
 };
 
 use crate::clock::Mono;
-use crate::holdings::{End, FencingToken, Listed, Phase, Return, Statement, StopReason, Terms, Verdict};
+use crate::holdings::{
+    End, FencingToken, Listed, Phase, Return, Statement, StopReason, Terms, Verdict, WaitVerdict,
+};
 use crate::host::Host;
 use crate::own_rule::OwnRule;
 use crate::pressure::rules::Reading;
@@ -57,6 +59,7 @@ pub(super) fn held(listed: Listed) -> HeldLease {
     let phase = match listed.phase {
         Phase::Granted => LeasePhase::Granted,
         Phase::Accepted | Phase::Starting => LeasePhase::Accepted,
+        Phase::Started { .. } if listed.parked_in.is_some() => LeasePhase::Parked,
         Phase::Started { .. } => LeasePhase::Started,
         Phase::Stopping { .. } => LeasePhase::Stopping,
         Phase::Finished { .. } => LeasePhase::Finished,
@@ -67,7 +70,7 @@ pub(super) fn held(listed: Listed) -> HeldLease {
         token: listed.token.0,
         phase: phase.into(),
         elapsed: duration(listed.elapsed),
-        wait_epoch: 0,
+        wait_epoch: listed.parked_in.unwrap_or(0),
     }
 }
 
@@ -150,6 +153,9 @@ pub(super) fn report(statement: Statement) -> Result<Report, OnDisk> {
             (job, token, Event::Started(wire::Started { elapsed: duration(elapsed) }))
         }
         Statement::Returned { job, token, give_back } => (job, token, Event::Returned(returned(give_back))),
+        Statement::Progress { job, token, percent, message } => {
+            (job, token, Event::Progress(wire::Progress { percent, message }))
+        }
         Statement::Reaped { job, token } => (job, token, Event::Reaped(Reaped {})),
     };
     Ok(Report { job_id, token: token.0, event: Some(event) })
@@ -204,6 +210,14 @@ pub(super) fn stop_reason(reason: RevokeReason) -> StopReason {
         RevokeReason::Cancelled => StopReason::Cancelled,
         RevokeReason::Unanswered => StopReason::Unanswered,
         RevokeReason::Drained => StopReason::Drained,
+    }
+}
+
+/// What a process that waited does.
+pub(super) fn verdict(verdict: wire::ResumeVerdict) -> WaitVerdict {
+    match verdict {
+        wire::ResumeVerdict::Go => WaitVerdict::Go,
+        wire::ResumeVerdict::MustDetach | wire::ResumeVerdict::Unspecified => WaitVerdict::MustDetach,
     }
 }
 

@@ -9,7 +9,7 @@ use tenure_node_agent::cgroup::Subtree;
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::config::{NodeFile, Overrides};
 use tenure_node_agent::holdings::{End, FencingToken};
-use tenure_node_agent::runner::{Event, Options, Runner, checkpoint};
+use tenure_node_agent::runner::{Calls, Event, Options, Runner, checkpoint};
 use tenure_node_agent::shim::{self, Cause};
 use tenure_node_agent::spool::{self, Spool};
 use tenure_node_agent::trace::Spans;
@@ -103,6 +103,7 @@ async fn runner(bench: &Bench, script: &str) -> (Runner, Arc<Spool>) {
         end_all: false,
         programs: config.advertised().programs,
         kinds: config.kinds,
+        calls: Calls::new("n1".to_owned()).0,
         workers: Workers::new(workers::Options::default()),
         indexes: BTreeMap::new(),
         cgroups: Subtree::none("the test has none"),

@@ -3,6 +3,7 @@
 
 mod adopt;
 mod cap;
+mod children;
 mod commands;
 mod database;
 mod dedupe;
@@ -28,6 +29,7 @@ mod python;
 mod quickstart;
 mod restart;
 mod seed;
+mod socket;
 mod stop;
 mod storm;
 mod times;

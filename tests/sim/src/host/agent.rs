@@ -384,6 +384,8 @@ impl World {
             Action::Start { token, gone_by } => self.order_start(index, token.0, gone_by),
             Action::Extend { token, gone_by } => self.order_extend(index, token.0, gone_by),
             Action::Stop { token, stop } => self.order_stop(index, token.0, stop),
+            // No job of the simulator waits for others.
+            Action::Resume { .. } => {}
             Action::Forget { token } | Action::SetAside { token } => {
                 self.hosts[index].dir.spool.remove(&token.0);
             }
@@ -395,6 +397,11 @@ impl World {
             Statement::Accepted { job, token } => (token, job.parse().ok(), scheduler::Statement::Accepted),
             Statement::Started { job, token, elapsed } => {
                 (token, job.parse().ok(), scheduler::Statement::Started { elapsed })
+            }
+            Statement::Progress { job, token, percent, message } => {
+                let percent = u8::try_from(percent).unwrap_or(100);
+                let progress = scheduler::Statement::Progress { percent, message: message.into() };
+                (token, job.parse().ok(), progress)
             }
             Statement::Reaped { job, token } => (token, job.parse().ok(), scheduler::Statement::Reaped),
             Statement::Returned { job, token, give_back } => {
@@ -442,7 +449,7 @@ fn held(listed: Listed) -> Option<Held> {
         token: scheduler::FencingToken(listed.token.0),
         phase,
         elapsed: listed.elapsed,
-        wait_epoch: None,
+        wait_epoch: listed.parked_in,
     })
 }
 
