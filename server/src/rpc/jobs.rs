@@ -357,7 +357,7 @@ async fn kinds<'n>(api: &Api, names: impl IntoIterator<Item = &'n KindName>) -> 
 }
 
 /// An id for a job whose caller made none.
-fn fresh_id(api: &Api) -> JobId {
+pub(super) fn fresh_id(api: &Api) -> JobId {
     let micros = api.now().0.max(0).unsigned_abs();
     let nanos = u32::try_from(micros % 1_000_000 * 1000).unwrap_or_default();
     JobId(Uuid::new_v7(Timestamp::from_unix(NoContext, micros / 1_000_000, nanos)))

@@ -71,6 +71,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         payload_size: job.payload_size,
         waits: job.waits.iter().map(share).collect(),
+        cron: super::cron::firing(job),
         waiting_for: match live {
             Some(live) => live.waiting_for.as_ref().map(child_wait),
             None => row_wait(job).as_ref().map(child_wait),
