@@ -3988,7 +3988,7 @@ pub mod fleet_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Makes the kinds, slots and tenants those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
         pub async fn apply(
             &mut self,
             request: impl tonic::IntoRequest<super::ApplyRequest>,
@@ -4010,7 +4010,7 @@ pub mod fleet_service_client {
                 .insert(GrpcMethod::new("tenure.v1.FleetService", "Apply"));
             self.inner.unary(req, path, codec).await
         }
-        /// The kinds, slots and tenants in force.
+        /// The kinds, slots, tenants and cron entries in force.
         pub async fn get_fleet(
             &mut self,
             request: impl tonic::IntoRequest<super::GetFleetRequest>,
@@ -4375,12 +4375,12 @@ pub mod fleet_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with FleetServiceServer.
     #[async_trait]
     pub trait FleetService: std::marker::Send + std::marker::Sync + 'static {
-        /// Makes the kinds, slots and tenants those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
         async fn apply(
             &self,
             request: tonic::Request<super::ApplyRequest>,
         ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
-        /// The kinds, slots and tenants in force.
+        /// The kinds, slots, tenants and cron entries in force.
         async fn get_fleet(
             &self,
             request: tonic::Request<super::GetFleetRequest>,

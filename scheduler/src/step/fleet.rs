@@ -237,7 +237,7 @@ fn changed_of_cron(old: &CronPolicy, new: &CronPolicy) -> Vec<String> {
         ("hard_time_limit", job.hard_time_limit != of_new.hard_time_limit),
         ("concurrency_key", job.concurrency_key != of_new.concurrency_key),
     ];
-    changed.extend(fields.into_iter().filter_map(|(name, changed)| changed.then(|| name.to_owned())));
+    changed.extend(fields.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name.to_owned()));
     changed
 }
 
