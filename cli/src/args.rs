@@ -17,7 +17,7 @@ use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
 use crate::{
-    agent, apply, attempt, certs, completions, config, context, dead, enqueue, health, job, kind, migrate,
+    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind, migrate,
     node, server, slot, tenant, up,
 };
 
@@ -162,6 +162,9 @@ pub(crate) enum Ask {
     /// Tenants: whose work it is, and how much of the fleet each has.
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
+    /// Cron entries: timetables that enqueue jobs.
+    #[command(subcommand)]
+    Cron(cron::CronCommand),
     /// Nodes: the machines that run jobs.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -183,6 +186,7 @@ impl Ask {
             Self::Job(command) => command.writes(),
             Self::Kind(command) => command.writes(),
             Self::Slot(command) => command.writes(),
+            Self::Cron(command) => command.writes(),
             Self::Node(command) => command.writes(),
             Self::Dead(command) => command.writes(),
             Self::Tenant(_) | Self::Health(_) | Self::Doctor => false,

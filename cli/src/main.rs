@@ -16,6 +16,7 @@ mod completions;
 mod config;
 mod confirm;
 mod context;
+mod cron;
 mod dead;
 mod doctor;
 mod enqueue;
@@ -152,6 +153,7 @@ async fn answer(ask: Ask, global: &Global, client: &Client, output: &Output) -> 
         Ask::Job(command) => job::run(command, client, output).await,
         Ask::Kind(command) => kind::run(command, client, output).await,
         Ask::Slot(command) => slot::run(command, client, output).await,
+        Ask::Cron(command) => cron::run(command, client, output).await,
         Ask::Tenant(command) => tenant::run(command, client, output).await,
         Ask::Node(command) => node::run(command, client, output).await,
         Ask::Dead(command) => dead::run(command, client, output).await,

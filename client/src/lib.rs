@@ -5,7 +5,7 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `admin`), [`Refusal`], `servers`,
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `admin`), [`Refusal`], `servers`,
 //! `retry`.
 //!
 //! ```no_run
@@ -43,6 +43,7 @@
 mod admin;
 mod child;
 mod clock;
+mod cron;
 mod endpoint;
 mod enqueue;
 mod fleet;

@@ -8,10 +8,11 @@ use std::{
 
 use crate::{
     budget::Usage,
+    cron::CronPlan,
     family::{Detach, OnParent, WaitPolicy},
     ids::{
-        ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer,
-        SessionId, SlotName, Tenant,
+        ConcurrencyKey, CronName, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal,
+        Producer, SessionId, SlotName, Tenant,
     },
     job::{Job, TraceContext},
     kind::{Fleet, PausePolicy},
@@ -180,6 +181,29 @@ pub enum Command {
     SetAside {
         /// Which.
         job: JobId,
+    },
+    /// The next instants of a cron entry, of which more had to be known. Of the driver.
+    PlanCron(Box<CronPlan>),
+    /// Fire no instant of a cron entry.
+    PauseCron {
+        /// Which.
+        entry: CronName,
+        /// Who wants that, for people.
+        by: Arc<str>,
+    },
+    /// End the pause of a cron entry. What came meanwhile is not made up for.
+    ResumeCron {
+        /// Which.
+        entry: CronName,
+    },
+    /// Enqueue a job of a cron entry now.
+    RunCron {
+        /// Which.
+        entry: CronName,
+        /// Made by the caller or by the server. The same again is the same call.
+        job: JobId,
+        /// The job, if memory does not hold it.
+        prior: Option<Box<Job>>,
     },
     /// Do what is due, then place.
     Tick,

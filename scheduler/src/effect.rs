@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    cron::CronEntry,
     family::{Child, WaitAnswer, WaitVerdict},
     ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant},
     job::{Job, TraceContext},
@@ -196,7 +197,7 @@ pub enum Reply {
         /// Empty: nothing.
         changes: Vec<String>,
     },
-    /// To Enqueue.
+    /// To Enqueue and RunCron.
     Enqueued {
         /// The job; the first one if deduplicated.
         job: Box<Job>,
@@ -240,6 +241,13 @@ pub enum Reply {
     Node {
         /// Which.
         node: NodeName,
+        /// Whether anything changed.
+        changed: bool,
+    },
+    /// To PauseCron and ResumeCron.
+    Cron {
+        /// After the command.
+        entry: Box<CronEntry>,
         /// Whether anything changed.
         changed: bool,
     },

@@ -7,9 +7,10 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     budget::Usage,
+    cron::{CronEntry, CronPause, CronPlan, MissedFiring},
     deferral::Deferral,
     family::{Detached, Parked, WaitVerdict},
-    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
     lease::{Lease, Phase, RevokeReason, Stage},
@@ -52,6 +53,34 @@ pub enum Event {
     },
     /// A tenant is declared no more.
     TenantRemoved(Tenant),
+
+    /// A cron entry is declared, or declared anew.
+    CronPut(Box<CronEntry>),
+    /// A cron entry is declared no more.
+    CronRemoved(CronName),
+    /// A cron entry was paused, or resumed: then its timetable counts from now on.
+    CronPaused {
+        /// Which.
+        entry: CronName,
+        /// None: resumed.
+        pause: Option<CronPause>,
+    },
+    /// A job was enqueued for a cron entry. Its payload, if there is any, is the entry's.
+    CronFired {
+        /// Which.
+        entry: CronName,
+        /// For which instant; none: an operator wanted it.
+        instant: Option<Wall>,
+        /// The job.
+        job: JobId,
+    },
+    /// Instants of a cron entry did not become a job.
+    CronMissed {
+        /// Which.
+        entry: CronName,
+        /// What was missed, and why.
+        missed: Box<MissedFiring>,
+    },
 
     // Durable: jobs.
     /// A job was stored.
@@ -253,6 +282,12 @@ pub enum Event {
     /// A parked process has nothing to wait for any more: its lease wants back what it gave.
     Wants(FencingToken),
 
+    // Volatile: cron.
+    /// More of the timetable of a cron entry is known.
+    CronPlanned(Box<CronPlan>),
+    /// More of it has to be known before anything can be judged.
+    CronUnplanned(CronName),
+
     // Volatile: placement.
     /// A window of the budget of a kind may have turned.
     BudgetTurned(KindName),
@@ -380,6 +415,11 @@ impl Event {
             | Self::SlotRemoved(_)
             | Self::TenantPut { .. }
             | Self::TenantRemoved(_)
+            | Self::CronPut(_)
+            | Self::CronRemoved(_)
+            | Self::CronPaused { .. }
+            | Self::CronFired { .. }
+            | Self::CronMissed { .. }
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -415,6 +455,8 @@ impl Event {
             | Self::Spared { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
+            | Self::CronPlanned(_)
+            | Self::CronUnplanned(_)
             | Self::BudgetTurned(_)
             | Self::Refilled(_)
             | Self::Wants(_)
@@ -440,6 +482,8 @@ impl Event {
             | Self::Progressed { .. }
             | Self::Renewed { .. }
             | Self::NodePressed { .. }
+            | Self::CronPlanned(_)
+            | Self::CronUnplanned(_)
             | Self::Refilled(_)
             | Self::Deferred { .. }
             | Self::TimelinesSaved(_) => false,
@@ -450,6 +494,11 @@ impl Event {
             | Self::SlotRemoved(_)
             | Self::TenantPut { .. }
             | Self::TenantRemoved(_)
+            | Self::CronPut(_)
+            | Self::CronRemoved(_)
+            | Self::CronPaused { .. }
+            | Self::CronFired { .. }
+            | Self::CronMissed { .. }
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -516,6 +565,21 @@ impl fmt::Display for Event {
             Self::SlotRemoved(slot) => write!(f, "slot {slot} removed"),
             Self::TenantPut { tenant, policy } => write!(f, "tenant {tenant} put weight={}", policy.weight),
             Self::TenantRemoved(tenant) => write!(f, "tenant {tenant} removed"),
+            Self::CronPut(entry) => {
+                write!(f, "cron {} put {} {}", entry.name, entry.policy.when, entry.policy.zone)
+            }
+            Self::CronRemoved(entry) => write!(f, "cron {entry} removed"),
+            Self::CronPaused { entry, pause: Some(pause) } => {
+                write!(f, "cron {entry} paused by {}", pause.by)
+            }
+            Self::CronPaused { entry, pause: None } => write!(f, "cron {entry} resumed"),
+            Self::CronFired { entry, instant: Some(_), job } => write!(f, "cron {entry} fired {job}"),
+            Self::CronFired { entry, instant: None, job } => write!(f, "cron {entry} run by hand {job}"),
+            Self::CronMissed { entry, missed } => {
+                write!(f, "cron {entry} missed {} {}: {}", missed.count, missed.reason, missed.message)
+            }
+            Self::CronPlanned(plan) => write!(f, "cron {} planned {}", plan.entry, plan.instants.len()),
+            Self::CronUnplanned(entry) => write!(f, "cron {entry} to be planned"),
             Self::Enqueued(job) => write!(f, "enqueued {} {}", job.id, job.state.name()),
             Self::Ready(job) => write!(f, "ready {job}"),
             Self::Granted { lease, .. } => {

@@ -8,7 +8,8 @@ use std::{
 
 use crate::{
     budget::{Budget, Spent},
-    ids::{CounterName, KindName, SlotName, Tenant},
+    cron::CronPolicy,
+    ids::{CounterName, CronName, KindName, SlotName, Tenant},
     rate::RateLimit,
     selector::{Preferences, Selector},
     slots::{Needs, Scope},
@@ -199,19 +200,25 @@ pub struct Fleet {
     pub kinds: BTreeMap<KindName, KindPolicy>,
     /// Declared tenants. The others have the default policy.
     pub tenants: BTreeMap<Tenant, TenantPolicy>,
+    /// Declared cron entries.
+    pub crons: BTreeMap<CronName, CronPolicy>,
 }
 
 impl Fleet {
-    /// All slots: those that it names, and one for each kind that limits how many of its jobs run.
+    /// All slots: those that it names, one for each kind that limits how many of its jobs run, and one for each cron entry
+    /// that is a singleton.
     #[must_use]
     pub fn all_slots(&self) -> BTreeMap<SlotName, Scope> {
         let limit = |(name, policy): (&KindName, &KindPolicy)| {
             Some((SlotName::of_kind(name), Scope::Fleet { capacity: policy.max_running? }))
         };
+        let singles = self.crons.iter().filter(|(_, policy)| policy.singleton);
+        let singles = singles.map(|(name, _)| (SlotName::of_cron(name), Scope::Fleet { capacity: 1 }));
         self.slots
             .iter()
             .map(|(name, scope)| (name.clone(), *scope))
             .chain(self.kinds.iter().filter_map(limit))
+            .chain(singles)
             .collect()
     }
 }

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
+    cron::CronEntry,
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
     job::{Attempt, Job},
     kind::Kind,
     lease::Lease,
@@ -24,6 +25,8 @@ pub struct Durable {
     pub tenants: BTreeMap<Tenant, TenantPolicy>,
     /// Known nodes.
     pub nodes: BTreeMap<NodeName, Node>,
+    /// Declared cron entries.
+    pub crons: BTreeMap<CronName, CronEntry>,
     /// Jobs that are not final.
     pub jobs: BTreeMap<JobId, Job>,
     /// Leases that are not gone.
@@ -89,6 +92,10 @@ pub struct Changes {
     pub nodes_put: Vec<Node>,
     /// Nodes that are gone.
     pub nodes_deleted: Vec<NodeName>,
+    /// Cron entries that are new or changed. Where one is there already, its `last_instant` never falls.
+    pub crons_put: Vec<CronEntry>,
+    /// Cron entries that are declared no more.
+    pub crons_deleted: Vec<CronName>,
     /// Class timelines to save.
     pub classes_put: Vec<ClassRow>,
     /// Class timelines to remove.

@@ -5,6 +5,7 @@ mod explanation;
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    cron::CronEntry,
     deferral::Deferral,
     family::WaitPolicy,
     ids::{JobId, KindName, NodeName, SlotName, Tenant},
@@ -209,6 +210,8 @@ pub struct Snapshot {
     pub nodes: Vec<NodeView>,
     /// By name, at most 10,000.
     pub tenants: Vec<TenantView>,
+    /// By name.
+    pub crons: Vec<CronEntry>,
     /// What a person should look at, the worst first.
     pub attention: Vec<Arc<str>>,
     /// Live jobs.

@@ -10,6 +10,8 @@ mod budget;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod cron;
+#[cfg(test)]
 mod earmarks;
 #[cfg(test)]
 mod enqueue;

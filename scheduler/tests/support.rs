@@ -3,6 +3,7 @@
 
 mod agent;
 mod commands;
+pub(crate) mod crons;
 mod explained;
 mod oracle;
 mod pace;
@@ -11,7 +12,7 @@ mod script;
 mod store;
 mod trace;
 mod words;
-mod world;
+pub(crate) mod world;
 
 pub(crate) use self::{
     agent::{Agent, Holding},

@@ -243,7 +243,7 @@ impl Durability {
 }
 
 /// The names of the views that [`Reader::violations`] evaluates.
-pub const INVARIANTS: [&str; 7] = [
+pub const INVARIANTS: [&str; 8] = [
     "inv_one_live_lease",
     "inv_slots_within_capacity",
     "inv_leases_have_owners",
@@ -251,6 +251,7 @@ pub const INVARIANTS: [&str; 7] = [
     "inv_final_is_settled",
     "inv_results_have_executions",
     "inv_attempts_are_counted",
+    "inv_instants_fire_once",
 ];
 
 /// The names of the views that [`Reader::lease_violations`] evaluates: I7, I8 and I9. They grow with what runs, not with

@@ -108,6 +108,7 @@ mod tests {
             ran_for: Duration::from_secs(2),
             stdout: Captured::default(),
             stderr: Captured::default(),
+            notified: false,
         }
     }
 
@@ -122,7 +123,7 @@ mod tests {
     }
 
     fn end(record: &ExitRecord, said: &Said, wanted: Option<Result<Wanted, String>>) -> Finished {
-        match with(outcome::finished(record, Found::Nothing), record, said, wanted).event {
+        match with(outcome::finished(record, Found::Nothing, None), record, said, wanted).event {
             Some(Event::Finished(finished)) => finished,
             other => panic!("{other:?}"),
         }
@@ -156,7 +157,7 @@ mod tests {
             assert_ne!(other.cause, SAID);
         }
         let returned = record(Cause::CutOff, None);
-        let report = with(outcome::returned(&returned, None), &returned, &said(false), None);
+        let report = with(outcome::returned(&returned, None, None), &returned, &said(false), None);
         assert!(matches!(report.event, Some(Event::Returned(returned)) if returned.usage.len() == 1));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
     job::Attempt,
     place::ClassId,
     rows::{Changes, CheckpointPut, ClassRow, JobChange, ResultPut},
@@ -42,6 +42,7 @@ pub(crate) struct Dirty {
     slots: Named<SlotName>,
     tenants: Named<Tenant>,
     nodes: Named<NodeName>,
+    crons: Named<CronName>,
     classes: BTreeSet<ClassId>,
     /// Of those: without a row so far.
     new_classes: BTreeSet<ClassId>,
@@ -136,6 +137,11 @@ impl Dirty {
         self.tenants.entry(name.clone()).or_insert(known);
     }
 
+    /// A cron entry changes, comes or goes; `known`: whether it was there just before.
+    pub(crate) fn cron(&mut self, name: &CronName, known: bool) {
+        self.crons.entry(name.clone()).or_insert(known);
+    }
+
     /// A node changes, comes or goes; `known`: whether it was there just before.
     pub(crate) fn node(&mut self, name: &NodeName, known: bool) {
         self.nodes.entry(name.clone()).or_insert(known);
@@ -215,6 +221,13 @@ impl Dirty {
             match state.nodes.get(&name) {
                 Some(entry) => changes.nodes_put.push(entry.node.clone()),
                 None if stored => changes.nodes_deleted.push(name),
+                None => {}
+            }
+        }
+        for (name, stored) in self.crons {
+            match state.crons.get(&name) {
+                Some(cron) => changes.crons_put.push(cron.entry.clone()),
+                None if stored => changes.crons_deleted.push(name),
                 None => {}
             }
         }

@@ -111,7 +111,8 @@ fn check_soft_limit(policy: &KindPolicy, enqueue: &Enqueue) -> Result<(), Refusa
     Ok(())
 }
 
-fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
+/// The job that it would be, if nothing refuses it. That nothing is there under its id or dedupe key was checked before.
+pub(super) fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
     let policy = &kind.kind.policy;
     if enqueue.hard_time_limit.is_some_and(|own| own > policy.hard_time_limit) {
         return Err(Refusal::InvalidField {

@@ -576,5 +576,6 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
         slots: fleets.chain(nodes).map(|(name, scope)| (SlotName::new(name), scope)).collect(),
         kinds: KINDS.into_iter().map(KindName::new).zip(kinds).collect(),
         tenants: (f1 > 1).then(|| (Tenant::new("t1"), TenantPolicy { weight: f1 })).into_iter().collect(),
+        ..Fleet::default()
     }
 }

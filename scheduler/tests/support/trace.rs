@@ -56,6 +56,10 @@ pub(crate) fn event(
         | Event::SlotsFreed(_)
         | Event::LeaseOrphaned(_)
         | Event::NodeForgotten(_)
+        | Event::CronRemoved(_)
+        | Event::CronPaused { .. }
+        | Event::CronFired { .. }
+        | Event::CronMissed { .. }
         | Event::NodeSuspected(_)
         | Event::NodeLeaving(_)
         | Event::Spared { .. }
@@ -70,6 +74,9 @@ pub(crate) fn event(
         | Event::SlotRemoved(_)
         | Event::TenantPut { .. }
         | Event::TenantRemoved(_)
+        | Event::CronPut(_)
+        | Event::CronPlanned(_)
+        | Event::CronUnplanned(_)
         | Event::Enqueued(_)
         | Event::NodePut(_)
         | Event::SessionOpened { .. }
@@ -186,6 +193,7 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         Reply::Job { changed: false, job } => Some(format!("unchanged {}", job.state.name())),
         Reply::Kind { changed: false, .. }
         | Reply::Slot { changed: false, .. }
+        | Reply::Cron { changed: false, .. }
         | Reply::Node { changed: false, .. } => Some("unchanged".into()),
         Reply::Wait { answer, .. } => Some(format!("wait: {answer:?}")),
         Reply::Forgotten { ended, .. } if *ended > 0 => Some(format!("held {ended} leases")),
@@ -196,6 +204,7 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         | Reply::Deleted { .. }
         | Reply::Kind { .. }
         | Reply::Slot { .. }
+        | Reply::Cron { .. }
         | Reply::Node { .. }
         | Reply::Forgotten { .. } => None,
     }
@@ -209,6 +218,8 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     {
         write!(text, ", near {nearest:?}").unwrap();
     } else if let Refusal::SlotNotFound { nearest, .. } = refusal {
+        write!(text, ", near {nearest:?}").unwrap();
+    } else if let Refusal::CronNotFound { nearest, .. } = refusal {
         write!(text, ", near {nearest:?}").unwrap();
     } else if let Refusal::NodeNotFound { nearest, .. } = refusal {
         write!(text, ", near {nearest:?}").unwrap();

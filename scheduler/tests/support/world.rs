@@ -11,7 +11,7 @@ use tenure_scheduler::{
 use super::{agent::Agent, oracle::Oracle, pace::Pace, store::Store};
 
 /// Noon of 2026-09-30, UTC.
-const BEGIN: i64 = 1_790_769_600_000_000;
+pub(crate) const BEGIN: i64 = 1_790_769_600_000_000;
 
 /// See the module.
 pub(crate) struct World {
@@ -219,7 +219,11 @@ impl World {
             | Command::SessionBlocked { .. }
             | Command::Sweep { .. }
             | Command::SetAside { .. }
+            | Command::PlanCron(_)
+            | Command::PauseCron { .. }
+            | Command::ResumeCron { .. }
             | Command::Tick) => other,
+            Command::RunCron { entry, job, .. } => Command::RunCron { entry, job, prior: prior(job) },
         }
     }
 
@@ -279,13 +283,24 @@ impl World {
     pub(crate) fn tick(&mut self) -> Vec<Applied> {
         let mut all = Vec::new();
         loop {
+            self.plan_crons();
             let applied = self.turn(Command::Tick).expect("a tick is never refused");
-            let more = applied.more;
+            let more = applied.more || self.state.unplanned_crons(1).next().is_some();
             all.push(applied);
             if !more {
                 return all;
             }
             assert!(all.len() < 10_000, "a tick never comes to rest");
+        }
+    }
+
+    /// Says how the timetables go on of which more has to be known, as the driver does.
+    fn plan_crons(&mut self) {
+        let now = self.now().wall;
+        let plans: Vec<_> =
+            self.state.unplanned_crons(64).map(|entry| super::crons::plan(entry, now)).collect();
+        for plan in plans {
+            self.turn(Command::PlanCron(Box::new(plan))).expect("a plan is never refused");
         }
     }
 
@@ -428,6 +443,9 @@ fn expected_replies(command: &Command) -> usize {
         | Command::Drain { .. }
         | Command::Forget { .. }
         | Command::BeginWait(_)
+        | Command::PauseCron { .. }
+        | Command::ResumeCron { .. }
+        | Command::RunCron { .. }
         | Command::Sweep { .. } => 1,
         Command::Hello(_)
         | Command::Heartbeat(_)
@@ -436,6 +454,7 @@ fn expected_replies(command: &Command) -> usize {
         | Command::SessionClosed { .. }
         | Command::SessionBlocked { .. }
         | Command::SetAside { .. }
+        | Command::PlanCron(_)
         | Command::Tick => 0,
     }
 }

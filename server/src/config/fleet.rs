@@ -1,9 +1,10 @@
-//! The fleet file: declared slots, kinds with their policies, and tenants with their weights.
+//! The fleet file: declared slots, kinds with their policies, tenants with their weights, and cron entries.
 //!
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
 
 mod budget;
+mod cron;
 mod slot;
 
 use std::{
@@ -24,7 +25,7 @@ use super::{
 };
 
 /// Keys of later versions, so that the answer is not "unknown".
-const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets"];
+const LATER_TABLES: &[&str] = &["webhooks", "budgets"];
 const LATER_KIND: &[&str] = &["mask_payload"];
 
 /// The most units of one slot.
@@ -53,9 +54,11 @@ pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
     let kinds = kinds.map(|table| kinds_of(table, &slots, defaults, &mut problems)).unwrap_or_default();
     let tenants = root.take_table("tenants", &mut problems);
     let tenants = tenants.map(|table| tenants_of(table, &mut problems)).unwrap_or_default();
+    let crons = root.take_table("cron", &mut problems);
+    let crons = crons.map(|table| cron::entries(table, &kinds, &slots, &mut problems)).unwrap_or_default();
     root.finish(LATER_TABLES, &mut problems);
     let found = problems.into_found();
-    if found.is_empty() { Ok(Fleet { slots, rates, kinds, tenants }) } else { Err(found) }
+    if found.is_empty() { Ok(Fleet { slots, rates, kinds, tenants, crons }) } else { Err(found) }
 }
 
 fn slots(table: Table<'_>, problems: &mut Problems) -> (Slots, Rates) {

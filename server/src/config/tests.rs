@@ -206,8 +206,8 @@ x = 3
             line 27: kinds.b.reacquire_timeout: must be at least 1s
             line 28: kinds.b.retention: must be at most 3660 days
             line 29: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
-            line 31: cron: is not supported by this version
-            line 34: limits: is unknown; known here: slots, kinds, tenants
+            line 31: cron.c.when: is required
+            line 34: limits: is unknown; known here: slots, kinds, tenants, cron
             line 36: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
             line 37: tenants.Site.weight: must be 1 to 1000
             line 39: tenants.web.weight: must be 1 to 1000

@@ -97,6 +97,11 @@ impl Batch {
         self.items.push_front(Item::Own(command));
     }
 
+    /// Whether a plan of a cron entry waits: the next ones come after it.
+    pub(super) fn has_plans(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Own(Command::PlanCron(_))))
+    }
+
     /// Takes the whole turn, or only its first item.
     pub(super) fn take(&mut self, one: bool) -> Vec<Item> {
         if !one {

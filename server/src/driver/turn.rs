@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use opentelemetry::trace::SpanContext;
 use tenure_scheduler::{
     Changes, Command, Effect, Event, FencingToken, JobId, Now, Refusal, Reply, ReportKind, SessionId, State,
     Statement, Stored, Verdict,
 };
-use tenure_store::Beside;
+use tenure_store::{Beside, Payload};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -228,12 +229,27 @@ impl Turn {
     fn run(&mut self, state: &mut State, command: Command) -> Result<usize, Refusal> {
         self.commands += 1;
         let applied = state.apply(self.now, command)?;
+        self.take_payloads(state, &applied.events);
         let first = self.events.len();
         self.events.extend(applied.events);
         self.effects.extend(applied.effects);
         self.more |= applied.more;
         self.looked += applied.looked;
         Ok(first)
+    }
+
+    /// The payload of a job of a cron entry is that of the entry, as it is when the job is enqueued.
+    fn take_payloads(&mut self, state: &State, events: &[Event]) {
+        for event in events {
+            if let Event::CronFired { entry, job, .. } = event
+                && let Some(of) = state.cron(entry).map(|entry| &entry.policy.job)
+                && !of.payload.is_empty()
+            {
+                let data = Bytes::copy_from_slice(of.payload.as_bytes());
+                let payload = Payload { data, content_type: of.content_type.to_string() };
+                self.beside.payloads.insert(*job, payload);
+            }
+        }
     }
 
     fn events_since(&self, first: usize) -> impl Iterator<Item = &Event> {

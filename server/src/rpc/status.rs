@@ -300,6 +300,10 @@ impl From<Refusal> for No {
                 .with("slot", slot.as_str())
                 .nearest(&nearest)
                 .resource("slot", slot.as_str(), "The fleet file declares no such slot."),
+            Refusal::CronNotFound { entry, nearest } => no(NotFound)
+                .with("entry", entry.as_str())
+                .nearest(&nearest)
+                .resource("cron_entry", entry.as_str(), "The fleet file declares no such cron entry."),
             Refusal::NodeNotFound { node, nearest } => no(NotFound)
                 .with("node", node.as_str())
                 .nearest(&nearest)

@@ -67,7 +67,8 @@ async fn a_wrong_fleet_file_is_refused_with_every_mistake_and_its_line() {
         [
             "line 2: kinds.a.lease: must be at least 10s",
             "line 3: kinds.a.needs.x: names a slot that is not declared; declare it under [slots]",
-            "line 4: cron: is not supported by this version",
+            "line 4: cron.b.kind: is required",
+            "line 4: cron.b.when: is required",
         ]
     );
     for bad in ["", &"#".repeat(1024 * 1024 + 1)] {

@@ -7,6 +7,7 @@ use crate::rules::{Rule, Said, Want, here};
 const NO_JOB: Option<Said> = Some((Code::NotFound, "JOB_NOT_FOUND"));
 const NO_KIND: Option<Said> = Some((Code::NotFound, "KIND_NOT_FOUND"));
 const NO_SLOT: Option<Said> = Some((Code::NotFound, "SLOT_NOT_FOUND"));
+const NO_CRON: Option<Said> = Some((Code::NotFound, "CRON_NOT_FOUND"));
 const NO_NODE: Option<Said> = Some((Code::NotFound, "NODE_NOT_FOUND"));
 
 const MOST_UNITS: i128 = 1_000_000;
@@ -180,6 +181,10 @@ fn operators(row: &str) -> Option<Rule> {
         | "UncordonNodeRequest.node"
         | "DrainNodeRequest.node"
         | "ForgetNodeRequest.node" => Rule::Name { required: true, unknown: NO_NODE },
+        "PauseCronEntryRequest.entry" | "ResumeCronEntryRequest.entry" | "RunCronEntryRequest.entry" => {
+            Rule::Name { required: true, unknown: NO_CRON }
+        }
+        "RunCronEntryRequest.job_id" => Rule::FreshId,
         "DrainNodeRequest.deadline" => Rule::Length(seconds(0)..=seconds(86_400)),
         "ForgetNodeRequest.lost" => Rule::Free,
         "GetQueueHealthRequest.kind" => Rule::Name { required: false, unknown: NO_KIND },

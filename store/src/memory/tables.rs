@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, ClassRow, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node, NodeName, Slot,
-    SlotName, Tenant, TenantPolicy,
+    Attempt, ClassRow, CronEntry, CronName, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node,
+    NodeName, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 use crate::{
@@ -85,6 +85,7 @@ pub(super) struct Tables {
     pub(super) slots: Table<SlotName, Slot>,
     pub(super) tenants: Table<Tenant, TenantPolicy>,
     pub(super) nodes: Table<NodeName, Node>,
+    pub(super) crons: Table<CronName, CronEntry>,
     pub(super) jobs: Table<JobId, Job>,
     pub(super) leases: Table<FencingToken, Lease>,
     pub(super) classes: Table<String, ClassRow>,
@@ -208,12 +209,13 @@ impl Tables {
         }
     }
 
-    fn all(&mut self) -> [&mut dyn Undo; 13] {
+    fn all(&mut self) -> [&mut dyn Undo; 14] {
         [
             &mut self.kinds,
             &mut self.slots,
             &mut self.tenants,
             &mut self.nodes,
+            &mut self.crons,
             &mut self.jobs,
             &mut self.leases,
             &mut self.classes,

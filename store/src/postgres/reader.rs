@@ -48,7 +48,7 @@ pub struct PostgresReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 23] = [
+pub(super) const ALL: [&str; 24] = [
     DURABILITY,
     JOB_GET,
     JOB_LIST,
@@ -72,6 +72,7 @@ pub(super) const ALL: [&str; 23] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 pub(super) const JOB_GET: &str = concat!(
@@ -239,12 +240,15 @@ pub(super) const VIOLATION_LIST_RESULTS: &str =
 pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
     "select invariant, subject, detail from inv_attempts_are_counted limit 100";
 
+pub(super) const VIOLATION_LIST_INSTANTS: &str =
+    "select invariant, subject, detail from inv_instants_fire_once limit 100";
+
 // The names of standbys are shown to everybody; whether they wait is decided by them.
 const DURABILITY: &str =
     "select current_setting('synchronous_standby_names') <> '', exists (select 1 from pg_stat_replication)";
 
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 7] = [
+const VIOLATION_LISTS: [&str; 8] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,
@@ -252,6 +256,7 @@ const VIOLATION_LISTS: [&str; 7] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 /// In the order of [`crate::reader::OF_LEASES`].

@@ -2,14 +2,14 @@
 //! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part.
 
 use sqlx::SqliteConnection;
-use tenure_scheduler::{KindName, NodeName, SlotName, Tenant};
+use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant};
 
 use super::fault;
 use crate::{
     journal::Error,
     rows::{
-        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, batch, int,
-        job_columns,
+        AttemptRow, Batch, CronRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
+        batch, int, job_columns,
     },
     turn::{self, Turn},
 };
@@ -26,7 +26,7 @@ pub(super) async fn write(connection: &mut SqliteConnection, turn: &Turn<'_>) ->
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 20] = [
+pub(super) const ALL: [&str; 22] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -35,11 +35,13 @@ pub(super) const ALL: [&str; 20] = [
     SLOT_DELETE,
     TENANT_DELETE,
     NODE_DELETE,
+    CRON_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
     TENANT_UPSERT,
     NODE_UPSERT,
+    CRON_UPSERT,
     CLASS_UPSERT,
     JOB_INSERT,
     PAYLOAD_INSERT,
@@ -67,6 +69,8 @@ pub(super) const TENANT_DELETE: &str = "delete from tenants where name in (selec
 
 pub(super) const NODE_DELETE: &str = "delete from nodes where name in (select value from json_each($1))";
 
+pub(super) const CRON_DELETE: &str = "delete from crons where name in (select value from json_each($1))";
+
 async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
     // Not counted: the result may have gone with its job, and a timeline need not have been saved yet.
@@ -87,7 +91,9 @@ async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     let tenants = batch("tenants", changes.tenants_deleted.iter().map(Tenant::as_str))?;
     counted(connection, "TENANT_DELETE", TENANT_DELETE, tenants).await?;
     let nodes = batch("nodes", changes.nodes_deleted.iter().map(NodeName::as_str))?;
-    counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await
+    counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await?;
+    let crons = batch("crons", changes.crons_deleted.iter().map(CronName::as_str))?;
+    counted(connection, "CRON_DELETE", CRON_DELETE, crons).await
 }
 
 // Jobs, leases and attempts are lists of their columns: `new.value ->> 6` is the state. See `rows/positional.rs`.
@@ -195,6 +201,26 @@ on conflict (name) do update set
   draining_us = excluded.draining_us,
   last_seen_at = excluded.last_seen_at";
 
+// What is settled stays so: a row whose last instant would fall is not written, and the count of rows tells.
+pub(super) const CRON_UPSERT: &str = "
+insert into crons (name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent)
+select
+  new.value ->> 'name', new.value ->> 'policy', new.value ->> 'last_instant', new.value ->> 'paused_by',
+  new.value ->> 'paused_at', new.value ->> 'fired', new.value ->> 'missed', new.value ->> 'last_fired',
+  new.value ->> 'recent'
+from json_each($1) as new
+where true
+on conflict (name) do update set
+  policy = excluded.policy,
+  last_instant = excluded.last_instant,
+  paused_by = excluded.paused_by,
+  paused_at = excluded.paused_at,
+  fired = excluded.fired,
+  missed = excluded.missed,
+  last_fired = excluded.last_fired,
+  recent = excluded.recent
+where crons.last_instant <= excluded.last_instant";
+
 pub(super) const CLASS_UPSERT: &str = "
 insert into classes (class, timeline)
 select new.value ->> 'class', new.value ->> 'timeline'
@@ -217,6 +243,8 @@ async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     counted(connection, "TENANT_UPSERT", TENANT_UPSERT, tenants).await?;
     let nodes = batch("nodes", changes.nodes_put.iter().map(NodeRow::from))?;
     counted(connection, "NODE_UPSERT", NODE_UPSERT, nodes).await?;
+    let crons = batch("crons", changes.crons_put.iter().map(CronRow::from))?;
+    counted(connection, "CRON_UPSERT", CRON_UPSERT, crons).await?;
     let classes = batch("classes", changes.classes_put.iter().map(TimelineRow::from))?;
     counted(connection, "CLASS_UPSERT", CLASS_UPSERT, classes).await
 }

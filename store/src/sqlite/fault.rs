@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 15] = [
+pub(super) const UNIQUE: [(&str, &str); 16] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),
@@ -21,6 +21,7 @@ pub(super) const UNIQUE: [(&str, &str); 15] = [
     ("slots.name", "slots_pkey"),
     ("tenants.name", "tenants_pkey"),
     ("nodes.name", "nodes_pkey"),
+    ("crons.name", "crons_pkey"),
     ("classes.class", "classes_pkey"),
     ("leader_fence.epoch", "leader_fence_pkey"),
     ("leader_fence.one", "leader_fence_one_row"),

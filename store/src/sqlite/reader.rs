@@ -38,7 +38,7 @@ pub struct SqliteReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 22] = [
+pub(super) const ALL: [&str; 23] = [
     JOB_GET,
     JOB_LIST,
     JOB_LIST_OF_KIND,
@@ -61,6 +61,7 @@ pub(super) const ALL: [&str; 22] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 pub(super) const JOB_GET: &str = concat!(
@@ -223,8 +224,11 @@ pub(super) const VIOLATION_LIST_RESULTS: &str =
 pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
     "select invariant, subject, detail from inv_attempts_are_counted limit 100";
 
+pub(super) const VIOLATION_LIST_INSTANTS: &str =
+    "select invariant, subject, detail from inv_instants_fire_once limit 100";
+
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 7] = [
+const VIOLATION_LISTS: [&str; 8] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,
@@ -232,6 +236,7 @@ const VIOLATION_LISTS: [&str; 7] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 /// In the order of [`crate::reader::OF_LEASES`].

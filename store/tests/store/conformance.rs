@@ -26,7 +26,7 @@ macro_rules! exam {
                     what_a_live_parent_may_read_is_not_due, attempts_come_in_pages;
                 refusals: a_deposed_writer_writes_nothing, a_fresh_journal_wants_a_takeover,
                     after_an_error_only_a_takeover_helps, an_update_needs_the_token_of_its_row,
-                    deleting_what_is_not_there_is_a_mismatch, a_missing_payload_is_refused,
+                    deleting_what_is_not_there_is_a_mismatch, the_last_instant_of_a_cron_entry_never_falls, a_missing_payload_is_refused,
                     every_second_wall_has_a_name, a_refused_turn_leaves_no_trace;
                 model: random_turns_equal_the_model;
                 lived_through: loading_equals_having_lived_through_it, what_comes_and_goes_in_one_turn_leaves_nothing;

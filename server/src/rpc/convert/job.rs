@@ -75,6 +75,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         payload_size: job.payload_size,
         waits: job.waits.iter().map(share).collect(),
         progress: live.and_then(|live| live.progress.as_ref()).map(progress),
+        cron: super::cron::firing(job),
         waiting_for: match live {
             Some(live) => live.waiting_for.as_ref().map(child_wait),
             None => row_wait(job).as_ref().map(child_wait),

@@ -4,7 +4,7 @@ use crate::rows::job_columns;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(in crate::postgres) const ALL: [&str; 20] = [
+pub(in crate::postgres) const ALL: [&str; 22] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -13,11 +13,13 @@ pub(in crate::postgres) const ALL: [&str; 20] = [
     SLOT_DELETE,
     TENANT_DELETE,
     NODE_DELETE,
+    CRON_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
     TENANT_UPSERT,
     NODE_UPSERT,
+    CRON_UPSERT,
     CLASS_INSERT,
     JOB_INSERT,
     PAYLOAD_INSERT,
@@ -45,6 +47,8 @@ pub(in crate::postgres) const SLOT_DELETE: &str = "delete from slots where name 
 pub(in crate::postgres) const TENANT_DELETE: &str = "delete from tenants where name = any($1::text[])";
 
 pub(in crate::postgres) const NODE_DELETE: &str = "delete from nodes where name = any($1::text[])";
+
+pub(in crate::postgres) const CRON_DELETE: &str = "delete from crons where name = any($1::text[])";
 
 /// A batch of jobs as a table `new`, with the token that each row has.
 macro_rules! new_jobs {
@@ -183,6 +187,28 @@ on conflict (name) do update set
   cordoned = excluded.cordoned,
   draining_us = excluded.draining_us,
   last_seen_at = excluded.last_seen_at";
+
+// What is settled stays so: a row whose last instant would fall is not written, and the count of rows tells.
+pub(in crate::postgres) const CRON_UPSERT: &str = "
+insert into crons (
+  name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent)
+select
+  name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent
+from unnest(
+  $1::text[], $2::jsonb[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bigint[], $8::jsonb[],
+  $9::jsonb[])
+  as new (
+    name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent)
+on conflict (name) do update set
+  policy = excluded.policy,
+  last_instant = excluded.last_instant,
+  paused_by = excluded.paused_by,
+  paused_at = excluded.paused_at,
+  fired = excluded.fired,
+  missed = excluded.missed,
+  last_fired = excluded.last_fired,
+  recent = excluded.recent
+where crons.last_instant <= excluded.last_instant";
 
 // Without an upsert: the key is unique by a hash index, which knows no `on conflict`. Old rows were deleted before.
 pub(in crate::postgres) const CLASS_INSERT: &str = "

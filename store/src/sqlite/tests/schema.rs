@@ -105,6 +105,14 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
+        (
+            "insert into crons values ('c', '{}', 1, 'ann', null, 0, 0, null, '[]')",
+            "crons_pause_has_its_time",
+        ),
+        (
+            "insert into crons values ('c', '{}', 1, null, null, 0, -1, null, '[]')",
+            "crons_counts_not_negative",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (
@@ -195,6 +203,15 @@ async fn views_show_what_must_never_be() {
     insert_job(&mut hand, "miscounted", "queued", 0).await;
     hand.execute("update jobs set failures = 1 where id = 'miscounted'").await.unwrap();
     expected.push(("inv_attempts_are_counted", "miscounted"));
+
+    for n in ["fired", "fired-again", "fired-later"] {
+        insert_job(&mut hand, n, "queued", 0).await;
+    }
+    let fired = "update jobs set producer = 'cron:e', labels = '{\"cron.instant\":\"2026-03-29T01:00:00Z\"}'
+where id in ('fired', 'fired-again')";
+    hand.execute(fired).await.unwrap();
+    hand.execute("update jobs set producer = 'cron:e' where id = 'fired-later'").await.unwrap();
+    expected.push(("inv_instants_fire_once", "cron:e"));
 
     let mut found = store.reader.violations().await.unwrap();
     found.sort();

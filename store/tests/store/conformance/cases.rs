@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, Changes, CheckpointPut, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState,
+    Attempt, Changes, CheckpointPut, CronEntry, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState,
     KindName, Outcome, ResultPut, Stage, Tenant, TenantPolicy, WaitPolicy, WaitVerdict, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal};
 
 use crate::{
     samples::{
-        attempt, bare_node, class, ended, id, job, keyed, kinds, lease, node, parked_lease, rich_job,
+        attempt, bare_node, class, crons, ended, id, job, keyed, kinds, lease, node, parked_lease, rich_job,
         rich_lease, running, slots, tenants, token, waiting,
     },
     stores::{Led, TestStore, bytes_for, payload_of},
@@ -102,6 +102,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
         tenants_put: tenants().to_vec(),
+        crons_put: crons().to_vec(),
         nodes_put: vec![node(), bare_node("mini-2")],
         classes_put: vec![class()],
         ..Changes::default()
@@ -111,6 +112,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
         kinds: kinds().into_iter().map(|kind| (kind.name.clone(), kind)).collect(),
         slots: slots().into_iter().map(|slot| (slot.name.clone(), slot)).collect(),
         tenants: tenants().into(),
+        crons: crons().into_iter().map(|entry| (entry.name.clone(), entry)).collect(),
         nodes: [node(), bare_node("mini-2")].into_iter().map(|node| (node.name.clone(), node)).collect(),
         jobs: all.iter().map(|job| (job.id, job.clone())).collect(),
         leases: leases.iter().map(|lease| (lease.token, lease.clone())).collect(),
@@ -130,6 +132,7 @@ pub(crate) async fn rows_change<S: TestStore>() {
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
         tenants_put: tenants().to_vec(),
+        crons_put: crons().to_vec(),
         nodes_put: vec![node()],
         classes_put: vec![class()],
         ..Changes::default()
@@ -147,6 +150,8 @@ pub(crate) async fn rows_change<S: TestStore>() {
     let [mut slot, fleet, _] = slots();
     slot.scope = fleet.scope;
     let changed_tenant = (tenants()[0].0.clone(), TenantPolicy { weight: 7 });
+    let [plain_cron, rich_cron] = crons();
+    let changed_cron = CronEntry { name: plain_cron.name.clone(), ..rich_cron.clone() };
     let changed_class = tenure_scheduler::ClassRow { timeline: Vec::new(), ..class() };
     led.commit(&Changes {
         jobs: vec![update(FencingToken::NONE, &changed_job)],
@@ -154,6 +159,7 @@ pub(crate) async fn rows_change<S: TestStore>() {
         kinds_put: vec![plain.clone()],
         slots_put: vec![slot.clone()],
         tenants_put: vec![changed_tenant.clone()],
+        crons_put: vec![changed_cron.clone()],
         nodes_put: vec![bare_node("mini-1")],
         classes_put: vec![changed_class.clone()],
         ..Changes::default()
@@ -167,6 +173,8 @@ pub(crate) async fn rows_change<S: TestStore>() {
     assert_eq!(loaded.kinds.get(&rich.name), Some(&rich));
     assert_eq!(loaded.slots.get(&slot.name), Some(&slot));
     assert_eq!(loaded.tenants, [changed_tenant, tenants()[1].clone()].into());
+    assert_eq!(loaded.crons.get(&changed_cron.name), Some(&changed_cron));
+    assert_eq!(loaded.crons.get(&rich_cron.name), Some(&rich_cron));
     assert_eq!(loaded.nodes.get(&node().name), Some(&bare_node("mini-1")));
     assert_eq!(loaded.classes.get(&class().class), Some(&changed_class));
 }
@@ -179,6 +187,7 @@ pub(crate) async fn rows_go<S: TestStore>() {
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
         tenants_put: tenants().to_vec(),
+        crons_put: crons().to_vec(),
         nodes_put: vec![node()],
         classes_put: vec![class()],
         ..Changes::default()
@@ -190,6 +199,7 @@ pub(crate) async fn rows_go<S: TestStore>() {
         kinds_deleted: kinds().into_iter().map(|kind| kind.name).collect(),
         slots_deleted: slots().into_iter().map(|slot| slot.name).collect(),
         tenants_deleted: tenants().into_iter().map(|(name, _)| name).collect(),
+        crons_deleted: crons().into_iter().map(|entry| entry.name).collect(),
         nodes_deleted: vec![node().name],
         classes_deleted: vec![class().class, "never saved".into()],
         ..Changes::default()

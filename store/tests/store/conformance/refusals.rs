@@ -1,12 +1,13 @@
 //! What a store refuses, and that a refused turn leaves no trace.
 
 use tenure_scheduler::{
-    Changes, Epoch, FencingToken, Job, JobChange, JobState, Outcome, ResultPut, SlotName, Stage, Wall,
+    Changes, CronEntry, Epoch, FencingToken, Job, JobChange, JobState, Outcome, ResultPut, SlotName, Stage,
+    Wall,
 };
 use tenure_store::{Beside, Journal, journal::Error};
 
 use crate::{
-    samples::{attempt, id, job, keyed, lease, node, running, slots, token},
+    samples::{attempt, crons, id, job, keyed, lease, node, running, slots, token},
     stores::{Led, TestStore},
 };
 
@@ -67,6 +68,23 @@ pub(crate) async fn an_update_needs_the_token_of_its_row<S: TestStore>() {
         led.reload().await;
         assert_eq!(led.read(id(2)).await, Some(job(2)), "the other row of the turn was not written either");
     }
+}
+
+pub(crate) async fn the_last_instant_of_a_cron_entry_never_falls<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let [_, entry] = crons();
+    let put = |last_instant| Changes {
+        crons_put: vec![CronEntry { last_instant, ..entry.clone() }],
+        ..Changes::default()
+    };
+    for at in [Wall(75), Wall(75), Wall(76)] {
+        led.commit(&put(at)).await;
+    }
+    let fallen = led.try_commit(&put(Wall(75))).await;
+    let mismatch =
+        matches!(fallen, Err(Error::RowsMismatch { statement: "CRON_UPSERT", sent: 1, affected: 0 }));
+    assert!(mismatch, "{fallen:?}");
+    assert_eq!(led.reload().await.crons[&entry.name].last_instant, Wall(76));
 }
 
 pub(crate) async fn deleting_what_is_not_there_is_a_mismatch<S: TestStore>() {
