@@ -2,6 +2,7 @@
 //! an oracle for placement.
 
 mod agent;
+mod closeness;
 mod commands;
 mod explained;
 mod oracle;
@@ -15,6 +16,7 @@ mod world;
 
 pub(crate) use self::{
     agent::{Agent, Holding},
+    closeness::Closeness,
     rng::Rng,
     script::{Script, check, token_of},
     world::World,
