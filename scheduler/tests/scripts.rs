@@ -22,6 +22,8 @@ mod lease;
 #[cfg(test)]
 mod lines;
 #[cfg(test)]
+mod nodes;
+#[cfg(test)]
 mod operate;
 #[cfg(test)]
 mod order;
