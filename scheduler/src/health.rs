@@ -33,7 +33,12 @@ impl State {
     #[must_use]
     pub fn snapshot(&self, now: Now) -> Snapshot {
         let health: Vec<KindHealth> = self.kinds.values().map(|entry| self.kind_health(now, entry)).collect();
-        let nodes: Vec<NodeView> = self.nodes.values().map(|entry| self.node_view(now, entry)).collect();
+        let mut kept = self.earmarks_by_node(now);
+        let view = |entry: &NodeEntry| NodeView {
+            earmarks: kept.remove(&entry.node.name).unwrap_or_default(),
+            ..self.node_view(now, entry)
+        };
+        let nodes: Vec<NodeView> = self.nodes.values().map(view).collect();
         let mut attention = self.attention(&health, &nodes);
         attention.extend(self.cron_attention(now));
         Snapshot {
@@ -149,6 +154,7 @@ impl State {
         self.slots.values().map(view).collect()
     }
 
+    /// But for the earmarks on it.
     fn node_view(&self, now: Now, entry: &NodeEntry) -> NodeView {
         let leases = || entry.leases.iter().filter_map(|token| self.leases.get(token));
         let count = |live: bool| {
@@ -168,6 +174,8 @@ impl State {
             silent_for: (!entry.presumed_open).then(|| now.mono.since(entry.heard)),
             closed: entry.live.as_ref().map(|live| live.pressure.closed.clone()).unwrap_or_default(),
             warnings: if entry.live.is_some() { undeclared(self, &entry.node) } else { Vec::new() },
+            backoffs: entry.backoffs.iter().filter_map(|(kind, backoff)| backoff.view(kind, now)).collect(),
+            earmarks: Vec::new(),
         }
     }
 

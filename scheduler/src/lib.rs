@@ -87,7 +87,7 @@ pub use step::Applied;
 pub use tenant::{MOST_WEIGHT, TenantPolicy};
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    Bracket, DeferralView, EarmarkView, Explanation, KindHealth, LineAhead, LiveView, NodeExplanation,
-    NodeGroup, NodeState, NodeView, QueueSignal, SlotExplanation, SlotHolder, SlotTotal, SlotView, Snapshot,
-    TenantView, WaitView,
+    BackoffView, Bracket, DeferralView, EarmarkView, Explanation, KindHealth, LineAhead, LiveView,
+    NodeExplanation, NodeGroup, NodeState, NodeView, QueueSignal, SlotExplanation, SlotHolder, SlotTotal,
+    SlotView, Snapshot, TenantView, WaitView,
 };

@@ -128,6 +128,17 @@ pub enum NodeState {
     Away,
 }
 
+/// A kind that a node is not offered for a while, since jobs of it failed there one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackoffView {
+    /// The kind.
+    pub kind: KindName,
+    /// How many jobs failed there of late, none between having succeeded: from 3 on, and at most 9 are counted.
+    pub failed: u32,
+    /// Then one job of it is tried.
+    pub until: Wall,
+}
+
 /// A node with what is known of it now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeView {
@@ -147,6 +158,10 @@ pub struct NodeView {
     pub closed: Vec<ClosedGroup>,
     /// Names that it offers and the fleet does not declare, one sentence each.
     pub warnings: Vec<String>,
+    /// Kinds that it is not offered for a while, by name.
+    pub backoffs: Vec<BackoffView>,
+    /// What is kept on it for jobs that wait, the first in line first.
+    pub earmarks: Vec<EarmarkView>,
 }
 
 /// Whether a queue moves.

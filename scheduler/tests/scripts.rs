@@ -26,6 +26,8 @@ mod limits;
 #[cfg(test)]
 mod lines;
 #[cfg(test)]
+mod nodes;
+#[cfg(test)]
 mod operate;
 #[cfg(test)]
 mod order;

@@ -2,6 +2,7 @@
 //! an oracle for placement.
 
 mod agent;
+mod closeness;
 mod commands;
 pub(crate) mod crons;
 mod explained;
@@ -16,6 +17,7 @@ pub(crate) mod world;
 
 pub(crate) use self::{
     agent::{Agent, Holding},
+    closeness::Closeness,
     rng::Rng,
     script::{Script, check, token_of},
     world::World,

@@ -3425,6 +3425,27 @@ pub struct Node {
     /// Kinds that it advertises and the fleet does not declare, slots likewise.
     #[prost(string, repeated, tag = "15")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Kinds that it is not offered for a while, since jobs of them failed there one after the other. By name; the server
+    /// sets it. An older server leaves it empty.
+    #[prost(message, repeated, tag = "16")]
+    pub backoffs: ::prost::alloc::vec::Vec<NodeBackoff>,
+    /// Units that are kept on it for jobs that wait, the first in line first; the server sets it. An older server leaves it
+    /// empty.
+    #[prost(message, repeated, tag = "17")]
+    pub earmarks: ::prost::alloc::vec::Vec<Earmark>,
+}
+/// A kind that a node is not offered for a while.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeBackoff {
+    /// The kind.
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// How many jobs of it failed there of late, none between having succeeded; 3 to 9, since no more are counted.
+    #[prost(uint32, tag = "2")]
+    pub failed: u32,
+    /// Then one job of it is tried. UncordonNode ends it at once.
+    #[prost(message, optional, tag = "3")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// One slot of one node.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

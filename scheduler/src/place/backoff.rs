@@ -15,6 +15,7 @@ use crate::{
     state::{Due, State},
     step::Step,
     time::{Mono, Now},
+    view::BackoffView,
 };
 
 /// From so many jobs on that failed, none between having succeeded, a node backs off.
@@ -64,6 +65,13 @@ impl Backoff {
             self.jobs.remove(0);
         }
         self.at = now;
+    }
+
+    /// For who asks about the node; none: it is offered the kind.
+    pub(crate) fn view(&self, kind: &KindName, now: Now) -> Option<BackoffView> {
+        let until = self.until.filter(|until| *until > now.mono)?;
+        let failed = u32::try_from(self.count(now.mono)).unwrap_or(u32::MAX);
+        Some(BackoffView { kind: kind.clone(), failed, until: now.wall.after(until.since(now.mono)) })
     }
 
     /// Until when the node is not offered the kind. Its end is an event, so that whoever waits for it is woken by it.

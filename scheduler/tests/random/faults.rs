@@ -43,6 +43,7 @@ impl Fuzz {
     }
 
     pub(crate) fn trouble(&mut self) {
+        self.world.closeness.look_next();
         let name = self.node();
         let chance = self.rng.below(20);
         if chance == 0 {

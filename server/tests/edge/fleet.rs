@@ -227,6 +227,36 @@ async fn a_kind_has_figures_as_soon_as_it_is_declared() {
 }
 
 #[tokio::test]
+async fn a_node_tells_from_which_kinds_it_backs_off_until_an_operator_vouches_for_it() {
+    let served = Served::start().await;
+    let mut node = Node::hello(&served.channel, "n1", &[], &["capped"]).await;
+    for _ in 0..3 {
+        served.job(spec("capped")).await;
+        let grant = node.granted().await;
+        node.start(&grant).await;
+        node.fail(&grant, "it broke").await;
+    }
+    let mut fleet = served.fleet.clone();
+    let named = || "n1".to_owned();
+    let backs_off = async {
+        loop {
+            let answer = fleet.get_node(v1::GetNodeRequest { node: named() }).await.unwrap().into_inner();
+            let backoffs = answer.node.unwrap().backoffs;
+            if !backoffs.is_empty() {
+                return backoffs;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let backoffs = tokio::time::timeout(SOON, backs_off).await.expect("it backs off");
+    assert_eq!((backoffs.len(), backoffs[0].kind.as_str(), backoffs[0].failed), (1, "capped", 3));
+    assert!(backoffs[0].until.is_some());
+    let uncordoned = fleet.uncordon_node(v1::UncordonNodeRequest { node: named() }).await.unwrap();
+    assert_eq!(uncordoned.into_inner().node.unwrap().backoffs, []);
+    served.end().await;
+}
+
+#[tokio::test]
 async fn health_has_the_figures_of_every_kind() {
     let served = Served::start().await;
     let mut node = Node::hello(&served.channel, "n1", &[("browser", 1)], &["web", "capped"]).await;
