@@ -285,6 +285,9 @@ fn make(directory: &Path, install: &Install) -> Result<()> {
 
 /// A new cluster, made once per version and machine and copied by every start: that is ten times faster than `initdb`.
 fn template(install: &Install) -> Result<PathBuf> {
+    // Tests of one process may want it at once; those of others make one of their own.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let path = std::env::temp_dir().join(format!("tenure-pg-template-{}", install.name()));
     if path.exists() {
         return trusted(path, install);

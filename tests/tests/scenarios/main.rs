@@ -20,6 +20,7 @@ mod links;
 mod losses;
 mod older;
 mod oracle;
+mod points;
 mod poison;
 mod postgres;
 mod pressure;
