@@ -120,7 +120,7 @@ async fn the_server_dies(plan: Plan) -> anyhow::Result<()> {
         while let Some(acknowledged) = producers.join_next().await {
             jobs.extend(acknowledged.context("a producer")??);
         }
-        println!("{} jobs over {DEATHS} deaths", jobs.len());
+        eprintln!("{} jobs over {DEATHS} deaths", jobs.len());
         once_each(fleet, &jobs).await
     })
     .await
@@ -248,7 +248,7 @@ async fn shims_die(point: &str) -> anyhow::Result<()> {
         fleet.kill_agent("n1").await?;
         fleet.start_agent("n1")?;
         once_each(fleet, &jobs).await?;
-        println!("{} shims died at {point}", died().await?);
+        eprintln!("{} shims died at {point}", died().await?);
         Ok(())
     })
     .await
