@@ -30,3 +30,4 @@ mod seed;
 mod stop;
 mod storm;
 mod times;
+mod upgrade;
