@@ -56,6 +56,9 @@ use target::Target;
 use telemetry::otlp::Exports;
 
 fn main() -> ExitCode {
+    // Shims too: they are told by their agent.
+    #[cfg(feature = "failpoints")]
+    let _points = fail::FailScenario::setup();
     // The processes that hold and become a job: no argument parser, no thread, no runtime before them.
     match std::env::args_os().nth(1).as_deref().and_then(|word| word.to_str()) {
         Some("shim") => return tenure_node_agent::shim::main(),

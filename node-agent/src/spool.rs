@@ -169,6 +169,8 @@ impl Spool {
         if self.contains(token) {
             return Written::Durable;
         }
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("spool::before_write", |_| std::process::abort());
         let mut bytes = MAGIC.to_vec();
         bytes.extend(report.encode_to_vec());
         let path = self.path(token);
@@ -180,6 +182,9 @@ impl Spool {
             store(&self.options.dir, &path, &bytes)
                 .or_else(|error| self.store_on_reserve(error, &path, &bytes))
         };
+        // On the disk, and said to nobody.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("spool::after_write", |_| std::process::abort());
         let mut state = self.state();
         match stored {
             Ok(()) => {

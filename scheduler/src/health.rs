@@ -168,6 +168,7 @@ impl State {
                 Some(live) if live.suspect => NodeState::Suspect,
                 Some(_) => NodeState::Live,
             },
+            leaving: entry.live.as_ref().is_some_and(|live| live.leaving),
             slots: entry.ledger.iter().map(|(slot, count)| (slot.clone(), count)).collect(),
             running: count(true),
             unreaped: count(false),

@@ -146,6 +146,8 @@ pub struct NodeView {
     pub node: Node,
     /// Whether it is heard.
     pub state: NodeState,
+    /// Its agent has said that it goes: it takes no new grants until its next Hello.
+    pub leaving: bool,
     /// Slots with capacity and use, by name.
     pub slots: Vec<(SlotName, Count)>,
     /// Live leases.

@@ -417,6 +417,9 @@ impl<J: Journal> Driver<J> {
             if let Err(error) = committed {
                 return Err(self.failed(turn, error));
             }
+            // It is committed, and nobody has heard of it.
+            #[cfg(feature = "failpoints")]
+            fail::fail_point!("driver::before_release", |_| std::process::abort());
             turn.beside = beside;
             commit = Some(self.ends.clock.steady().saturating_sub(began));
             self.ends.publisher.changed();

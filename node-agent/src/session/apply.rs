@@ -14,6 +14,9 @@ use crate::holdings::FencingToken;
 impl Session {
     /// Welcome: the stream is up.
     pub(super) fn welcome(&mut self, welcome: &Welcome) -> Result<(), Lost> {
+        // The server has taken in the Hello, and this agent knows nothing of that.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("session::before_welcome", |_| std::process::abort());
         let renewed = wire::renewals(&welcome.renewed);
         let holdings = &mut self.local.holdings;
         holdings.welcomed(welcome.epoch, welcome.anchor_seq, &renewed)?;

@@ -94,6 +94,9 @@ pub(super) enum Progress {
 impl Attempt {
     /// Starts the command. What fails here ends the attempt with the cause `spawn`.
     pub(super) fn start(opening: &Opening, state: &mut State, now: Mono) -> Self {
+        // It was told to go, and nothing says so on the disk.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("shim::before_start", |_| std::process::abort());
         let spec = opening.spec.clone();
         let mut attempt = Self {
             tree: Tree { zombies: true, ..state.tree() },
@@ -228,6 +231,9 @@ impl Attempt {
         state.child = Some(identity);
         // The stage waits for its plan: if the state cannot be written it gets none and leaves.
         state.write(&self.spec.dir)?;
+        // The disk names a child, and the child has nothing to do yet.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("shim::before_plan", |_| std::process::abort());
         if let Some(limit) = self.spec.limits.disk {
             self.usage = Some(Watch::start(self.spec.filled.clone(), limit)?);
         }

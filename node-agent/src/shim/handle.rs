@@ -118,16 +118,19 @@ impl Shim {
         ours.set_nonblocking(true).map_err(Error::Start)?;
         let socket = UnixStream::from_std(ours).map_err(Error::Start)?;
         let errors = fs::File::create(spec.dir.join(ERRORS)).map_err(Error::Start)?;
-        let child = Command::new(&options.exe)
-            .arg0("tenure")
-            .arg("shim")
-            .env_clear()
+        let mut command = Command::new(&options.exe);
+        command.arg0("tenure").arg("shim").env_clear();
+        #[cfg(feature = "failpoints")]
+        command.envs(std::env::var_os("FAILPOINTS").map(|points| ("FAILPOINTS", points)));
+        let child = command
             .current_dir("/")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(errors)
             .spawn()
             .map_err(Error::Start)?;
+        // It holds the shim's end of the socket: without this nobody would hear of the shim's end.
+        drop(command);
         // Its pid is its own as long as the child was not waited for.
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
         let keeper = Identity::of(pid).map_err(Error::Start)?;

@@ -88,6 +88,8 @@ fn serve(agent: UnixStream, opening: Opening) -> Result<(), Error> {
     let signals = Signals::register().step("listen to signals")?;
     let state = state(&opening).step("read this process")?;
     state.write(&opening.spec.dir).step("write the state file")?;
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!("shim::after_state", |_| std::process::abort());
     let door = Door::open(&opening.spec.dir).step("open its door")?;
     let timer = Timer::new(opening.spec.clock).step("make a timer")?;
     let mut agent = Agent::new(agent).step("talk to the agent")?;

@@ -3386,7 +3386,8 @@ pub struct Node {
     /// It takes no new grants.
     #[prost(bool, tag = "3")]
     pub cordoned: bool,
-    /// It takes no new grants and is emptied.
+    /// It takes no new grants and is emptied: an operator drains it, or its agent has said that it goes. The latter lasts until
+    /// the next Hello.
     #[prost(bool, tag = "4")]
     pub draining: bool,
     /// Its labels.

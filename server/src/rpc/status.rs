@@ -15,6 +15,7 @@ use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViol
 use crate::{
     handle::{NOT_LEADER_RETRY, SubmitError},
     leadership::Leader,
+    peers::Gone,
 };
 
 /// The domain of every reason.
@@ -167,6 +168,15 @@ impl No {
             Some(None) => no("another server leads, and has not said where it is".to_owned()),
             Some(Some(addr)) => no(format!("the server at {addr} leads")).with("leader", addr.to_string()),
         }
+    }
+
+    /// Of a leader that is known: why this server could not hand the call on to it. `why` of the metadata, for programs.
+    pub(crate) fn because(self, why: Gone) -> Self {
+        if self.metadata.iter().all(|(name, _)| *name != "leader") {
+            return self;
+        }
+        let message = format!("{}, but it {}", self.message, why.sentence());
+        Self { message, ..self }.with("why", why.name())
     }
 
     /// No method has this path.

@@ -344,7 +344,16 @@ async fn commit_turn(connection: &mut PgConnection, epoch: Epoch, turn: &Turn<'_
         return Err(Error::Deposed { epoch });
     }
     commit::write(&mut transaction, turn).await?;
-    transaction.commit().await.map_err(|error| fault::of("committing", error))
+    // Everything is written, nothing is committed.
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!("postgres::before_commit", |_| std::process::abort());
+    transaction.commit().await.map_err(|error| fault::of("committing", error))?;
+    // It is applied, and whoever asked for it will not know.
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!("postgres::after_commit", |_| {
+        Err(Error::Unavailable { doing: "hearing of a commit (failpoint)", source: None })
+    });
+    Ok(())
 }
 
 async fn prior(connection: &mut PgConnection, ids: &[JobId], keys: &[HeldKey]) -> Result<Vec<Job>, Error> {

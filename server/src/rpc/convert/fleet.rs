@@ -161,7 +161,7 @@ pub(crate) fn node(view: &NodeView) -> v1::Node {
         }
         .into(),
         cordoned: node.cordoned,
-        draining: node.draining.is_some(),
+        draining: node.draining.is_some() || view.leaving,
         labels: node.labels.clone(),
         kinds: node.kinds.iter().map(ToString::to_string).collect(),
         slots: view
