@@ -3,9 +3,9 @@
 use prost_reflect::{DynamicMessage, MethodDescriptor};
 use tenure_proto::{
     node::v1::{
-        Accepted, ClosedGroup, Draining, Finished, FinishedOutcome, Heartbeat, HeldLease, Hello, HostInfo,
-        LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes, Returned,
-        Started, Throttled, UnstoredReport, node_message::Body, report::Event,
+        Accepted, Checkpoint, ClosedGroup, Draining, Finished, FinishedOutcome, Heartbeat, HeldLease, Hello,
+        HostInfo, LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes,
+        Returned, Started, Throttled, UnstoredReport, node_message::Body, report::Event,
     },
     v1::{self, Payload, SlotAmount},
 };
@@ -170,10 +170,16 @@ fn event_of(name: &str) -> Option<Event> {
             cause: "exit".to_owned(),
             result: Some(result),
             throttled: Some(Throttled { slot: "f".to_owned(), retry_after: None }),
+            checkpoint: Some(Checkpoint { data: "x".into() }),
             ..Default::default()
         }),
+        "checkpoint" => Event::Checkpoint(Checkpoint { data: "x".into() }),
         "reaped" => Event::Reaped(Reaped {}),
-        "returned" => Event::Returned(Returned { rule: "headroom".to_owned(), ..Default::default() }),
+        "returned" => Event::Returned(Returned {
+            rule: "headroom".to_owned(),
+            checkpoint: Some(Checkpoint { data: "x".into() }),
+            ..Default::default()
+        }),
         _ => return None,
     })
 }
