@@ -172,6 +172,7 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
             "job.needs.slots[0].slot",
             "job.needs.slots[0].amount",
             "job.hard_time_limit",
+            "job.soft_time_limit",
             "job.parent_id",
             "job.on_parent_cancel",
             "job.on_parent_lost",

@@ -3,7 +3,7 @@
 use prost_reflect::{DynamicMessage, MethodDescriptor};
 use tenure_proto::{
     node::v1::{
-        Accepted, BeginWaitRequest, ClosedGroup, Detach, Draining, EnqueueChildrenRequest, Finished,
+        Accepted, BeginWaitRequest, Checkpoint, ClosedGroup, Detach, Draining, EnqueueChildrenRequest, Finished,
         FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello, HostInfo, LeaseName,
         LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes, Returned,
         Started, Throttled, UnstoredReport, WaitTerms, node_message::Body, report::Event,
@@ -195,10 +195,16 @@ fn event_of(name: &str) -> Option<Event> {
             result: Some(result),
             throttled: Some(Throttled { slot: "f".to_owned(), retry_after: None }),
             detach: Some(Detach { job_ids: vec![nobody()], ..Detach::default() }),
+            checkpoint: Some(Checkpoint { data: "x".into() }),
             ..Default::default()
         }),
+        "checkpoint" => Event::Checkpoint(Checkpoint { data: "x".into() }),
         "reaped" => Event::Reaped(Reaped {}),
-        "returned" => Event::Returned(Returned { rule: "headroom".to_owned(), ..Default::default() }),
+        "returned" => Event::Returned(Returned {
+            rule: "headroom".to_owned(),
+            checkpoint: Some(Checkpoint { data: "x".into() }),
+            ..Default::default()
+        }),
         _ => return None,
     })
 }

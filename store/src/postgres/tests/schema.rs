@@ -117,6 +117,10 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into attempts select id, 1, 0, 1, 'n', 'lost', '', '', null, now(), null, now(), false from jobs",
             "attempts_number_from_one",
         ),
+        (
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, checkpoint_size) select id, 1, 1, 1, 'n', 'lost', '', '', null, now(), null, now(), -1 from jobs",
+            "attempts_checkpoint_has_a_size",
+        ),
     ];
     for (statement, wall) in broken {
         let error = hand.execute(statement).await.expect_err(statement);
