@@ -243,6 +243,7 @@ impl World {
                     gone_by: attempt.deadlines.gone_by(),
                     started: Some(attempt.deadlines.start()),
                     stopping: attempt.deadlines.is_stopping(),
+                    waiting: None,
                 };
                 let orders = Orders { grant: None, gone_by: held.gone_by, stop: None, returning: None };
                 host.agent.orders.insert(token, orders);
