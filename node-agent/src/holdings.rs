@@ -13,6 +13,7 @@ mod anchors;
 mod last_word;
 mod lease;
 mod runs;
+mod saved;
 mod starts;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use self::anchors::{Anchor, Anchors};
 use self::lease::Held;
 use self::runs::{gone_by, listed};
+use self::saved::Saved;
 use self::starts::Starts;
 use crate::clock::Mono;
 use crate::pressure::rules::Reading;
@@ -75,6 +77,7 @@ pub struct Holdings {
     seen: u64,
     max_epoch_seen: u64,
     unsaid: VecDeque<(FencingToken, Word)>,
+    saved: Saved,
     actions: Vec<Action>,
 }
 
@@ -96,6 +99,7 @@ enum Word {
     Returned,
     Reaped,
     Progress,
+    Checkpoint,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +131,7 @@ impl Holdings {
             seen: 0,
             max_epoch_seen,
             unsaid: VecDeque::new(),
+            saved: Saved::default(),
             actions: Vec::new(),
         }
     }
@@ -138,6 +143,7 @@ impl Holdings {
         self.anchors = Anchors::default();
         (self.seq, self.seen) = (0, 0);
         self.unsaid.clear();
+        self.saved.hello();
         for held in self.leases.values_mut() {
             held.accepted_said = held.phase == Phase::Accepted;
         }
@@ -211,6 +217,17 @@ impl Holdings {
         }
         self.seen = seq;
         Ok(())
+    }
+
+    /// Whether the server keeps checkpoints, as its Welcome says. Those that it may not have are said.
+    pub fn keeps_checkpoints(&mut self, kept: bool) {
+        let unsure = self.saved.welcomed(kept).map(|token| (token, Word::Checkpoint));
+        self.unsaid.extend(unsure);
+    }
+
+    /// The server has applied our messages up to this one.
+    pub fn applied(&mut self, seq: u64) {
+        self.saved.applied(seq);
     }
 
     /// Welcome: the epoch in force, and the renewal that answers our Hello. The server's drain is over, unless it is
@@ -343,6 +360,8 @@ impl Holdings {
             }
             return Some(Statement::Spooled { token });
         }
+        // A report that does not fit into the next message goes with the one after it.
+        let said_by = self.seq + 2;
         let held = self.leases.get_mut(&token)?;
         let job = held.job.clone();
         match word {
@@ -367,6 +386,9 @@ impl Holdings {
                 let running = matches!(held.phase, Phase::Started { .. });
                 let (percent, message) = held.progress.clone().filter(|_| running)?;
                 Some(Statement::Progress { job, token, percent, message })
+            }
+            Word::Checkpoint => {
+                self.saved.say(token, said_by).then_some(Statement::Checkpoint { job, token })
             }
             Word::Spooled => None,
         }

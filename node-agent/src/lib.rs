@@ -28,6 +28,7 @@ pub mod shim;
 pub mod spool;
 pub mod state_dir;
 pub mod trace;
+pub mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ use crate::runner::Runner;
 use crate::session::{Session, Status};
 use crate::spool::Spool;
 use crate::state_dir::StateDir;
+use crate::workers::{Door, Workers};
 
 /// The first sample of the host may take this long; until then everything is closed.
 const FIRST_SAMPLE: Duration = Duration::from_secs(5);
@@ -160,6 +162,9 @@ pub enum Error {
     /// A task ended early: a bug.
     #[error("a task of the agent ended early")]
     Task(#[source] JoinError),
+    /// Workers cannot attach.
+    #[error("the agent takes no workers")]
+    Workers(#[source] workers::Error),
     /// The sampler ended while it was needed.
     #[error("the agent no longer watches its host")]
     SamplerEnded,
@@ -168,6 +173,7 @@ pub enum Error {
 enum Ended {
     Session(Result<(), session::Error>),
     Sampler(Result<(), pressure::Error>),
+    Door(Result<(), workers::Error>),
 }
 
 impl Agent {
@@ -227,6 +233,7 @@ impl Agent {
         let watched = config.watched(dirs, options.clock);
         let (sampler, pressure) = pressure::Pressure::new(watched).map_err(Error::Pressure)?;
         let (calls, connection) = runner::Calls::new(config.name.clone());
+        let workers = Workers::new(worker_options(&config, state.root(), options.clock));
         let runner = runner::Options {
             shim: shim::Options { exe, state_dir: state.root().to_owned() },
             attempts_dir: state.attempts(),
@@ -240,12 +247,15 @@ impl Agent {
             cgroups: cgroups.clone(),
             calls,
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
+            workers: workers.clone(),
         };
         let (runner, before) = Runner::start(runner, Arc::clone(&spool)).await.map_err(Error::Runner)?;
         state.forgot_original().map_err(Error::State)?;
+        // After the scan: no worker has anything of an earlier agent.
+        let door = Door::open(workers.clone()).map_err(Error::Workers)?;
         let graces: BTreeMap<_, _> = advertised
-            .programs
-            .keys()
+            .kinds()
+            .iter()
             .filter_map(|name| Some((name.clone(), config.kinds.get(name)?.grace)))
             .collect();
         let longest_grace = graces.values().max().copied().unwrap_or_default();
@@ -266,6 +276,7 @@ impl Agent {
             spool,
             connection,
             pressure: pressure.clone(),
+            room: workers.room(),
             hand_over: hand_over.clone(),
             at_once: at_once.clone(),
             status: status_sender,
@@ -277,7 +288,7 @@ impl Agent {
             connector,
             slots: config.slots,
             labels: config.labels,
-            kinds: advertised.programs.into_keys().collect(),
+            kinds: advertised.kinds().into_iter().collect(),
             credits: config.credits,
             host,
             clock: options.clock,
@@ -289,6 +300,8 @@ impl Agent {
         let stop_sampler = CancellationToken::new();
         let sampling = sampler.run(stop_sampler.clone());
         tasks.spawn(async move { Ended::Sampler(sampling.await) });
+        let serving = door.run(stop_sampler.clone());
+        tasks.spawn(async move { Ended::Door(serving.await) });
         let recorded = deaths.clone();
         tasks.spawn(async move {
             // Until the first sample everything is closed: a Hello before it would only be followed by another.
@@ -336,6 +349,12 @@ impl Running {
                         return Err(failed);
                     }
                 }
+                Ended::Door(result) => {
+                    if let Err(failed) = result {
+                        withdraw(self.deaths.as_ref());
+                        return Err(Error::Workers(failed));
+                    }
+                }
             }
         }
         ended.unwrap_or(Ok(()))
@@ -370,6 +389,15 @@ fn advertise(config: &Config) -> Advertised {
         tracing::warn!(job.kind = %kind, reason = %why, "this kind is not advertised");
     }
     advertised
+}
+
+/// What workers run here, as whom, and where they find the agent.
+fn worker_options(config: &Config, state_dir: &std::path::Path, clock: Clock) -> workers::Options {
+    let own = config::own_account().uid;
+    let kinds = config.kinds.iter().filter(|(_, kind)| kind.worker);
+    let kinds = kinds.map(|(name, kind)| (name.clone(), kind.user.as_ref().map_or(own, |user| user.uid)));
+    let directory = state_dir.join("workers");
+    workers::Options { node: config.name.clone(), directory, clock, kinds: kinds.collect() }
 }
 
 /// Writes down that an agent starts. Answers whether so many have died here lately that this one takes nothing over.

@@ -40,11 +40,13 @@ pub enum OwnRule {
     Superseded,
     /// The shim was told to end, by a host that shuts down.
     Terminated,
+    /// No worker that is attached takes one more attempt of the kind.
+    Worker,
 }
 
 impl OwnRule {
     /// Every one.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Headroom,
         Self::Unsampled,
         Self::Slots,
@@ -60,6 +62,7 @@ impl OwnRule {
         Self::Revoked,
         Self::Superseded,
         Self::Terminated,
+        Self::Worker,
     ];
 
     /// The word on the wire.
@@ -80,6 +83,7 @@ impl OwnRule {
             Self::Revoked => "revoked",
             Self::Superseded => "superseded",
             Self::Terminated => "terminated",
+            Self::Worker => "worker",
         }
     }
 }

@@ -123,6 +123,7 @@ impl Session {
             spool: parts.spool,
             readings: parts.pressure.watch(),
             pressure: parts.pressure,
+            room: parts.room,
             clock: options.clock,
             drain: shutdown,
             hand_over: parts.hand_over,

@@ -25,7 +25,7 @@ pub mod trace_context;
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/descriptor.bin");
 
 /// Services that agents serve on the sockets of attempts, and that no server has.
-pub const SERVED_BY_AGENTS: &[&str] = &["tenure.node.v1.AttemptService"];
+pub const SERVED_BY_AGENTS: &[&str] = &["tenure.node.v1.AttemptService", "tenure.node.v1.WorkerService"];
 
 /// The version of the session protocol that this build speaks.
 pub const SESSION_PROTOCOL: u32 = 1;

@@ -235,6 +235,8 @@ pub struct Enqueue {
     pub needs: Option<Needs>,
     /// May only shorten its kind's.
     pub hard_time_limit: Option<Duration>,
+    /// May only shorten its kind's, and is below the hard limit.
+    pub soft_time_limit: Option<Duration>,
     /// A live job of the same producer.
     pub parent: Option<JobId>,
     /// What becomes of it when its parent is cancelled.
@@ -275,6 +277,7 @@ impl Enqueue {
             prefer: Preferences::default(),
             needs: None,
             hard_time_limit: None,
+            soft_time_limit: None,
             parent: None,
             on_parent_cancel: OnParent::Cancel,
             on_parent_lost: OnParent::Keep,
@@ -442,6 +445,11 @@ pub enum Statement {
         /// For people.
         message: Arc<str>,
     },
+    /// It saved a checkpoint, whose bytes travel beside this command.
+    Checkpoint {
+        /// Its size in bytes.
+        size: u64,
+    },
     /// Its command has ended.
     Finished(Finish),
     /// Its process tree is gone.
@@ -469,6 +477,11 @@ pub struct Finish {
     pub usage: Usage,
     /// Whether result bytes travel beside this command; of an execution that detached, its state.
     pub has_result: bool,
+    /// Whether it had been asked to wrap up, or was killed, before it was done: what travels beside as its result is
+    /// partial.
+    pub partial: bool,
+    /// The size in bytes of its newest checkpoint, if one travels beside this command.
+    pub checkpoint: Option<u64>,
     /// What it waits for, if it detached.
     pub detach: Option<Box<Detach>>,
 }
@@ -486,6 +499,8 @@ impl Finish {
             throttled: None,
             usage: Usage::new(),
             has_result: false,
+            partial: false,
+            checkpoint: None,
             detach: None,
         }
     }
@@ -509,8 +524,10 @@ pub enum FinishedHow {
     Failed,
     /// It failed for good.
     FailedPermanent,
-    /// The hard limit killed it.
+    /// A time limit ended it.
     TimedOut,
+    /// It was silent for too long and was stopped.
+    Stalled,
     /// It was killed on the server's order.
     Revoked,
     /// Nobody knows how it ended.
@@ -536,4 +553,6 @@ pub struct Return {
     pub started: bool,
     /// What the attempt used. At most 16 counters. It is charged to the budget of its kind.
     pub usage: Usage,
+    /// The size in bytes of its newest checkpoint, if one travels beside this command.
+    pub checkpoint: Option<u64>,
 }

@@ -120,6 +120,12 @@ pub struct Grant {
     pub start_window: Duration,
     /// From `started`.
     pub hard_time_limit: Duration,
+    /// From `started`: it is asked to wrap up. Below `hard_time_limit`.
+    pub soft_time_limit: Option<Duration>,
+    /// It is stopped after so long a silence.
+    pub progress_timeout: Option<Duration>,
+    /// The job was granted before: what an earlier execution left for this one joins it on the way, if there is anything.
+    pub again: bool,
     /// What remains of `stale_after`.
     pub stale_in: Option<Duration>,
     /// The node slots that it takes.

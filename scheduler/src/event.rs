@@ -98,6 +98,15 @@ pub enum Event {
     },
     /// A final job was removed.
     Deleted(JobId),
+    /// An execution saved a checkpoint, whose bytes travel beside.
+    Checkpointed {
+        /// Of which job.
+        job: JobId,
+        /// By which execution.
+        token: FencingToken,
+        /// Its size in bytes.
+        size: u64,
+    },
     /// A result was removed.
     ResultDropped {
         /// Of which job.
@@ -349,6 +358,10 @@ pub struct AttemptEnd {
     pub usage: Usage,
     /// Result bytes travel beside and are to be kept.
     pub keep_result: bool,
+    /// What it left as its result is partial.
+    pub partial: bool,
+    /// The size in bytes of its newest checkpoint, if one travels beside and is to be kept.
+    pub checkpoint: Option<u64>,
     /// What becomes of the lease; none: it is gone.
     pub lease: Option<Stage>,
     /// What the job waits for, if it detached.
@@ -380,6 +393,7 @@ impl Event {
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
             | Self::Deleted(_)
+            | Self::Checkpointed { .. }
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
@@ -449,6 +463,7 @@ impl Event {
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
             | Self::Deleted(_)
+            | Self::Checkpointed { .. }
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
@@ -508,9 +523,10 @@ impl fmt::Display for Event {
             }
             Self::AttemptEnded(end) => write!(
                 f,
-                "ended {} token={} {} ({}) -> {}",
+                "ended {} token={} {}{} ({}) -> {}",
                 end.job,
                 end.token,
+                if end.partial { "partial " } else { "" },
                 end.outcome.name(),
                 end.cause,
                 end.next.name()
@@ -529,6 +545,9 @@ impl fmt::Display for Event {
             Self::Requeued(job) => write!(f, "requeued {} round={}", job.id, job.round),
             Self::Reprioritized { job, priority } => write!(f, "reprioritized {job} {priority}"),
             Self::Deleted(job) => write!(f, "deleted {job}"),
+            Self::Checkpointed { job, token, size } => {
+                write!(f, "checkpoint of {job} token={token} bytes={size}")
+            }
             Self::ResultDropped { job, token } => write!(f, "result dropped {job} token={token}"),
             Self::Parked { job, token, parked } => {
                 let yielded = parked.yielded.node.with(&parked.yielded.fleet);

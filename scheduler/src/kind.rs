@@ -53,6 +53,10 @@ pub struct KindPolicy {
     pub permanent_exit_codes: Vec<i32>,
     /// An attempt is killed this long after its start.
     pub hard_time_limit: Duration,
+    /// An attempt is asked to wrap up this long after its start; none: never. Below `hard_time_limit`.
+    pub soft_time_limit: Option<Duration>,
+    /// An attempt of which its node hears nothing for this long is stopped as stalled; none: silence is no fault.
+    pub progress_timeout: Option<Duration>,
     /// Enqueues are refused while this many jobs are queued or scheduled; none: no cap.
     pub queue_cap: Option<u32>,
     /// At most this many of its jobs run at once, in the whole fleet; none: as many as have their slots. At least 1.
@@ -99,6 +103,8 @@ impl Default for KindPolicy {
             retry: RetryPolicy::default(),
             permanent_exit_codes: vec![64, 65, 66, 77, 78],
             hard_time_limit: Duration::from_secs(3600),
+            soft_time_limit: None,
+            progress_timeout: None,
             queue_cap: None,
             max_running: None,
             concurrency: None,

@@ -71,6 +71,8 @@ pub struct Changes {
     pub results_put: Vec<ResultPut>,
     /// Results to remove.
     pub results_deleted: Vec<(JobId, FencingToken)>,
+    /// Checkpoints to keep, each instead of the one that its job had; their bytes travel beside.
+    pub checkpoints_put: Vec<CheckpointPut>,
     /// Kinds that are new or changed.
     pub kinds_put: Vec<Kind>,
     /// Kinds that are gone.
@@ -118,10 +120,23 @@ pub struct ResultPut {
     pub token: FencingToken,
     /// It is no result: it is the state that an execution left which ended in order to wait.
     pub of_wait: bool,
+    /// It is partial: what there was when its execution had to end.
+    pub partial: bool,
     /// When it is stored.
     pub created_at: Wall,
     /// When it is swept.
     pub expires_at: Wall,
+}
+
+/// A checkpoint whose bytes travel beside. It goes with its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointPut {
+    /// The job.
+    pub job: JobId,
+    /// The token of the execution that saved it.
+    pub token: FencingToken,
+    /// When it is stored.
+    pub created_at: Wall,
 }
 
 impl Changes {

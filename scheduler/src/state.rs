@@ -358,6 +358,7 @@ impl State {
             revoked: None,
             started_at: None,
             progress: None,
+            checkpoint: None,
             hard_limit: Duration::ZERO,
             returns_by: now.mono,
         };

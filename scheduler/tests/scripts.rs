@@ -20,6 +20,8 @@ mod instance;
 #[cfg(test)]
 mod lease;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod lines;
 #[cfg(test)]
 mod operate;

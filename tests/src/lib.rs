@@ -6,7 +6,7 @@
 //! Invariant: nothing is ever ended that the scenario did not start, and everything that it started is ended.
 //!
 //! Reading order: [`plan`], [`script`], [`fleet`], [`wait`], [`intervals`], [`idle`]; below them [`process`], [`tag`],
-//! [`proxy`], [`raw`], [`hosts`], [`binary`], [`clock`].
+//! [`proxy`], [`python`], [`raw`], [`hosts`], [`binary`], [`clock`].
 
 pub mod binary;
 pub mod clock;
@@ -19,6 +19,7 @@ pub mod older;
 pub mod plan;
 pub mod process;
 pub mod proxy;
+pub mod python;
 pub mod random;
 pub mod raw;
 pub mod script;

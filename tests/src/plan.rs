@@ -31,6 +31,7 @@ pub struct KindPlan {
     lease: String,
     grace: String,
     pub(crate) uid: Option<u32>,
+    worker: bool,
     lines: Vec<String>,
     node_lines: Vec<String>,
 }
@@ -191,9 +192,13 @@ impl Plan {
             let needs: Vec<String> = self.needs(&kind.name, &node.name).iter().map(Need::to_string).collect();
             let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(" ") };
             line(&mut text, &format!("[kinds.\"{}\"]", kind.name));
-            line(&mut text, &format!("command = [\"{}\"]", job.display()));
             line(&mut text, &format!("grace = \"{}\"", kind.grace));
             kind.node_lines.iter().for_each(|more| line(&mut text, more));
+            if kind.worker {
+                line(&mut text, "worker = true");
+                continue;
+            }
+            line(&mut text, &format!("command = [\"{}\"]", job.display()));
             line(&mut text, &format!("[kinds.\"{}\".env]", kind.name));
             line(&mut text, &format!("TEST_DIR = \"{}\"", directory.display()));
             line(&mut text, &format!("TEST_NODE = \"{}\"", node.name));
@@ -215,8 +220,16 @@ impl KindPlan {
             lines: Vec::new(),
             grace: "1s".to_owned(),
             uid: None,
+            worker: false,
             node_lines: Vec::new(),
         }
+    }
+
+    /// Its attempts run in workers, which the scenario starts.
+    #[must_use]
+    pub fn worker(mut self) -> Self {
+        self.worker = true;
+        self
     }
 
     /// Units of a slot.

@@ -65,6 +65,10 @@ pub enum Step {
     Print(String),
     /// Ends itself by this signal.
     Signal(i32),
+    /// Waits until this signal has come, which it catches from here on. Gives up after a minute, with exit code 99.
+    Heed(i32),
+    /// If an earlier attempt left a checkpoint or a partial result, writes both as the result and exits with 0.
+    TellLeft,
 }
 
 impl Script {
@@ -150,6 +154,8 @@ impl Step {
             "say" => Self::Say(rest.to_owned()),
             "print" => Self::Print(rest.to_owned()),
             "signal" => Self::Signal(number(rest, line)?),
+            "heed" => Self::Heed(number(rest, line)?),
+            "tell-left" => Self::TellLeft,
             _ => return Err(format!("unknown step {line:?}")),
         })
     }
@@ -187,6 +193,8 @@ impl fmt::Display for Step {
             Self::Say(text) => write!(f, "say {text}"),
             Self::Print(text) => write!(f, "print {text}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Heed(signal) => write!(f, "heed {signal}"),
+            Self::TellLeft => f.write_str("tell-left"),
         }
     }
 }
@@ -220,6 +228,8 @@ mod tests {
             .then(Step::Say("a word".to_owned()))
             .then(Step::Print("an error".to_owned()))
             .then(Step::Signal(6))
+            .then(Step::Heed(10))
+            .then(Step::TellLeft)
             .exit(7);
         assert_eq!(Script::parse(&script.to_string()), Ok(script));
     }

@@ -16,6 +16,10 @@ use crate::shim::Limits;
 
 /// Between SIGTERM and SIGKILL, unless the kind says otherwise.
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
+/// Between the soft notice and SIGTERM, unless the kind says otherwise.
+const DEFAULT_SOFT_GRACE: Duration = Duration::from_secs(30);
+/// A longer soft grace is another soft limit.
+const LONGEST_SOFT_GRACE: Duration = Duration::from_secs(3600);
 /// A longer grace would hold up every drain.
 const LONGEST_GRACE: Duration = Duration::from_secs(600);
 /// No program starts in less memory, or does anything in less disk.
@@ -30,8 +34,10 @@ const RESERVED: [&str; 3] = ["TENURE_", "TRACEPARENT", "TRACESTATE"];
 /// A checked kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// The program and its arguments. Never empty.
+    /// The program and its arguments. Empty for a worker kind alone.
     pub command: Vec<String>,
+    /// Its attempts run inside workers, processes of somebody else that attach.
+    pub worker: bool,
     /// Set for the command.
     pub env: BTreeMap<String, String>,
     /// Passed through from the agent's environment, where set there.
@@ -44,6 +50,8 @@ pub struct Kind {
     pub limits: Limits,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
+    /// Between the soft notice and SIGTERM.
+    pub soft_grace: Duration,
     /// Where the result is found.
     pub result: ResultSource,
     /// What one attempt takes in its first moments.
@@ -68,6 +76,8 @@ pub enum ResultSource {
 pub struct Advertised {
     /// The program of each kind, absolute.
     pub programs: BTreeMap<String, PathBuf>,
+    /// The kinds that workers run; they are advertised whether or not one is attached.
+    pub workers: Vec<String>,
     /// Kinds that are not advertised, with the reason.
     pub missing: Vec<(String, String)>,
 }
@@ -85,7 +95,9 @@ pub(super) struct Identity {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KindFile {
-    command: Vec<String>,
+    command: Option<Vec<String>>,
+    #[serde(default)]
+    worker: bool,
     #[serde(default)]
     env: BTreeMap<String, String>,
     #[serde(default)]
@@ -96,6 +108,8 @@ pub(super) struct KindFile {
     limits: LimitsFile,
     #[serde(default, deserialize_with = "units::optional_duration")]
     grace: Option<Duration>,
+    #[serde(default, deserialize_with = "units::optional_duration")]
+    soft_grace: Option<Duration>,
     #[serde(default)]
     result: ResultSource,
     headroom: Option<HeadroomSettings>,
@@ -109,7 +123,7 @@ enum User {
     Name(String),
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct LimitsFile {
     #[serde(deserialize_with = "units::optional_bytes")]
@@ -136,10 +150,15 @@ impl KindFile {
         if !is_name(kind) {
             found.add(&["kinds", kind], &not_a_name(kind));
         }
-        if self.command.first().is_none_or(String::is_empty) {
-            found.add(&["kinds", kind, "command"], "is empty: name a program and its arguments");
+        if self.worker {
+            self.check_worker(kind, found);
         }
-        if self.command.iter().any(|argument| argument.contains('\0')) {
+        let command = self.command.unwrap_or_default();
+        if !self.worker && command.first().is_none_or(String::is_empty) {
+            let advice = "is empty: name a program and its arguments, or set worker = true";
+            found.add(&["kinds", kind, "command"], advice);
+        }
+        if command.iter().any(|argument| argument.contains('\0')) {
             found.add(&["kinds", kind, "command"], "must not contain NUL");
         }
         if self.workdir.as_ref().is_some_and(|dir| dir.as_os_str().as_encoded_bytes().contains(&0)) {
@@ -156,23 +175,49 @@ impl KindFile {
         if grace > LONGEST_GRACE {
             found.add(&["kinds", kind, "grace"], "must be at most 10 min");
         }
+        let soft_grace = self.soft_grace.unwrap_or(DEFAULT_SOFT_GRACE);
+        if soft_grace > LONGEST_SOFT_GRACE {
+            found.add(&["kinds", kind, "soft_grace"], "must be at most 1 h");
+        }
         let limits = self.limits.check(kind, found);
         let user = check_user(kind, self.user.as_ref(), identity, found);
         if found.violations.len() > before {
             return None;
         }
         Some(Kind {
-            command: self.command,
+            command,
+            worker: self.worker,
             env: self.env,
             env_from: self.env_from,
             workdir: self.workdir.map(|workdir| std::path::absolute(base.join(&workdir)).unwrap_or(workdir)),
             user,
             limits,
             grace,
+            soft_grace,
             result: self.result,
             headroom: self.headroom.map(Headroom::from),
             base: base.to_owned(),
         })
+    }
+}
+
+impl KindFile {
+    /// What only a command of the agent's can have.
+    fn check_worker(&self, kind: &str, found: &mut Findings<'_>) {
+        let given = [
+            ("command", self.command.is_some()),
+            ("env", !self.env.is_empty()),
+            ("env_from", !self.env_from.is_empty()),
+            ("workdir", self.workdir.is_some()),
+            ("limits", self.limits != LimitsFile::default()),
+            ("result", self.result != ResultSource::default()),
+        ];
+        for (key, _) in given.into_iter().filter(|&(_, given)| given) {
+            found.add(
+                &["kinds", kind, key],
+                "is not for a worker kind: its attempts run in a process of yours",
+            );
+        }
     }
 }
 
@@ -206,6 +251,10 @@ impl Config {
     pub fn advertised(&self) -> Advertised {
         let mut advertised = Advertised::default();
         for (name, kind) in &self.kinds {
+            if kind.worker {
+                advertised.workers.push(name.clone());
+                continue;
+            }
             match kind.program() {
                 Ok(program) => {
                     advertised.programs.insert(name.clone(), program);
@@ -214,6 +263,13 @@ impl Config {
             }
         }
         advertised
+    }
+}
+
+impl Advertised {
+    /// All kinds that are advertised, in order.
+    pub fn kinds(&self) -> std::collections::BTreeSet<String> {
+        self.programs.keys().chain(&self.workers).cloned().collect()
     }
 }
 

@@ -183,6 +183,7 @@ fn word(statement: &Statement) -> String {
         Statement::Accepted { token, .. } => format!("accepted {token}"),
         Statement::Started { token, .. } => format!("started {token}"),
         Statement::Progress { token, percent, .. } => format!("progress {token} {percent}"),
+        Statement::Checkpoint { token, .. } => format!("checkpoint {token}"),
         Statement::Spooled { token } => format!("spooled {token}"),
         Statement::Returned { token, give_back, .. } => {
             let Return { rule, observed, threshold, .. } = give_back;

@@ -93,6 +93,13 @@ pub enum Statement {
         /// For people.
         message: String,
     },
+    /// Its newest checkpoint, whose bytes stand in its directory.
+    Checkpoint {
+        /// Its job.
+        job: String,
+        /// Its token.
+        token: FencingToken,
+    },
     /// Its end, as it stands in the spool: `finished` or `returned{started}`.
     Spooled {
         /// Its token.

@@ -18,7 +18,7 @@ use super::attempt::remove;
 use super::indexes::Assigned;
 use super::socket::{Said, Stand, Wait};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Error, Event, Shared, detach, outcome, words};
+use super::{Error, Event, Shared, checkpoint, detach, outcome, words};
 use crate::holdings::{self, End, FencingToken, Waiting};
 use crate::leftovers::{self, Change, Leftovers};
 use crate::output::Captured;
@@ -122,7 +122,7 @@ pub(super) async fn begin(
             match outcome::end_of(&record, None) {
                 End::Finished => write(shared, finished(&one, *record, shared.max_result()).await).await,
                 // It says that the tree is gone.
-                End::Returned if leftover.gone => write(shared, returned(&one, &record)).await,
+                End::Returned if leftover.gone => write(shared, returned(&one, &record).await).await,
                 End::Returned => {}
             }
         }
@@ -229,7 +229,7 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         let end = outcome::end_of(&record, None);
         gave_back = end == End::Returned;
         let report = match end {
-            End::Returned => returned(&one, &record),
+            End::Returned => returned(&one, &record).await,
             End::Finished => finished(&one, record, shared.max_result()).await,
         };
         written = shared.spool(report, end).await;
@@ -242,25 +242,34 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
     }
 }
 
-fn returned(one: &Left, record: &ExitRecord) -> Report {
-    words::with(outcome::returned(record, None), record, &one.said, None)
+async fn returned(one: &Left, record: &ExitRecord) -> Report {
+    let saved = saved(&one.workspace).await;
+    words::with(outcome::returned(record, None, saved), record, &one.said, None)
 }
 
 async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
     let (workspace, memo, said) = (one.workspace.clone(), one.memo.clone(), one.said.clone());
-    let fallback = outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()));
+    let fallback =
+        outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()), None);
     let report = tokio::task::spawn_blocking(move || {
         let memo_uid = memo.as_ref().map(|memo| memo.uid);
-        let result = match (record.exit_code, memo) {
-            (Some(0), Some(memo)) => workspace.read_result(&memo, &record, limit),
-            (Some(0), None) => Found::Unreadable("nothing is known of its kind".to_owned()),
-            (Some(_) | None, _) => Found::Nothing,
+        let result = match memo {
+            _ if !outcome::leaves_result(&record) => Found::Nothing,
+            Some(memo) => workspace.read_result(&memo, &record, limit),
+            None => Found::Unreadable("nothing is known of its kind".to_owned()),
         };
         let waits = memo_uid.filter(|_| words::wants_to_wait(&record, &said));
         let wanted = waits.and_then(|uid| detach::read(&workspace, uid));
-        words::with(outcome::finished(&record, result), &record, &said, wanted)
+        let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
+        words::with(report, &record, &said, wanted)
     });
     report.await.unwrap_or(fallback)
+}
+
+/// The newest checkpoint of an attempt that is over.
+async fn saved(workspace: &Workspace) -> Option<Vec<u8>> {
+    let dir = workspace.dir().to_owned();
+    tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten()
 }
 
 /// Spools without telling: nobody listens before the session starts, which begins with the spool.
@@ -285,5 +294,6 @@ fn nobody_saw(token: FencingToken, job: &str) -> ExitRecord {
         ran_for: Duration::ZERO,
         stdout: Captured::default(),
         stderr: Captured::default(),
+        notified: false,
     }
 }

@@ -14,7 +14,7 @@ use super::aftermath::Followed;
 use super::indexes::Assigned;
 use super::socket::{About, Desk, Lease, Of, Said, Socket, is_away};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Event, Orders, Shared, detach, environment, inputs, outcome, words};
+use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, outcome, words};
 use crate::clock::Mono;
 use crate::config::{self, Kind};
 use crate::holdings::{End, FencingToken, Stop, StopReason};
@@ -28,6 +28,8 @@ const DEFAULT_HARD_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Between two tries to fetch what an execution goes on from.
 const INPUTS_AGAIN: Duration = Duration::from_millis(500);
+/// A checkpoint is told to the server no sooner than this after the one before: each is a commit of up to 256 KiB.
+const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(10);
 
 /// Runs one attempt to its end.
 pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiver<Orders>) {
@@ -46,6 +48,7 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
         shared,
         orders,
         told: Told::default(),
+        checkpoint_due: None,
         in_memory: false,
         trace,
         desk: None,
@@ -60,9 +63,11 @@ pub(super) async fn follow(shared: Arc<Shared>, followed: Followed, orders: watc
     let mut attempt = Attempt {
         token: adopted.token,
         workspace,
-        shared,
         orders,
-        told: Told { gone_by: adopted.held.gone_by, stop: None },
+        told: Told { gone_by: adopted.held.gone_by, ..Told::default() },
+        // The agent before may not have come to saying what was saved.
+        checkpoint_due: Some(shared.options.clock.now()),
+        shared,
         in_memory: false,
         trace: AttemptSpan::default(),
         desk: None,
@@ -84,6 +89,8 @@ struct Attempt {
     shared: Arc<Shared>,
     orders: watch::Receiver<Orders>,
     told: Told,
+    /// When its newest checkpoint is to be told. None: it was told, or there is none.
+    checkpoint_due: Option<Mono>,
     /// Whether its end could not be written to the disk.
     in_memory: bool,
     /// Its span, if spans are exported.
@@ -97,11 +104,16 @@ struct Attempt {
 struct Told {
     gone_by: Mono,
     stop: Option<Stop>,
+    words: u64,
+    saves: u64,
+    /// When a checkpoint was told last.
+    saved_at: Option<Mono>,
 }
 
 enum Input {
     Shim(Option<shim::Event>),
     Orders,
+    Checkpoint,
 }
 
 impl Attempt {
@@ -117,7 +129,9 @@ impl Attempt {
         let (workspace, remembered) = (self.workspace.clone(), memo.clone());
         let prepared = tokio::task::spawn_blocking(move || {
             let prepared = workspace.prepare(&grant, &remembered, user.as_ref());
-            grant.payload.clear(); // It is on the disk; the memory is free while the attempt runs.
+            grant.checkpoint.iter_mut().for_each(|saved| saved.data.clear());
+            grant.partial.iter_mut().for_each(|result| result.data.clear());
+            grant.payload.clear(); // All is on the disk; the memory is free while the attempt runs.
             (grant, prepared)
         });
         let grant = match prepared.await {
@@ -290,6 +304,9 @@ impl Attempt {
             grace: kind.grace,
             lease: length(grant.lease).unwrap_or_default(),
             hard_time_limit: length(grant.hard_time_limit).unwrap_or(DEFAULT_HARD_LIMIT),
+            soft_time_limit: length(grant.soft_time_limit),
+            soft_grace: kind.soft_grace,
+            progress_timeout: length(grant.progress_timeout),
             gone_by: self.told.gone_by,
         }
     }
@@ -307,15 +324,29 @@ impl Attempt {
     /// Follows a command until its tree is gone.
     async fn follow(mut self, mut shim: Shim, grace: Duration, memo: &Memo) {
         let mut returning = None;
+        let clock = self.shared.options.clock;
         loop {
+            let due = self.checkpoint_due;
             let input = tokio::select! {
                 // Cancel-safe, as documented there.
                 event = shim.next() => Input::Shim(event),
                 // Cancel-safe: watch changed. A sender that is gone gives no more orders.
                 Ok(()) = self.orders.changed() => Input::Orders,
+                // Cancel-safe: the deadline stays.
+                () = clock.sleep_until(due.unwrap_or(Mono::MAX)), if due.is_some() => Input::Checkpoint,
             };
             match input {
                 Input::Orders => self.follow_orders(&mut shim, grace),
+                Input::Checkpoint => {
+                    (self.checkpoint_due, self.told.saved_at) = (None, Some(clock.now()));
+                    self.shared.tell(Event::Checkpointed { token: self.token }).await;
+                }
+                Input::Shim(Some(shim::Event::Notified)) => {
+                    tracing::info!("an attempt was asked to wrap up");
+                    if let Some((desk, _)) = &self.desk {
+                        desk.asked_to_wrap_up().await;
+                    }
+                }
                 Input::Shim(Some(shim::Event::Started { .. })) => {
                     self.trace.started();
                     self.shared.tell(Event::Started { token: self.token }).await;
@@ -337,7 +368,9 @@ impl Attempt {
         self.shared.indexes.release(self.token);
         if let Some(record) = returning {
             let said = self.heard().await;
-            let report = outcome::returned(&record, self.reason());
+            let dir = self.workspace.dir().to_owned();
+            let saved = tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten();
+            let report = outcome::returned(&record, self.reason(), saved);
             let report = words::with(report, &record, &said, None);
             self.trace.reported(&report);
             let written = self.shared.spool(report, End::Returned).await;
@@ -352,13 +385,15 @@ impl Attempt {
         let said = self.heard().await;
         let (workspace, memo, limit) = (self.workspace.clone(), memo.clone(), self.shared.max_result());
         let report = tokio::task::spawn_blocking(move || {
-            let result = match record.exit_code {
-                Some(0) => workspace.read_result(&memo, &record, limit),
-                Some(_) | None => Found::Nothing,
+            let result = if outcome::leaves_result(&record) {
+                workspace.read_result(&memo, &record, limit)
+            } else {
+                Found::Nothing
             };
             let waits = words::wants_to_wait(&record, &said);
             let wanted = if waits { detach::read(&workspace, memo.uid) } else { None };
-            words::with(outcome::finished(&record, result), &record, &said, wanted)
+            let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
+            words::with(report, &record, &said, wanted)
         });
         match report.await {
             Ok(report) => {
@@ -376,6 +411,17 @@ impl Attempt {
         if orders.gone_by > self.told.gone_by {
             self.told.gone_by = orders.gone_by;
             self.note(shim.renew(orders.gone_by));
+        }
+        self.note(shim.pause(orders.parked));
+        if orders.words != self.told.words {
+            self.told.words = orders.words;
+            self.note(shim.heard());
+        }
+        if orders.saves != self.told.saves {
+            self.told.saves = orders.saves;
+            let now = self.shared.options.clock.now();
+            let earliest = self.told.saved_at.map_or(now, |told| told + BETWEEN_CHECKPOINTS);
+            self.checkpoint_due.get_or_insert(earliest.max(now));
         }
         if let Some(stop) = orders.stop.filter(|&stop| self.told.stop != Some(stop)) {
             self.told.stop = Some(stop);

@@ -49,14 +49,14 @@ pub(super) fn with(
 fn detached(finished: &mut Finished, wanted: Wanted) {
     finished.set_outcome(FinishedOutcome::Detached);
     (finished.cause, finished.error) = (DETACH.to_owned(), String::new());
-    (finished.result, finished.detach) = (wanted.state, Some(wanted.detach));
+    (finished.result, finished.detach, finished.partial) = (wanted.state, Some(wanted.detach), false);
 }
 
 fn failed(finished: &mut Finished, record: &ExitRecord, failure: &Failure) {
     let spoken = matches!(record.cause, Cause::Exit | Cause::Signal) && record.exit_code != Some(0);
     let heeded = match finished.outcome() {
         FinishedOutcome::Failed | FinishedOutcome::FailedPermanent => spoken,
-        FinishedOutcome::TimedOut => true,
+        FinishedOutcome::TimedOut | FinishedOutcome::Stalled => true,
         FinishedOutcome::Unspecified
         | FinishedOutcome::Succeeded
         | FinishedOutcome::Revoked
@@ -107,6 +107,7 @@ mod tests {
             ran_for: Duration::from_secs(2),
             stdout: Captured::default(),
             stderr: Captured::default(),
+            notified: false,
         }
     }
 
@@ -117,11 +118,11 @@ mod tests {
             retry_after: Some(Duration::from_secs(60)),
             throttled: Some("api".to_owned()),
         };
-        Said { usage: [("tokens".to_owned(), 5)].into(), failure: Some(failure), wait: None }
+        Said { usage: [("tokens".to_owned(), 5)].into(), failure: Some(failure), ..Said::default() }
     }
 
     fn end(record: &ExitRecord, said: &Said, wanted: Option<Result<Wanted, String>>) -> Finished {
-        match with(outcome::finished(record, Found::Nothing), record, said, wanted).event {
+        match with(outcome::finished(record, Found::Nothing, None), record, said, wanted).event {
             Some(Event::Finished(finished)) => finished,
             other => panic!("{other:?}"),
         }
@@ -155,7 +156,7 @@ mod tests {
             assert_ne!(other.cause, SAID);
         }
         let returned = record(Cause::CutOff, None);
-        let report = with(outcome::returned(&returned, None), &returned, &said(false), None);
+        let report = with(outcome::returned(&returned, None, None), &returned, &said(false), None);
         assert!(matches!(report.event, Some(Event::Returned(returned)) if returned.usage.len() == 1));
     }
 

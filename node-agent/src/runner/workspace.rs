@@ -96,6 +96,16 @@ impl Workspace {
         self.dir.join("payload")
     }
 
+    /// What an earlier attempt saved, for the job to read. There only if something was saved.
+    pub(super) fn checkpoint_before(&self) -> PathBuf {
+        self.dir.join("before.checkpoint")
+    }
+
+    /// The partial result that an earlier attempt left, for the job to read. There only if one did.
+    pub(super) fn partial_before(&self) -> PathBuf {
+        self.dir.join("before.partial")
+    }
+
     /// Makes everything for a grant. `user`: set if another one than the agent's runs it.
     pub(super) fn prepare(&self, grant: &Grant, memo: &Memo, user: Option<&Account>) -> io::Result<()> {
         let mode = if user.is_some() { 0o711 } else { 0o700 };
@@ -110,6 +120,14 @@ impl Workspace {
         }
         let memo = serde_json::to_vec(memo).map_err(io::Error::other)?;
         new_file(&self.dir.join("memo.json"))?.write_all(&memo)?;
+        let checkpoint = grant.checkpoint.as_ref().map(|saved| (self.checkpoint_before(), &saved.data));
+        let partial = grant.partial.as_ref().map(|result| (self.partial_before(), &result.data));
+        for (path, bytes) in checkpoint.into_iter().chain(partial) {
+            new_file(&path)?.write_all(bytes)?;
+            if let Some(user) = user {
+                std::os::unix::fs::chown(&path, Some(user.uid), Some(user.gid))?;
+            }
+        }
         new_file(&self.payload())?.write_all(&grant.payload)
     }
 
@@ -227,6 +245,7 @@ mod tests {
             ran_for: std::time::Duration::ZERO,
             stdout: output::Captured::default(),
             stderr: output::Captured::default(),
+            notified: false,
         }
     }
 

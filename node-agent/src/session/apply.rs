@@ -17,6 +17,7 @@ impl Session {
         let renewed = wire::renewals(&welcome.renewed);
         let holdings = &mut self.local.holdings;
         holdings.welcomed(welcome.epoch, welcome.anchor_seq, &renewed)?;
+        holdings.keeps_checkpoints(welcome.max_checkpoint_bytes > 0);
         self.set_heartbeat(wire::length(welcome.heartbeat_interval));
         self.backoff.set_bounds(wire::length(welcome.reconnect_min), wire::length(welcome.reconnect_max));
         if welcome.max_result_bytes > 0 {
@@ -37,6 +38,7 @@ impl Session {
         let now = self.options.clock.now();
         let holdings = &mut self.local.holdings;
         holdings.receive(message.seq)?;
+        holdings.applied(message.seen);
         match message.body {
             Some(Body::Welcome(_)) => return Err(Lost::WelcomedTwice),
             Some(Body::Grants(grants)) => {

@@ -22,6 +22,7 @@ use crate::holdings::{
 use crate::pressure::{self, rules::Reading};
 use crate::runner::{self, Event, Runner};
 use crate::spool::Spool;
+use crate::workers::Room;
 
 /// When nothing runs any more, the last reports get this long to be answered. What is not answered then is said by the
 /// next agent.
@@ -40,6 +41,8 @@ pub(super) struct Local {
     pub(super) spool: Arc<Spool>,
     pub(super) pressure: pressure::Handle,
     pub(super) readings: watch::Receiver<Arc<Reading>>,
+    /// Which kinds workers have room for; its changes are part of the pressure generation.
+    pub(super) room: watch::Receiver<Room>,
     pub(super) clock: Clock,
     /// Ends the agent after its jobs.
     pub(super) drain: CancellationToken,
@@ -99,6 +102,8 @@ impl Local {
             event = self.runner.next() => Input::Runner(event),
             // Cancel-safe: watch changed. The sampler's end is noticed by its owner.
             Ok(()) = self.readings.changed() => Input::Reading,
+            // Cancel-safe: watch changed. Its sender lives as long as the runner.
+            Ok(()) = self.room.changed() => Input::Reading,
             // Cancel-safe: a cancelled token stays cancelled.
             () = self.drain.cancelled(), if !draining => Input::Drain,
             () = self.hand_over.cancelled(), if !handing_over && !hurried => Input::HandOver,
@@ -114,6 +119,7 @@ impl Local {
         match input {
             Input::Runner(event) => self.happened(now, event.map_err(Error::Runner)?),
             Input::Reading => {
+                self.room.mark_unchanged();
                 let reading = Arc::clone(&self.readings.borrow_and_update());
                 self.judge_by(reading);
             }
@@ -163,12 +169,20 @@ impl Local {
 
     /// The reading for a Hello or heartbeat.
     pub(super) fn reading(&self) -> PressureReading {
-        wire::pressure(&self.counted(self.pressure.reading()), self.clock.now(), self.spool_full)
+        let now = self.clock.now();
+        let mut reading = wire::pressure(&self.counted(self.pressure.reading()), now, self.spool_full);
+        reading.closed.extend(wire::without_workers(&self.room.borrow(), now));
+        reading
     }
 
     /// The generation that the server is told.
     pub(super) fn generation(&self) -> u64 {
-        self.pressure.reading().generation + self.spool_changes
+        self.pressure.reading().generation + self.own_changes()
+    }
+
+    /// How often groups opened and closed that are no rules on pressure.
+    fn own_changes(&self) -> u64 {
+        self.spool_changes + self.room.borrow().changes
     }
 
     /// Whether and how the agent is to end now.
@@ -177,7 +191,8 @@ impl Local {
         let now = self.clock.now();
         if stopping.hands_over {
             let heard = stopping.told || !self.holdings.is_up();
-            return (heard && self.holdings.is_handed_over() || stopping.until <= now).then_some(Ok(()));
+            let done = heard && self.holdings.is_handed_over() && self.runner.hosted().is_empty();
+            return (done || stopping.until <= now).then_some(Ok(()));
         }
         let settled = self.holdings.is_idle() || stopping.answers_by.is_some_and(|by| by <= now);
         if self.holdings.live() == 0 && settled {
@@ -201,12 +216,12 @@ impl Local {
         self.holdings.set_pressure(self.counted(reading));
     }
 
-    /// The reading with the group that a full spool closes counted in its generation.
+    /// The reading with the groups that a full spool and full workers close counted in its generation.
     fn counted(&self, reading: Arc<Reading>) -> Arc<Reading> {
-        if self.spool_changes == 0 {
+        if self.own_changes() == 0 {
             return reading;
         }
-        let generation = reading.generation + self.spool_changes;
+        let generation = reading.generation + self.own_changes();
         Arc::new(Reading { generation, ..Reading::clone(&reading) })
     }
 
@@ -234,6 +249,7 @@ impl Local {
                 self.pressure.ended(token.0);
                 self.holdings.ended(token, &job, end);
             }
+            Event::Checkpointed { token } => self.holdings.checkpointed(token),
             Event::Reaped { token } => self.holdings.reaped(token),
             Event::Unkillable { token } => self.holdings.unkillable(token),
         }
@@ -309,9 +325,15 @@ impl Local {
     }
 
     fn begin_hand_over(&mut self, now: Mono) {
-        let until = now + HANDING_OVER;
+        // What runs in workers cannot be handed over: it is given back, and has its grace for that.
+        let hosted = self.runner.hosted();
+        let until =
+            if hosted.is_empty() { now + HANDING_OVER } else { now + HANDING_OVER + self.longest_grace };
         self.stopping = Some(Stopping { deadline: until, until, hands_over: true, ..Stopping::default() });
         self.holdings.hand_over(now);
+        for token in hosted {
+            self.holdings.revoked(token, StopReason::Drained);
+        }
         tracing::info!(live = self.holdings.live(), "the agent stops; what runs goes on");
     }
 

@@ -19,6 +19,7 @@ use crate::pressure;
 use crate::runner::{self, Runner};
 use crate::spool::Spool;
 use crate::state_dir::{self, StateDir};
+use crate::workers::Room;
 
 /// What a session says about its node.
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub struct Parts {
     pub connection: watch::Sender<Option<Channel>>,
     /// How the host feels.
     pub pressure: pressure::Handle,
+    /// Which kinds workers have room for.
+    pub room: watch::Receiver<Room>,
     /// Ends the agent, and leaves what runs to the next one.
     pub hand_over: CancellationToken,
     /// Ends the agent at once.

@@ -17,6 +17,7 @@ use crate::holdings::{
 use crate::host::Host;
 use crate::own_rule::OwnRule;
 use crate::pressure::rules::Reading;
+use crate::workers::Room;
 
 /// The longest job id: a UUID in its text form, with room to spare.
 const LONGEST_JOB: usize = 64;
@@ -115,10 +116,38 @@ pub(super) fn pressure(reading: &Reading, now: Mono, spool: Option<SpoolFull>) -
     }
 }
 
-/// A statement as a report. None for what stands in the spool: its bytes are read there.
-pub(super) fn report(statement: Statement) -> Result<Report, FencingToken> {
+/// The groups that are closed since no worker takes an attempt of their kind.
+pub(super) fn without_workers(room: &Room, now: Mono) -> Vec<wire::ClosedGroup> {
+    let closed = room.closed.iter().map(|(kind, &since)| wire::ClosedGroup {
+        refuse: format!("kind:{kind}"),
+        rule: OwnRule::Worker.to_string(),
+        signal: "workers.room".to_owned(),
+        observed: 0.0,
+        threshold: 1.0,
+        closed_for: duration(now.since(since)),
+    });
+    closed.collect()
+}
+
+/// A statement whose bytes stand on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OnDisk {
+    /// The whole report, in the spool.
+    Spooled(FencingToken),
+    /// The checkpoint of this job, in the directory of the attempt.
+    Checkpoint(String, FencingToken),
+}
+
+/// The report that brings a checkpoint.
+pub(super) fn checkpoint(job_id: String, token: FencingToken, bytes: Vec<u8>) -> Report {
+    Report { job_id, token: token.0, event: Some(Event::Checkpoint(wire::Checkpoint { data: bytes.into() })) }
+}
+
+/// A statement as a report, unless its bytes are to be read first.
+pub(super) fn report(statement: Statement) -> Result<Report, OnDisk> {
     let (job_id, token, event) = match statement {
-        Statement::Spooled { token } => return Err(token),
+        Statement::Spooled { token } => return Err(OnDisk::Spooled(token)),
+        Statement::Checkpoint { job, token } => return Err(OnDisk::Checkpoint(job, token)),
         Statement::Accepted { job, token } => (job, token, Event::Accepted(Accepted {})),
         Statement::Started { job, token, elapsed } => {
             (job, token, Event::Started(wire::Started { elapsed: duration(elapsed) }))
@@ -141,6 +170,7 @@ fn returned(give_back: Return) -> Returned {
         retry_after: give_back.retry_after.and_then(duration),
         started: false,
         usage: std::collections::BTreeMap::new(),
+        checkpoint: None,
     }
 }
 

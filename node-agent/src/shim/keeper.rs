@@ -159,6 +159,7 @@ impl Keeper {
             }
             let signals = self.signals.take();
             if let Some(attempt) = &mut self.attempt {
+                attempt.listen(!self.agent.is_gone(), now);
                 if signals.terminate {
                     attempt.stop(Cause::Terminated, self.opening.spec.grace, now);
                 }
@@ -210,7 +211,7 @@ impl Keeper {
         let Some(attempt) = &self.attempt else { return };
         let Some((socket, inbox)) = self.door.answer(self.opening.spec.token) else { return };
         self.agent = Agent { socket: Some(socket), inbox, outbox: Outbox::default() };
-        for notice in attempt.standing() {
+        for notice in attempt.standing(now) {
             self.agent.say(&notice);
         }
         self.hear(now);
@@ -228,6 +229,9 @@ impl Keeper {
                 (Order::Renew { gone_by }, None) => {
                     self.opening.spec.gone_by = self.opening.spec.gone_by.max(gone_by);
                 }
+                (Order::Heard, Some(attempt)) => attempt.heard(now),
+                (Order::Pause { paused }, Some(attempt)) => attempt.pause(paused, now),
+                (Order::Heard | Order::Pause { .. }, None) => {}
                 (Order::Stop { reason, grace }, Some(attempt)) => attempt.stop(cause(reason), grace, now),
                 // Nothing runs, and nothing is to: as if the agent had hung up.
                 (Order::Stop { .. }, None) => return self.agent.hang_up(),

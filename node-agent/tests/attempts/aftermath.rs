@@ -10,6 +10,7 @@ use tenure_node_agent::holdings::{End, FencingToken};
 use tenure_node_agent::runner::{Calls, Event, Options, Runner};
 use tenure_node_agent::spool::{self, Spool};
 use tenure_node_agent::trace::Spans;
+use tenure_node_agent::workers::{self, Workers};
 use tenure_proto::node::v1::{FinishedOutcome, report};
 
 use crate::bench::{Bench, PATIENCE, eventually, is_gone, signal};
@@ -35,6 +36,7 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         cgroups: Subtree::none("the test has none"),
         calls: Calls::new("n1".to_owned()).0,
         spans: Spans::default(),
+        workers: Workers::new(workers::Options::default()),
     };
     let (mut runner, before) = Runner::start(options, Arc::clone(&spool)).await.unwrap();
     assert_eq!(before.inherited.iter().map(|one| one.token).collect::<Vec<_>>(), [TOKEN]);

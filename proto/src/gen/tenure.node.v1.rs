@@ -255,7 +255,7 @@ pub struct Report {
     #[prost(uint64, tag = "2")]
     pub token: u64,
     /// What happened.
-    #[prost(oneof = "report::Event", tags = "3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "report::Event", tags = "3, 4, 5, 6, 7, 8, 9")]
     pub event: ::core::option::Option<report::Event>,
 }
 /// Nested message and enum types in `Report`.
@@ -281,7 +281,20 @@ pub mod report {
         /// It never started, or it was stopped and its tree is gone, for a reason that is neither the job's nor the node's.
         #[prost(message, tag = "8")]
         Returned(super::Returned),
+        /// It saved what another attempt may go on from.
+        #[prost(message, tag = "9")]
+        Checkpoint(super::Checkpoint),
     }
+}
+/// What a job saved for its next attempt to go on from. As a report of its own it is not answered, and is said at most once
+/// in 10 s for a lease: what it said last is in `finished` or `returned` again. The newest one of a job is kept, until the job
+/// is deleted. A server before it ends the session over such a report; an agent sends it only to a server whose Welcome says
+/// that it keeps checkpoints.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Checkpoint {
+    /// At most 256 KiB. Opaque.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub data: ::prost::bytes::Bytes,
 }
 /// The node will start it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -325,7 +338,7 @@ pub struct Finished {
     /// Earliest retry that the job asked for, at most 24 h.
     #[prost(message, optional, tag = "6")]
     pub retry_after: ::core::option::Option<::prost_types::Duration>,
-    /// Present if it succeeded and wrote one.
+    /// Present if it succeeded and wrote one, or if it had to end before it was done and had written something: see `partial`.
     #[prost(message, optional, tag = "7")]
     pub result: ::core::option::Option<ResultBytes>,
     /// How long it ran.
@@ -343,10 +356,18 @@ pub struct Finished {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Set by the node if the job had been asked to wrap up before it ended, or was stopped at a time limit: `result` is then
+    /// what there was by that time. Kept with SUCCEEDED, FAILED, FAILED_PERMANENT, TIMED_OUT and STALLED. Default: false. An old
+    /// server keeps it with SUCCEEDED, as whole.
+    #[prost(bool, tag = "11")]
+    pub partial: bool,
     /// Set by the node with FINISHED_OUTCOME_DETACHED, and required then. The server ends the attempt as failed, with the
     /// cause `bad_wait`, if nobody can wait for that.
     #[prost(message, optional, tag = "12")]
     pub detach: ::core::option::Option<Detach>,
+    /// Set by the node if the job saved one in this attempt and did not succeed. Absent: nothing. An old server ignores it.
+    #[prost(message, optional, tag = "13")]
+    pub checkpoint: ::core::option::Option<Checkpoint>,
 }
 /// What an execution waits for that ended in order to wait.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -394,7 +415,7 @@ pub struct Reaped {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Returned {
     /// Rule or reason: headroom, unsampled, slots, stale_grant, stale, kind, not_reaped, spool_full, draining, workdir,
-    /// shim, cut_off, revoked, superseded, terminated, or the id of a pressure rule. A server takes an unknown word for a
+    /// shim, cut_off, revoked, superseded, terminated, worker, or the id of a pressure rule. A server takes an unknown word for a
     /// pressure rule.
     #[prost(string, tag = "1")]
     pub rule: ::prost::alloc::string::String,
@@ -419,6 +440,9 @@ pub struct Returned {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Set by the node if the job saved one in this attempt. Absent: nothing. An old server ignores it.
+    #[prost(message, optional, tag = "8")]
+    pub checkpoint: ::core::option::Option<Checkpoint>,
 }
 /// The agent is about to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -457,6 +481,10 @@ pub struct Welcome {
     /// Payloads and results above this are refused.
     #[prost(uint64, tag = "8")]
     pub max_result_bytes: u64,
+    /// Checkpoints above this are refused. Set by the server. 0: it keeps none, and is sent none as reports of their own; so
+    /// does an old server.
+    #[prost(uint64, tag = "9")]
+    pub max_checkpoint_bytes: u64,
 }
 /// New leases.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -530,6 +558,21 @@ pub struct Grant {
     /// agent ignores it.
     #[prost(uint32, optional, tag = "23")]
     pub input_results: ::core::option::Option<u32>,
+    /// Set by the server if the job has a soft limit: it is asked to wrap up so long after `started`. Below `hard_time_limit`.
+    /// Absent: never. An old agent ignores it.
+    #[prost(message, optional, tag = "18")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// Set by the server if the kind has one: stopped as STALLED if its node hears nothing of the job for so long. Absent:
+    /// silence is no fault. An old agent ignores it.
+    #[prost(message, optional, tag = "19")]
+    pub progress_timeout: ::core::option::Option<::prost_types::Duration>,
+    /// Set by the server if an earlier execution of the job saved one: the newest. Absent: nothing. An old agent ignores it.
+    #[prost(message, optional, tag = "20")]
+    pub checkpoint: ::core::option::Option<Checkpoint>,
+    /// Set by the server if an earlier execution of the job left one: the newest that is kept. Absent: nothing. An old agent
+    /// ignores it.
+    #[prost(message, optional, tag = "21")]
+    pub partial: ::core::option::Option<ResultBytes>,
 }
 /// The wait of a parked process is over. Said again for as long as a listing names the wait as going on. An agent that
 /// parks nothing never gets it; one that does not know it ignores it.
@@ -692,12 +735,15 @@ pub enum FinishedOutcome {
     Failed = 2,
     /// It failed for good, in the node's judgement.
     FailedPermanent = 3,
-    /// The hard limit killed it.
+    /// A time limit ended it: the hard one, or the soft one after which it did not end in time or left nothing.
     TimedOut = 4,
     /// It was killed on the server's order.
     Revoked = 5,
     /// Its shim died, and what was left was killed: nobody knows how it ended. A loss.
     Lost = 6,
+    /// It was silent for its progress timeout and was killed. An agent sends it only for a grant that has one, which an old
+    /// server never gives.
+    Stalled = 7,
     /// It ended in order to wait for children: `detach` says for which, `result` carries its state. The job comes back as an
     /// execution of its own. An old server refuses it.
     Detached = 8,
@@ -716,6 +762,7 @@ impl FinishedOutcome {
             Self::TimedOut => "FINISHED_OUTCOME_TIMED_OUT",
             Self::Revoked => "FINISHED_OUTCOME_REVOKED",
             Self::Lost => "FINISHED_OUTCOME_LOST",
+            Self::Stalled => "FINISHED_OUTCOME_STALLED",
             Self::Detached => "FINISHED_OUTCOME_DETACHED",
         }
     }
@@ -729,6 +776,7 @@ impl FinishedOutcome {
             "FINISHED_OUTCOME_TIMED_OUT" => Some(Self::TimedOut),
             "FINISHED_OUTCOME_REVOKED" => Some(Self::Revoked),
             "FINISHED_OUTCOME_LOST" => Some(Self::Lost),
+            "FINISHED_OUTCOME_STALLED" => Some(Self::Stalled),
             "FINISHED_OUTCOME_DETACHED" => Some(Self::Detached),
             _ => None,
         }
@@ -1664,6 +1712,16 @@ pub struct ReportUsageResponse {
         u64,
     >,
 }
+/// Request of SaveCheckpoint.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SaveCheckpointRequest {
+    /// 1 byte to 256 KiB.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub data: ::prost::bytes::Bytes,
+}
+/// Answer of SaveCheckpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SaveCheckpointResponse {}
 /// Request of EnqueueChildren.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttemptServiceEnqueueChildrenRequest {
@@ -1729,6 +1787,9 @@ pub struct CheckLeaseResponse {
     /// By then the process will have been killed unless the server renews the lease. Absent if it does not live.
     #[prost(message, optional, tag = "2")]
     pub remaining: ::core::option::Option<::prost_types::Duration>,
+    /// The process was asked to wrap up: its soft time limit is over, and what stands in its result file soon counts.
+    #[prost(bool, tag = "3")]
+    pub wrap_up: bool,
 }
 /// Request of Fail.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1912,6 +1973,34 @@ pub mod attempt_service_client {
                 .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "ReportUsage"));
             self.inner.unary(req, path, codec).await
         }
+        /// Keeps these bytes for the attempt that follows if this one fails, in the place of those before; it finds them in the file
+        /// TENURE_CHECKPOINT. The node has them at once, the server about every ten seconds and at the end of the attempt.
+        pub async fn save_checkpoint(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SaveCheckpointRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveCheckpointResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/SaveCheckpoint",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("tenure.node.v1.AttemptService", "SaveCheckpoint"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Stores up to 1,000 children of this job, like EnqueueBatch. Repeated with the same `job_id`s it is the same call.
         pub async fn enqueue_children(
             &mut self,
@@ -2076,6 +2165,15 @@ pub mod attempt_service_server {
             request: tonic::Request<super::ReportUsageRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ReportUsageResponse>,
+            tonic::Status,
+        >;
+        /// Keeps these bytes for the attempt that follows if this one fails, in the place of those before; it finds them in the file
+        /// TENURE_CHECKPOINT. The node has them at once, the server about every ten seconds and at the end of the attempt.
+        async fn save_checkpoint(
+            &self,
+            request: tonic::Request<super::SaveCheckpointRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveCheckpointResponse>,
             tonic::Status,
         >;
         /// Stores up to 1,000 children of this job, like EnqueueBatch. Repeated with the same `job_id`s it is the same call.
@@ -2318,6 +2416,52 @@ pub mod attempt_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportUsageSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/SaveCheckpoint" => {
+                    #[allow(non_camel_case_types)]
+                    struct SaveCheckpointSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::SaveCheckpointRequest>
+                    for SaveCheckpointSvc<T> {
+                        type Response = super::SaveCheckpointResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SaveCheckpointRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::save_checkpoint(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SaveCheckpointSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2602,6 +2746,607 @@ pub mod attempt_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "tenure.node.v1.AttemptService";
     impl<T> tonic::server::NamedService for AttemptServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// What a worker says.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkerMessage {
+    /// One of these. An agent ends the stream over what it does not know, since the worker counts on it.
+    #[prost(oneof = "worker_message::Body", tags = "1, 2, 3")]
+    pub body: ::core::option::Option<worker_message::Body>,
+}
+/// Nested message and enum types in `WorkerMessage`.
+pub mod worker_message {
+    /// One of these. An agent ends the stream over what it does not know, since the worker counts on it.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// First, and once.
+        #[prost(message, tag = "1")]
+        Hello(super::WorkerHello),
+        /// An attempt has ended: nothing of it runs any more.
+        #[prost(message, tag = "2")]
+        Ended(super::WorkEnded),
+        /// It takes no more attempts; those that it has go on. It cannot be taken back.
+        #[prost(message, tag = "3")]
+        Leaving(super::WorkerLeaving),
+    }
+}
+/// Who attaches.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerHello {
+    /// Required, 1 to 64: kinds of the node file with `worker = true` and the user of this socket.
+    #[prost(string, repeated, tag = "1")]
+    pub kinds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Required, 1 to 1,000: how many attempts it runs at once, whatever their kinds.
+    #[prost(uint32, tag = "2")]
+    pub concurrency: u32,
+    /// For logs, at most 255 bytes: the library and its version.
+    #[prost(string, tag = "3")]
+    pub library: ::prost::alloc::string::String,
+}
+/// It is about to end. Once the agent has answered and the attempts that it has have ended, it closes the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerLeaving {}
+/// How an attempt ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkEnded {
+    /// Required. The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// What it used, by counter (\[a-z0-9._-\], at most 63), at most 16 of them, each at most 2^53. Charged to the budget of its
+    /// kind however it ended.
+    #[prost(btree_map = "string, uint64", tag = "5")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
+    /// One of these.
+    #[prost(oneof = "work_ended::End", tags = "2, 3, 4")]
+    pub end: ::core::option::Option<work_ended::End>,
+}
+/// Nested message and enum types in `WorkEnded`.
+pub mod work_ended {
+    /// One of these.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum End {
+        /// It did what it was asked to.
+        #[prost(message, tag = "2")]
+        Succeeded(super::WorkSucceeded),
+        /// It failed.
+        #[prost(message, tag = "3")]
+        Failed(super::WorkFailed),
+        /// It stopped because it was told to, or because its worker leaves.
+        #[prost(message, tag = "4")]
+        Stopped(super::WorkStopped),
+    }
+}
+/// It did what it was asked to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkSucceeded {
+    /// Whether there is a result. An empty one is one, too.
+    #[prost(bool, tag = "1")]
+    pub has_result: bool,
+    /// The result. Above the inline limit of the server the attempt fails for good.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: ::prost::bytes::Bytes,
+    /// Its media type. Default: application/octet-stream. At most 255 bytes.
+    #[prost(string, tag = "3")]
+    pub content_type: ::prost::alloc::string::String,
+}
+/// It failed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkFailed {
+    /// No further attempt would help: the job is dead at once.
+    #[prost(bool, tag = "1")]
+    pub permanent: bool,
+    /// For people, at most 4 KiB; longer ones are cut by the agent. Never payload.
+    #[prost(string, tag = "2")]
+    pub error: ::prost::alloc::string::String,
+    /// Not tried again before this long, at most 24 h. Absent: after the kind's back-off. The later of the two counts.
+    #[prost(message, optional, tag = "3")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
+    /// A provider wants no more for a while: nothing that needs this fleet slot starts for `retry_after`. It has to be one
+    /// that the job takes, else it is not heeded. Empty: none.
+    #[prost(string, tag = "4")]
+    pub throttled_slot: ::prost::alloc::string::String,
+}
+/// It stopped because it was told to, or because its worker leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkStopped {}
+/// What an agent says to a worker.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkMessage {
+    /// One of these. A worker ignores what it does not know.
+    #[prost(oneof = "work_message::Body", tags = "1, 2, 3, 4, 5")]
+    pub body: ::core::option::Option<work_message::Body>,
+}
+/// Nested message and enum types in `WorkMessage`.
+pub mod work_message {
+    /// One of these. A worker ignores what it does not know.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Body {
+        /// The answer to Hello.
+        #[prost(message, tag = "1")]
+        Welcome(super::WorkerWelcome),
+        /// An attempt to run.
+        #[prost(message, tag = "2")]
+        Work(super::Work),
+        /// A deadline has moved.
+        #[prost(message, tag = "3")]
+        Deadline(super::WorkDeadline),
+        /// An attempt is to stop.
+        #[prost(message, tag = "4")]
+        Stop(super::StopWork),
+        /// The answer to Leaving.
+        #[prost(message, tag = "5")]
+        Left(super::WorkerLeft),
+    }
+}
+/// No further attempt follows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerLeft {}
+/// The answer to Hello.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkerWelcome {
+    /// The name of the node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// The clock of all deadlines of this stream.
+    #[prost(enumeration = "WorkClock", tag = "2")]
+    pub clock: i32,
+}
+/// An attempt to run. It counts as started.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Work {
+    /// Its job.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// Its fencing token: hand it to what must not be written twice.
+    #[prost(uint64, tag = "2")]
+    pub token: u64,
+    /// Its kind.
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+    /// 1-based.
+    #[prost(uint32, tag = "4")]
+    pub attempt: u32,
+    /// Whose work it is.
+    #[prost(string, tag = "5")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The payload.
+    #[prost(bytes = "bytes", tag = "6")]
+    pub payload: ::prost::bytes::Bytes,
+    /// The payload's media type. Empty: none was given.
+    #[prost(string, tag = "7")]
+    pub content_type: ::prost::alloc::string::String,
+    /// The dedupe key if there is one, else the job id.
+    #[prost(string, tag = "8")]
+    pub idempotency_key: ::prost::alloc::string::String,
+    /// Empty: it has no parent.
+    #[prost(string, tag = "9")]
+    pub parent_id: ::prost::alloc::string::String,
+    /// W3C `traceparent`: of the attempt's span if the node records spans, else of the enqueue. Empty: none.
+    #[prost(string, tag = "10")]
+    pub traceparent: ::prost::alloc::string::String,
+    /// W3C `tracestate`. Empty: none.
+    #[prost(string, tag = "11")]
+    pub tracestate: ::prost::alloc::string::String,
+    /// It is told to stop so long after its start, and fails as timed out.
+    #[prost(message, optional, tag = "12")]
+    pub hard_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// Between being told to stop and being killed.
+    #[prost(message, optional, tag = "13")]
+    pub grace: ::core::option::Option<::prost_types::Duration>,
+    /// Microseconds of the stream's clock: the worker ends itself a second before, if the attempt still runs then and the
+    /// deadline has not moved.
+    #[prost(uint64, tag = "14")]
+    pub gone_by_us: u64,
+    /// The numbers of its units of slots that have numbers, by slot, such as `0,2`.
+    #[prost(btree_map = "string, string", tag = "15")]
+    pub indexes: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+}
+/// A deadline has moved: the lease was renewed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkDeadline {
+    /// The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// As in Work. Never sooner than before.
+    #[prost(uint64, tag = "2")]
+    pub gone_by_us: u64,
+}
+/// An attempt is to stop. The agent kills the worker if it has not ended after the grace.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StopWork {
+    /// The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// Why.
+    #[prost(enumeration = "StopWorkReason", tag = "2")]
+    pub reason: i32,
+    /// So much time is left.
+    #[prost(message, optional, tag = "3")]
+    pub grace: ::core::option::Option<::prost_types::Duration>,
+}
+/// Which clock of the host deadlines are of, so that a worker that was frozen does not misjudge them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WorkClock {
+    /// Never sent.
+    Unspecified = 0,
+    /// CLOCK_BOOTTIME.
+    Boottime = 1,
+    /// CLOCK_MONOTONIC.
+    Monotonic = 2,
+}
+impl WorkClock {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WORK_CLOCK_UNSPECIFIED",
+            Self::Boottime => "WORK_CLOCK_BOOTTIME",
+            Self::Monotonic => "WORK_CLOCK_MONOTONIC",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WORK_CLOCK_UNSPECIFIED" => Some(Self::Unspecified),
+            "WORK_CLOCK_BOOTTIME" => Some(Self::Boottime),
+            "WORK_CLOCK_MONOTONIC" => Some(Self::Monotonic),
+            _ => None,
+        }
+    }
+}
+/// Why an attempt is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StopWorkReason {
+    /// Treated like any other.
+    Unspecified = 0,
+    /// Somebody cancelled the job.
+    Cancelled = 1,
+    /// It ran into its hard time limit.
+    TimeLimit = 2,
+    /// The node drains, or its agent ends.
+    Drained = 3,
+    /// The server took the lease back, or cannot be reached for as long as it allowed.
+    LeaseLost = 4,
+}
+impl StopWorkReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "STOP_WORK_REASON_UNSPECIFIED",
+            Self::Cancelled => "STOP_WORK_REASON_CANCELLED",
+            Self::TimeLimit => "STOP_WORK_REASON_TIME_LIMIT",
+            Self::Drained => "STOP_WORK_REASON_DRAINED",
+            Self::LeaseLost => "STOP_WORK_REASON_LEASE_LOST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "STOP_WORK_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "STOP_WORK_REASON_CANCELLED" => Some(Self::Cancelled),
+            "STOP_WORK_REASON_TIME_LIMIT" => Some(Self::TimeLimit),
+            "STOP_WORK_REASON_DRAINED" => Some(Self::Drained),
+            "STOP_WORK_REASON_LEASE_LOST" => Some(Self::LeaseLost),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod worker_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Served by the node agent on a Unix socket for each user that its worker kinds name; the server does not have it. Who may
+    /// open the socket may run attempts of that user's kinds. A worker is one process: it is the process that opened the
+    /// connection which the agent kills if an attempt does not stop, and with it all that runs in it.
+    #[derive(Debug, Clone)]
+    pub struct WorkerServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> WorkerServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> WorkerServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            WorkerServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// The worker says Hello and gets a Welcome, then attempts to run, for as long as the stream stands. When it ends while
+        /// attempts run, whoever ended it, the worker stops them at once, and the agent kills the worker.
+        pub async fn attach(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::WorkerMessage>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WorkMessage>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.WorkerService/Attach",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.WorkerService", "Attach"));
+            self.inner.streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod worker_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with WorkerServiceServer.
+    #[async_trait]
+    pub trait WorkerService: std::marker::Send + std::marker::Sync + 'static {
+        /// Server streaming response type for the Attach method.
+        type AttachStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WorkMessage, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The worker says Hello and gets a Welcome, then attempts to run, for as long as the stream stands. When it ends while
+        /// attempts run, whoever ended it, the worker stops them at once, and the agent kills the worker.
+        async fn attach(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::WorkerMessage>>,
+        ) -> std::result::Result<tonic::Response<Self::AttachStream>, tonic::Status>;
+    }
+    /// Served by the node agent on a Unix socket for each user that its worker kinds name; the server does not have it. Who may
+    /// open the socket may run attempts of that user's kinds. A worker is one process: it is the process that opened the
+    /// connection which the agent kills if an attempt does not stop, and with it all that runs in it.
+    #[derive(Debug)]
+    pub struct WorkerServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> WorkerServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for WorkerServiceServer<T>
+    where
+        T: WorkerService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/tenure.node.v1.WorkerService/Attach" => {
+                    #[allow(non_camel_case_types)]
+                    struct AttachSvc<T: WorkerService>(pub Arc<T>);
+                    impl<
+                        T: WorkerService,
+                    > tonic::server::StreamingService<super::WorkerMessage>
+                    for AttachSvc<T> {
+                        type Response = super::WorkMessage;
+                        type ResponseStream = T::AttachStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::WorkerMessage>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkerService>::attach(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AttachSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for WorkerServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "tenure.node.v1.WorkerService";
+    impl<T> tonic::server::NamedService for WorkerServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -125,6 +125,10 @@ pub struct JobSpec {
     /// old server keeps all children.
     #[prost(enumeration = "OnParent", tag = "23")]
     pub on_parent_lost: i32,
+    /// Optional. Each attempt is asked to wrap up so long after its start. May only shorten the kind's, and is below the hard
+    /// limit. Default: the kind's. An old server refuses nothing and ignores it.
+    #[prost(message, optional, tag = "15")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
 }
 /// A job as the server keeps it. Every field is set by the server.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -257,6 +261,9 @@ pub struct Job {
     /// Present while it waits for its children. An old server never sets it.
     #[prost(message, optional, tag = "40")]
     pub waiting_for: ::core::option::Option<ChildWait>,
+    /// When each attempt is asked to wrap up, from its start: its own, else its kind's. Absent: never, or an old server.
+    #[prost(message, optional, tag = "41")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
     /// Present while it runs, if its attempt said how it gets on. Not kept: a server that has just taken over does not know
     /// it. It changes no version. An old server never sets it.
     #[prost(message, optional, tag = "42")]
@@ -391,6 +398,14 @@ pub struct Attempt {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// What it left as its result is partial: it had been asked to wrap up, or was stopped, before it was done. An old server
+    /// never sets it.
+    #[prost(bool, tag = "15")]
+    pub partial: bool,
+    /// The size in bytes of the newest checkpoint that it is known to have saved; the newest of a job is handed to its next
+    /// attempt. 0: none, or an old server.
+    #[prost(uint64, tag = "16")]
+    pub checkpoint_size: u64,
 }
 /// Output bytes of one execution.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -413,6 +428,10 @@ pub struct Result {
     /// When it is swept. Absent: with its job.
     #[prost(message, optional, tag = "6")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its execution had been asked to wrap up, or was stopped at a time limit, before it was done. That of a job that did not
+    /// succeed is always partial. An old server never sets it.
+    #[prost(bool, tag = "7")]
+    pub partial: bool,
 }
 /// Where a job stands. The last four are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -484,8 +503,10 @@ pub enum Outcome {
     FailedRetryable = 2,
     /// The command failed in a way that no further attempt cures.
     FailedPermanent = 3,
-    /// It ran into its hard time limit and was killed.
+    /// A time limit ended it: the hard one, or the soft one after which it did not end in time or left nothing.
     TimedOut = 4,
+    /// It was silent for the `progress_timeout` of its kind and was killed. Counts as a failure. An old server never sends it.
+    Stalled = 5,
     /// Its lease ended in silence, or its node or shim died.
     Lost = 6,
     /// It ended for a reason that is neither the job's nor its node's fault. Charges nothing.
@@ -507,6 +528,7 @@ impl Outcome {
             Self::FailedRetryable => "OUTCOME_FAILED_RETRYABLE",
             Self::FailedPermanent => "OUTCOME_FAILED_PERMANENT",
             Self::TimedOut => "OUTCOME_TIMED_OUT",
+            Self::Stalled => "OUTCOME_STALLED",
             Self::Lost => "OUTCOME_LOST",
             Self::Returned => "OUTCOME_RETURNED",
             Self::Cancelled => "OUTCOME_CANCELLED",
@@ -521,6 +543,7 @@ impl Outcome {
             "OUTCOME_FAILED_RETRYABLE" => Some(Self::FailedRetryable),
             "OUTCOME_FAILED_PERMANENT" => Some(Self::FailedPermanent),
             "OUTCOME_TIMED_OUT" => Some(Self::TimedOut),
+            "OUTCOME_STALLED" => Some(Self::Stalled),
             "OUTCOME_LOST" => Some(Self::Lost),
             "OUTCOME_RETURNED" => Some(Self::Returned),
             "OUTCOME_CANCELLED" => Some(Self::Cancelled),
@@ -2489,6 +2512,14 @@ pub struct Kind {
     /// Default: 5 min. An old server never sets it.
     #[prost(message, optional, tag = "27")]
     pub reacquire_timeout: ::core::option::Option<::prost_types::Duration>,
+    /// An attempt is asked to wrap up so long after its start; below `hard_time_limit`. Absent: never. An old server never sets
+    /// it.
+    #[prost(message, optional, tag = "29")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// An attempt of which its node hears nothing for so long is stopped as stalled. Absent: silence is no fault. An old server
+    /// never sets it.
+    #[prost(message, optional, tag = "30")]
+    pub progress_timeout: ::core::option::Option<::prost_types::Duration>,
 }
 /// A tenant with what it takes. Every field is set by the server. An old server sends none.
 #[derive(Clone, PartialEq, ::prost::Message)]

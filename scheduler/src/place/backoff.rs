@@ -133,7 +133,7 @@ impl Step<'_> {
             Outcome::Succeeded | Outcome::Detached if known.is_some() => {
                 self.emit(Event::BackoffOver { node: node.clone(), kind: kind.clone(), forgotten: true });
             }
-            Outcome::Failed | Outcome::TimedOut | Outcome::Lost if !asks_for_later => {
+            Outcome::Failed | Outcome::TimedOut | Outcome::Stalled | Outcome::Lost if !asks_for_later => {
                 let enabled = self.state.kinds.get(kind).is_some_and(|entry| entry.kind.policy.node_backoff);
                 if !enabled || known.is_some_and(|known| token <= known.since) {
                     return;
@@ -147,6 +147,7 @@ impl Step<'_> {
             | Outcome::Detached
             | Outcome::Failed
             | Outcome::TimedOut
+            | Outcome::Stalled
             | Outcome::Lost
             | Outcome::FailedPermanent
             | Outcome::Returned

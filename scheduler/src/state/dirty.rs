@@ -6,7 +6,7 @@ use crate::{
     ids::{FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
     job::Attempt,
     place::ClassId,
-    rows::{Changes, ClassRow, JobChange, ResultPut},
+    rows::{Changes, CheckpointPut, ClassRow, JobChange, ResultPut},
     state::State,
     time::Now,
 };
@@ -37,6 +37,7 @@ pub(crate) struct Dirty {
     attempts: BTreeMap<(JobId, FencingToken), Attempt>,
     results: BTreeMap<(JobId, FencingToken), ResultPut>,
     results_deleted: BTreeSet<(JobId, FencingToken)>,
+    checkpoints: BTreeMap<JobId, CheckpointPut>,
     kinds: Named<KindName>,
     slots: Named<SlotName>,
     tenants: Named<Tenant>,
@@ -76,6 +77,7 @@ impl Dirty {
         self.attempts.retain(|(job, _), _| *job != id);
         self.results.retain(|(job, _), _| *job != id);
         self.results_deleted.retain(|(job, _)| *job != id);
+        self.checkpoints.remove(&id);
     }
 
     pub(crate) fn now_final(&mut self, id: JobId) {
@@ -108,6 +110,10 @@ impl Dirty {
 
     pub(crate) fn result(&mut self, result: ResultPut) {
         self.results.insert((result.job, result.token), result);
+    }
+
+    pub(crate) fn checkpoint(&mut self, checkpoint: CheckpointPut) {
+        self.checkpoints.insert(checkpoint.job, checkpoint);
     }
 
     pub(crate) fn delete_result(&mut self, job: JobId, token: FencingToken) {
@@ -183,6 +189,7 @@ impl Dirty {
         changes.leases_deleted = self.leases_deleted.into_iter().collect();
         changes.results_put = self.results.into_values().collect();
         changes.results_deleted = self.results_deleted.into_iter().collect();
+        changes.checkpoints_put = self.checkpoints.into_values().collect();
         for (name, stored) in self.kinds {
             match state.kinds.get(&name) {
                 Some(entry) => changes.kinds_put.push(entry.kind.clone()),

@@ -69,6 +69,7 @@ impl State {
             Event::Requeued(job) => self.requeued(job, now),
             Event::Reprioritized { job, priority } => self.reprioritized(*job, *priority),
             Event::Deleted(id) => self.deleted(*id),
+            Event::Checkpointed { job, token, size } => self.checkpointed(*job, *token, *size, now),
             Event::ResultDropped { job, token } => self.dirty.delete_result(*job, *token),
             Event::LeaseUnreaped(token) => self.lease_over(*token, Some(Stage::Unreaped), now),
             Event::LeaseGone(token) => self.lease_over(*token, None, now),

@@ -239,6 +239,8 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("retry", old.retry != new.retry),
         ("permanent_exit_codes", old.permanent_exit_codes != new.permanent_exit_codes),
         ("hard_time_limit", old.hard_time_limit != new.hard_time_limit),
+        ("soft_time_limit", old.soft_time_limit != new.soft_time_limit),
+        ("progress_timeout", old.progress_timeout != new.progress_timeout),
         ("queue_cap", old.queue_cap != new.queue_cap),
         ("max_running", old.max_running != new.max_running),
         ("concurrency", old.concurrency != new.concurrency),

@@ -149,7 +149,7 @@ impl Fuzz {
     pub(crate) fn absurd(&mut self) {
         let (name, other) = (self.node(), self.node());
         let Some((job, token, node)) = self.rng.pick(&self.grants) else { return };
-        let statement = match self.rng.below(5) {
+        let statement = match self.rng.below(6) {
             0 => Statement::Accepted,
             1 => Statement::Started { elapsed: Duration::MAX },
             2 => Statement::Reaped,
@@ -165,8 +165,11 @@ impl Fuzz {
                 }),
                 usage: [(CounterName::new("tokens"), u64::MAX)].into(),
                 has_result: true,
+                partial: true,
+                checkpoint: Some(u64::MAX),
                 detach: None,
             }),
+            4 => Statement::Checkpoint { size: u64::MAX },
             _ => Statement::Progress { percent: 40, message: "on it".into() },
         };
         let some_job = self.rng.pick(&self.jobs).filter(|some| *some != job);

@@ -261,6 +261,7 @@ impl Fuzz {
             prefer: super::routing::prefer(rng),
             needs,
             hard_time_limit: rng.percent(30).then(|| Duration::from_secs(1 + rng.below(30))),
+            soft_time_limit: rng.percent(10).then(|| Duration::from_secs(1 + rng.below(20))),
             parent: if rng.percent(30) { rng.pick(&self.jobs) } else { None },
             on_parent_cancel: on_parent(rng),
             on_parent_lost: on_parent(rng),
@@ -352,6 +353,7 @@ impl Fuzz {
             retry_after,
             started,
             usage: Usage::new(),
+            checkpoint: started.then_some(generation),
         })
     }
 
@@ -383,6 +385,7 @@ impl Fuzz {
             0..5 => FinishedHow::Succeeded,
             5..8 => FinishedHow::Failed,
             8 => FinishedHow::FailedPermanent,
+            9 if self.rng.percent(50) => FinishedHow::Stalled,
             9 => FinishedHow::TimedOut,
             10 => FinishedHow::Revoked,
             _ => FinishedHow::Lost,
@@ -396,6 +399,8 @@ impl Fuzz {
             throttled: self.throttled(),
             usage: self.usage(),
             has_result: self.rng.percent(30),
+            partial: self.rng.percent(30),
+            checkpoint: self.rng.percent(20).then(|| self.rng.below(9)),
             detach: None,
         })
     }

@@ -128,7 +128,7 @@ impl Script {
                 self.run_named(line.name(0), command);
             }
             "detach" | "accepted" | "started" | "run" | "finish" | "reaped" | "return" | "done"
-            | "progress" => {
+            | "progress" | "checkpoint" => {
                 self.report_line(line);
             }
             "park" => self.park_line(line),
@@ -578,6 +578,8 @@ fn policy(line: &Line) -> KindPolicy {
         max_losses: line.number("max_losses").unwrap_or(defaults.max_losses),
         retry,
         hard_time_limit: line.duration("hard").unwrap_or(defaults.hard_time_limit),
+        soft_time_limit: line.duration("soft"),
+        progress_timeout: line.duration("silence"),
         queue_cap: line.number("cap"),
         max_running: line.number("max_running"),
         concurrency: line

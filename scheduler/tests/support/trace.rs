@@ -49,6 +49,7 @@ pub(crate) fn event(
         | Event::Requeued(_)
         | Event::Reprioritized { .. }
         | Event::Deleted(_)
+        | Event::Checkpointed { .. }
         | Event::ResultDropped { .. }
         | Event::LeaseUnreaped(_)
         | Event::LeaseGone(_)
@@ -150,7 +151,7 @@ fn message(message: &Message, applied: u64) -> String {
             text
         }
         Message::Grant(grant) => format!(
-            "grant {} {} attempt={} lease={:?} first={:?} window={:?} hard={:?} stale_in={:?} anchor={applied}",
+            "grant {} {} attempt={} lease={:?} first={:?} window={:?} hard={:?}{} stale_in={:?} anchor={applied}",
             grant.job,
             grant.token,
             grant.attempt,
@@ -158,6 +159,7 @@ fn message(message: &Message, applied: u64) -> String {
             grant.first_lease,
             grant.start_window,
             grant.hard_time_limit,
+            limits(grant),
             grant.stale_in
         ),
         Message::Renewed { anchor, leases: renewed } => format!("renewed anchor={anchor}{}", leases(renewed)),
@@ -274,7 +276,9 @@ fn attempts(world: &World, name: &str, id: JobId) -> String {
     let rows = world.store.attempts.values().filter(|row| row.job == id);
     let lines = rows.map(|row| {
         let code = row.exit_code.map(|code| format!(" exit={code}")).unwrap_or_default();
-        let used: String = row.usage.iter().map(|(counter, used)| format!(" {counter}={used}")).collect();
+        let mut used: String = row.usage.iter().map(|(counter, used)| format!(" {counter}={used}")).collect();
+        used += if row.partial { " partial" } else { "" };
+        used += &row.checkpoint_size.map(|size| format!(" saved={size}")).unwrap_or_default();
         format!(
             "{name} round={} attempt={} {} on {}: {} {}{code}{used} {}",
             row.round,
@@ -328,4 +332,16 @@ pub(crate) fn pressure(line: &Line) -> Pressure {
         caps: line.amounts("caps").unwrap_or_default().into_iter().collect(),
         weight: line.number("weight").unwrap_or(1),
     }
+}
+
+/// Those of its limits that few grants have.
+fn limits(grant: &tenure_scheduler::Grant) -> String {
+    let mut text = String::new();
+    if let Some(soft) = grant.soft_time_limit {
+        write!(text, " soft={soft:?}").unwrap();
+    }
+    if let Some(silence) = grant.progress_timeout {
+        write!(text, " silence={silence:?}").unwrap();
+    }
+    text
 }

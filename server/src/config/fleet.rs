@@ -25,7 +25,7 @@ use super::{
 
 /// Keys of later versions, so that the answer is not "unknown".
 const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets"];
-const LATER_KIND: &[&str] = &["soft_time_limit", "progress_timeout", "mask_payload"];
+const LATER_KIND: &[&str] = &["mask_payload"];
 
 /// The most units of one slot.
 const MOST_UNITS: u32 = 1_000_000;
@@ -165,6 +165,10 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     if let Some(value) = table.take("hard_time_limit") {
         set(&mut policy.hard_time_limit, value.duration(problems, SHORTEST_LIMIT..=LONGEST));
     }
+    soft_limit(&mut table, &mut policy, problems);
+    if let Some(value) = table.take("progress_timeout") {
+        policy.progress_timeout = value.duration(problems, SHORTEST_LIMIT..=LONGEST);
+    }
     if let Some(value) = table.take("queue_cap") {
         policy.queue_cap = value.integer(problems, 1..=20_000_000);
     }
@@ -214,6 +218,17 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     }
     table.finish(LATER_KIND, problems);
     policy
+}
+
+/// When an attempt is asked to wrap up: before the hard limit, which was read already.
+fn soft_limit(table: &mut Table<'_>, policy: &mut KindPolicy, problems: &mut Problems) {
+    let Some(value) = table.take("soft_time_limit") else { return };
+    let (at, path) = (value.at(), value.path().to_owned());
+    policy.soft_time_limit = value.duration(problems, SHORTEST_LIMIT..=LONGEST);
+    if policy.soft_time_limit.is_some_and(|soft| soft >= policy.hard_time_limit) {
+        let hard = policy.hard_time_limit.as_secs_f64();
+        problems.add(at, &path, format!("must be below hard_time_limit, which is {hard} s"));
+    }
 }
 
 fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {

@@ -66,7 +66,7 @@ impl Item {
     fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.submission.payload.as_ref().map_or(0, |payload| payload.data.len()),
-            Self::Node(from) => from.result.as_ref().map_or(0, |result| result.data.len()),
+            Self::Node(from) => from.carried.len(),
             Self::Own(_) => 0,
         }
     }

@@ -196,6 +196,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Ended { job, .. }
         | Event::Reprioritized { job, .. }
         | Event::Deleted(job)
+        | Event::Checkpointed { job, .. }
         | Event::ResultDropped { job, .. } => Some(*job),
         Event::KindPut(_)
         | Event::KindRemoved(_)

@@ -60,7 +60,7 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::Reprioritized { job, .. }
         | Event::Deleted(job)
         | Event::SetAside(job) => tracing::debug!(%epoch, job.id = %job, "{event}"),
-        Event::ResultDropped { job, token } => {
+        Event::ResultDropped { job, token } | Event::Checkpointed { job, token, .. } => {
             tracing::debug!(%epoch, job.id = %job, lease.token = %token, "{event}");
         }
         Event::Parked { job, token, .. } | Event::Unparked { job, token, .. } => {

@@ -158,6 +158,7 @@ fn named_children(statement: &Statement) -> &[JobId] {
         | Statement::Accepted
         | Statement::Started { .. }
         | Statement::Progress { .. }
+        | Statement::Checkpoint { .. }
         | Statement::Reaped
         | Statement::Returned(_) => &[],
     }

@@ -170,7 +170,7 @@ impl Turn {
         steady: std::time::Duration,
         from: FromNode,
     ) {
-        let FromNode { session, command, result, attach, credit } = from;
+        let FromNode { session, command, carried, attach, credit } = from;
         self._credits.extend(credit);
         if let Some(peer) = attach {
             peers.attach(session, peer);
@@ -202,10 +202,16 @@ impl Turn {
         match self.run(state, command) {
             Err(refusal) => self.ended.push((session, Ending::Refused(refusal))),
             Ok(first) => {
-                if let (Some((job, token, _)), Some(result)) = (about, result)
+                let Some((job, token, _)) = about else { return };
+                if let Some(result) = carried.result
                     && self.events_since(first).any(|event| keeps_result(event, token))
                 {
                     self.beside.results.insert((job, token), result);
+                }
+                if let Some(checkpoint) = carried.checkpoint
+                    && self.events_since(first).any(|event| keeps_checkpoint(event, token))
+                {
+                    self.beside.checkpoints.insert((job, token), checkpoint);
                 }
             }
         }
@@ -258,7 +264,10 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<ReportKind> {
         Statement::Finished(_) => Some(ReportKind::Finished),
         Statement::Reaped => Some(ReportKind::Reaped),
         Statement::Returned(_) => Some(ReportKind::Returned),
-        Statement::Accepted | Statement::Started { .. } | Statement::Progress { .. } => None,
+        Statement::Accepted
+        | Statement::Started { .. }
+        | Statement::Progress { .. }
+        | Statement::Checkpoint { .. } => None,
     }
 }
 
@@ -280,5 +289,13 @@ fn keeps_result(event: &Event, token: FencingToken) -> bool {
         end.token == token && end.keep_result
     } else {
         false
+    }
+}
+
+fn keeps_checkpoint(event: &Event, token: FencingToken) -> bool {
+    if let Event::AttemptEnded(end) | Event::LossReplaced(end) = event {
+        end.token == token && end.checkpoint.is_some()
+    } else {
+        matches!(event, Event::Checkpointed { token: of, .. } if *of == token)
     }
 }

@@ -133,6 +133,7 @@ async fn absurd_fields_of_a_job_are_all_named_and_nothing_is_stored() {
         selector: [("a b".to_owned(), "\u{1b}[31m".to_owned())].into(),
         needs: Some(v1::Needs { slots: vec![v1::SlotAmount { slot: "../x".to_owned(), amount: u32::MAX }] }),
         hard_time_limit: duration(i64::MAX, 0),
+        soft_time_limit: duration(-1, 0),
         parent_id: "{}".to_owned(),
         traceparent: "\r\nx: y".to_owned(),
         tracestate: "\r\nx: y".to_owned(),

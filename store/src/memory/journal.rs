@@ -215,8 +215,12 @@ fn insert(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
             content_type: bytes.content_type.clone(),
             created_at: put.created_at,
             expires_at: put.expires_at,
+            partial: put.partial,
         };
         tables.insert_result(ResultRow { stored, of_wait: put.of_wait })?;
+    }
+    for (put, data) in &turn.checkpoints {
+        tables.put_checkpoint(put.job, data)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use tenure_scheduler::{
     Attempt, ClassRow, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node, NodeName, Slot,
     SlotName, Tenant, TenantPolicy,
@@ -90,6 +91,7 @@ pub(super) struct Tables {
     pub(super) attempts: Table<(JobId, FencingToken), Attempt>,
     pub(super) payloads: Table<JobId, Payload>,
     pub(super) results: Table<(JobId, FencingToken), ResultRow>,
+    pub(super) checkpoints: Table<JobId, Bytes>,
     /// The unique index `jobs_dedupe_held`.
     held: Table<HeldKey, JobId>,
     /// The unique index `leases_one_live_per_job`.
@@ -143,6 +145,7 @@ impl Tables {
         for token in of_job(&self.results, id) {
             self.results.remove(&(id, token));
         }
+        self.checkpoints.remove(&id);
         self.jobs.remove(&id)
     }
 
@@ -183,6 +186,14 @@ impl Tables {
         Ok(())
     }
 
+    pub(super) fn put_checkpoint(&mut self, job: JobId, data: &Bytes) -> Result<(), Error> {
+        if self.jobs.get(&job).is_none() {
+            return Err(fired("checkpoints_belong_to_a_job", "CHECKPOINT_UPSERT"));
+        }
+        self.checkpoints.put(job, data.clone());
+        Ok(())
+    }
+
     /// Makes everything written since the last end of a turn stay.
     pub(super) fn keep(&mut self) {
         for table in self.all() {
@@ -197,7 +208,7 @@ impl Tables {
         }
     }
 
-    fn all(&mut self) -> [&mut dyn Undo; 12] {
+    fn all(&mut self) -> [&mut dyn Undo; 13] {
         [
             &mut self.kinds,
             &mut self.slots,
@@ -209,6 +220,7 @@ impl Tables {
             &mut self.attempts,
             &mut self.payloads,
             &mut self.results,
+            &mut self.checkpoints,
             &mut self.held,
             &mut self.live,
         ]

@@ -8,9 +8,9 @@ use tenure_scheduler::{KindName, NodeName, SlotName, Tenant};
 use uuid::Uuid;
 
 use self::statements::{
-    ATTEMPT_UPSERT, CLASS_DELETE, CLASS_INSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT,
-    LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT,
-    SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
+    ATTEMPT_UPSERT, CHECKPOINT_UPSERT, CLASS_DELETE, CLASS_INSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE,
+    KIND_DELETE, KIND_UPSERT, LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT,
+    RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
 };
 use super::fault;
 use crate::{
@@ -92,6 +92,15 @@ async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
         .column(results.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| At::from(put.expires_at)).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| put.of_wait).collect::<Vec<_>>())
+        .column(results.iter().map(|(put, _)| put.partial).collect::<Vec<_>>())
+        .run_all(connection)
+        .await?;
+    let checkpoints = &turn.checkpoints;
+    Batch::new("CHECKPOINT_UPSERT", CHECKPOINT_UPSERT, count(checkpoints))
+        .column(checkpoints.iter().map(|(put, _)| put.job.0).collect::<Vec<_>>())
+        .column(checkpoints.iter().map(|(put, _)| int(put.token.0)).collect::<Vec<_>>())
+        .column(checkpoints.iter().map(|(_, data)| &***data).collect::<Vec<_>>())
+        .column(checkpoints.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
         .run_all(connection)
         .await
 }

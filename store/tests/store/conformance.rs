@@ -19,7 +19,8 @@ macro_rules! exam {
                     a_key_freed_in_a_turn_is_taken_in_it, a_lease_freed_in_a_turn_is_taken_in_it,
                     a_deleted_job_takes_its_bytes_and_attempts_along, payloads_travel_beside,
                     the_newest_result_is_read, results_of_one_turn_keep_their_bytes, an_outcome_that_came_late_replaces_a_loss,
-                    deleting_a_result_twice_is_no_error, a_state_is_no_result, an_empty_turn_commits;
+                    deleting_a_result_twice_is_no_error, a_state_is_no_result, an_empty_turn_commits,
+                    what_executions_left_is_kept_for_the_next;
                 lists: pages_stay_stable_while_jobs_come_and_go, filters_are_anded, dead_jobs_are_counted_by_kind,
                     final_jobs_are_due_by_kind, results_are_due_the_oldest_first,
                     what_a_live_parent_may_read_is_not_due, attempts_come_in_pages;

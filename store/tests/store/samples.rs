@@ -40,6 +40,7 @@ pub(crate) fn job(n: u64) -> Job {
         concurrency_key: None,
         fingerprint: Fingerprint([7; 32]),
         hard_time_limit: None,
+        soft_time_limit: None,
         parent: None,
         root: id(n),
         depth: 0,
@@ -111,6 +112,7 @@ pub(crate) fn rich_job(n: u64) -> Job {
         concurrency_key: Some(ConcurrencyKey::new("a \"key\" 'of' mine")),
         fingerprint: Fingerprint(std::array::from_fn(|i| u8::try_from(i * 8).unwrap())),
         hard_time_limit: Some(Duration::from_micros(1_500_001)),
+        soft_time_limit: Some(Duration::from_micros(1_400_001)),
         parent: Some(id(n + 1)),
         root: id(n + 2),
         depth: 16,
@@ -218,6 +220,8 @@ pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt 
         started_at: Some(Wall(2_001)),
         ended_at: Wall(2_002),
         usage: Usage::from([(CounterName::new("tokens"), 1 << 53), (CounterName::new("pages"), 0)]),
+        partial: false,
+        checkpoint_size: None,
     }
 }
 
@@ -249,6 +253,8 @@ pub(crate) fn kinds() -> [Kind; 2] {
             retry: RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_micros(1)]),
             permanent_exit_codes: vec![-1, 64],
             hard_time_limit: Duration::from_secs(9),
+            soft_time_limit: Some(Duration::from_micros(8_000_001)),
+            progress_timeout: Some(Duration::from_micros(7_000_001)),
             queue_cap: Some(20),
             max_running: Some(7),
             budget: Some(Budget {

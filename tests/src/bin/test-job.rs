@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -170,6 +170,12 @@ fn carry_out(script: &Script, bench: &Bench, locks: &mut Locks) -> io::Result<u8
             }
             Step::Say(text) => writeln!(io::stdout(), "{text}")?,
             Step::Print(text) => complain(text),
+            Step::Heed(signal) => heed(*signal)?,
+            Step::TellLeft => {
+                if tell_left()? {
+                    return Ok(0);
+                }
+            }
             Step::Signal(number) => {
                 let signal =
                     Signal::from_named_raw(*number).ok_or_else(|| io::Error::other("no such signal"))?;
@@ -485,4 +491,30 @@ fn complain(text: &str) {
     if writeln!(io::stderr(), "{text}").is_err() {
         // Nobody listens.
     }
+}
+
+/// Waits for a signal, from here on caught.
+fn heed(signal: i32) -> io::Result<()> {
+    let came = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal, Arc::clone(&came))?;
+    let deadline = Moment::now();
+    while !came.load(Ordering::Relaxed) {
+        if deadline.elapsed() > Duration::from_secs(60) {
+            return Err(io::Error::other(format!("signal {signal} did not come")));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// What an earlier attempt left, as the result. False: it left nothing.
+fn tell_left() -> io::Result<bool> {
+    let left = ["TENURE_CHECKPOINT", "TENURE_PARTIAL_RESULT"].map(|name| env::var(name).ok());
+    if left.iter().all(Option::is_none) {
+        return Ok(false);
+    }
+    let [checkpoint, partial] = left.map(|path| path.map(fs::read_to_string).transpose());
+    let text = format!("{} | {}", checkpoint?.unwrap_or_default(), partial?.unwrap_or_default());
+    fs::write(variable("TENURE_RESULT")?, text)?;
+    Ok(true)
 }

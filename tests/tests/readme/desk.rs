@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 use tenure_test_postgres::Cluster;
-use tenure_tests::{binary, tag};
+use tenure_tests::{binary, python, tag};
 use tokio::process::Command;
 
 use super::page::{self, Block};
@@ -66,6 +66,9 @@ impl Desk {
     /// Types a page in, and compares what it promises with what comes out.
     pub(crate) async fn follow(&self, page: &str) -> anyhow::Result<()> {
         let blocks = page::blocks(page);
+        if blocks.iter().any(|block| block.comment == "installed") {
+            symlink(python::environment().await?, self.path("clone/venv"))?;
+        }
         let mut command = Command::new("bash");
         command.args(["-c", &self.script(&blocks)?]).current_dir(self.path("clone"));
         let mut path = vec![self.path("bin")];
@@ -146,6 +149,12 @@ impl Desk {
                     let psql = "psql -X -q -v ON_ERROR_STOP=1 -d postgres -f";
                     writeln!(script, "{psql} '{file}' > '{out}' 2>&1")?;
                 }
+                // Done by `follow`, with these commands.
+                ("sh", "installed") => {
+                    let known = text.lines().eq(python::INSTALL);
+                    ensure!(known, "line {line}: the package is installed otherwise in the tests");
+                }
+                ("python" | "toml", "save") => fs::write(self.path("clone").join(how), &block.text)?,
                 // Only that these commands exist is looked at, with those of the running text.
                 ("sh", "elsewhere") | ("text", "output") => {}
                 (language, what) => bail!("line {line}: {language} {what:?}: what is to be done with it?"),

@@ -1,5 +1,5 @@
-//! The pages, taken at their word: every command of README.md and of docs/operating.md is typed in from top to bottom, as a
-//! stranger would who has never been here; what any page says of `tenure` exists, and its links lead somewhere.
+//! The pages, taken at their word: every command of README.md, docs/operating.md and client/python/README.md is typed in
+//! from top to bottom, as a stranger would who has never been here; what any page says of `tenure` exists, and its links lead somewhere.
 //!
 //! All `sh` blocks of a page run in one shell, its `sql` blocks in the Postgres beside it (`desk.rs`). What stands for a
 //! reader's hands and eyes is said in a comment above a block, which no reader sees:
@@ -11,6 +11,8 @@
 //!   for anything, and blanks count as one.
 //! - `<!-- file: fleet PATH -->`, above a TOML block: `tenure config check` accepts it as such a file, and if a path stands
 //!   there, its lines are those of that file, in order.
+//! - `<!-- installed -->`: these commands made the virtual environment of the tests, which is there.
+//! - `<!-- save: NAME -->`, above a block of Python or TOML: it is saved under this name.
 
 mod desk;
 mod page;
@@ -27,7 +29,7 @@ use self::desk::Desk;
 fn pages() -> anyhow::Result<Vec<(String, String)>> {
     let root = binary::repository();
     let mut pages = Vec::new();
-    for directory in ["", "docs", "docs/decisions", "migrations"] {
+    for directory in ["", "client/python", "docs", "docs/decisions", "migrations"] {
         for entry in fs::read_dir(root.join(directory))? {
             let path = entry?.path();
             if path.extension().is_some_and(|end| end == "md") {
@@ -52,11 +54,20 @@ async fn every_command_of_the_operators_page_works_from_top_to_bottom() -> anyho
     Desk::new(&page)?.follow(&page).await
 }
 
+#[tokio::test]
+async fn every_command_of_the_python_page_works_from_top_to_bottom() -> anyhow::Result<()> {
+    let page = fs::read_to_string(binary::repository().join("client/python/README.md"))?;
+    Desk::new(&page)?.follow(&page).await
+}
+
 #[test]
 fn every_page_with_commands_is_followed() -> anyhow::Result<()> {
     for (name, text) in pages()? {
         // What a clone is made with cannot be tried in one.
-        let followed = matches!(name.as_str(), "README.md" | "docs/operating.md" | "CONTRIBUTING.md");
+        let followed = matches!(
+            name.as_str(),
+            "README.md" | "docs/operating.md" | "client/python/README.md" | "CONTRIBUTING.md"
+        );
         let blocks = page::blocks(&text);
         let elsewhere = |block: &page::Block| block.comment == "elsewhere";
         let commands = blocks.iter().any(|block| block.language == "sh" && !elsewhere(block));

@@ -242,6 +242,7 @@ impl World {
             Statement::Started { token, .. } | Statement::Progress { token, .. } => {
                 assert!(self.seen[&token].started)
             }
+            Statement::Checkpoint { .. } => panic!("nothing here is saved"),
             Statement::Spooled { token } => {
                 if self.seen[&token].gone && !self.seen[&token].ended {
                     self.over.insert(token);

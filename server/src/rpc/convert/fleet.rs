@@ -25,6 +25,8 @@ pub(crate) fn kind(kind: &Kind, now: Wall) -> v1::Kind {
         retry: Some(retry(&policy.retry)),
         permanent_exit_codes: policy.permanent_exit_codes.clone(),
         hard_time_limit: Some(duration(policy.hard_time_limit)),
+        soft_time_limit: policy.soft_time_limit.map(duration),
+        progress_timeout: policy.progress_timeout.map(duration),
         queue_cap: policy.queue_cap,
         max_running: policy.max_running,
         budget: policy.budget.as_ref().map(|of| budget(kind, of, now)),

@@ -4,7 +4,7 @@ use crate::rows::job_columns;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(in crate::postgres) const ALL: [&str; 19] = [
+pub(in crate::postgres) const ALL: [&str; 20] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -24,6 +24,7 @@ pub(in crate::postgres) const ALL: [&str; 19] = [
     LEASE_UPSERT,
     ATTEMPT_UPSERT,
     RESULT_INSERT,
+    CHECKPOINT_UPSERT,
 ];
 
 pub(in crate::postgres) const RESULT_DELETE: &str = "
@@ -57,7 +58,8 @@ from unnest(
   $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[], $28::bigint[], $29::text[],
   $30::text[], $31::timestamptz[], $32::timestamptz[], $33::boolean[], $34::timestamptz[], $35::timestamptz[],
   $36::text[], $37::jsonb[], $38::timestamptz[], $39::text[], $40::timestamptz[], $41::timestamptz[],
-  $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::text[], $47::bigint[])
+  $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::text[], $47::bigint[],
+  $48::bigint[])
   as new (",
             job_columns!(),
             ", previous)"
@@ -217,17 +219,17 @@ on conflict (token) do update set
 pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (
   job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached, usage)
+  detached, usage, partial, checkpoint_size)
 select
   job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached, usage
+  detached, usage, partial, checkpoint_size
 from unnest(
   $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
   $9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[],
-  $14::jsonb[])
+  $14::jsonb[], $15::boolean[], $16::bigint[])
   as new (
     job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-    detached, usage)
+    detached, usage, partial, checkpoint_size)
 on conflict (job_id, token) do update set
   attempt = excluded.attempt,
   round = excluded.round,
@@ -240,10 +242,24 @@ on conflict (job_id, token) do update set
   started_at = excluded.started_at,
   ended_at = excluded.ended_at,
   detached = excluded.detached,
-  usage = excluded.usage";
+  usage = excluded.usage,
+  partial = excluded.partial,
+  checkpoint_size = excluded.checkpoint_size";
 
 pub(in crate::postgres) const RESULT_INSERT: &str = "
-insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait)
-select job_id, token, data, content_type, created_at, expires_at, of_wait
-from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::boolean[])
-  as new (job_id, token, data, content_type, created_at, expires_at, of_wait)";
+insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)
+select job_id, token, data, content_type, created_at, expires_at, of_wait, partial
+from unnest(
+  $1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::boolean[],
+  $8::boolean[])
+  as new (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)";
+
+// Of a job only the newest is kept.
+pub(in crate::postgres) const CHECKPOINT_UPSERT: &str = "
+insert into checkpoints (job_id, token, data, created_at)
+select job_id, token, data, created_at
+from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::timestamptz[]) as new (job_id, token, data, created_at)
+on conflict (job_id) do update set
+  token = excluded.token,
+  data = excluded.data,
+  created_at = excluded.created_at";

@@ -95,8 +95,14 @@ pub(crate) async fn a_missing_payload_is_refused<S: TestStore>() {
     );
     led.reload().await;
     led.insert(&[&job(1)]).await;
-    let put =
-        ResultPut { job: id(1), token: token(1), of_wait: false, created_at: Wall(1), expires_at: Wall(2) };
+    let put = ResultPut {
+        job: id(1),
+        token: token(1),
+        of_wait: false,
+        partial: false,
+        created_at: Wall(1),
+        expires_at: Wall(2),
+    };
     let changes = Changes { results_put: vec![put], ..Changes::default() };
     let commit = led.store.journal().commit(led.epoch, &changes, &Beside::default()).await;
     assert!(matches!(commit, Err(Error::NothingBeside { what: "result", .. })), "{commit:?}");
@@ -104,8 +110,14 @@ pub(crate) async fn a_missing_payload_is_refused<S: TestStore>() {
 
 pub(crate) async fn every_second_wall_has_a_name<S: TestStore>() {
     let mut led = Led::<S>::new().await;
-    let put =
-        ResultPut { job: id(3), token: token(3), of_wait: false, created_at: Wall(1), expires_at: Wall(2) };
+    let put = ResultPut {
+        job: id(3),
+        token: token(3),
+        of_wait: false,
+        partial: false,
+        created_at: Wall(1),
+        expires_at: Wall(2),
+    };
     let succeeded = Job {
         state: JobState::Succeeded { at: Wall(9) },
         last_outcome: Some(Outcome::Succeeded),

@@ -177,6 +177,7 @@ impl World {
             selector: if random.chance(10) { selector(n) } else { Selector::default() },
             needs: own_needs,
             hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
+            soft_time_limit: random.chance(10).then(|| Duration::from_secs(30)),
             parent,
             on_parent_cancel: on_parent(random),
             on_parent_lost: on_parent(random),

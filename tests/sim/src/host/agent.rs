@@ -407,6 +407,8 @@ impl World {
             Statement::Returned { job, token, give_back } => {
                 (token, job.parse().ok(), scheduler::Statement::Returned(returned(&give_back)))
             }
+            // No simulated job saves anything.
+            Statement::Checkpoint { .. } => return,
             Statement::Spooled { token } => {
                 let Some(spooled) = self.hosts[index].dir.spool.get(&token.0) else {
                     return self.violated(format!("h{index}: {token} is not in the spool"));
@@ -429,6 +431,7 @@ fn returned(give_back: &holdings::Return) -> Return {
         retry_after: give_back.retry_after,
         started: false,
         usage: Usage::new(),
+        checkpoint: None,
     }
 }
 

@@ -1,0 +1,87 @@
+"""Tenure from Python: enqueue jobs, follow them, and run them in workers.
+
+>>> import tenure
+>>> job = tenure.NewJob("digest.daily", {"edition": "morning"}, dedupe_key="digest.daily:2026-09-30")
+
+``Client`` is the synchronous client, ``tenure.aio.Client`` that for asyncio; ``errors`` has what can become of a call;
+``tenure.v1`` has the messages of the wire for everything that has no nicer type here.
+"""
+
+from ._ids import new_job_id
+from ._jobs import Enqueued, Job, JobState, NewJob, OnParent, Result, requirement
+from ._servers import DEFAULT_ENDPOINT, RetryPolicy, Tls
+from .client import Client
+from .errors import (
+    AlreadyExists,
+    BudgetExhausted,
+    EndpointError,
+    FieldViolation,
+    InvalidField,
+    JobIdReused,
+    JobNotFound,
+    KindNotFound,
+    KindPaused,
+    NotAllowed,
+    NotDone,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    PreconditionViolation,
+    ProducerRate,
+    QueueFull,
+    QuotaViolation,
+    Refusal,
+    ResourceExhausted,
+    TenureError,
+    TreeLimit,
+    Unavailable,
+    UnexpectedAnswer,
+)
+from .worker import Attempt, JobFailed, Permanent, Retry, Stopped, Worker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExists",
+    "Attempt",
+    "BudgetExhausted",
+    "Client",
+    "DEFAULT_ENDPOINT",
+    "EndpointError",
+    "Enqueued",
+    "FieldViolation",
+    "InvalidField",
+    "Job",
+    "JobFailed",
+    "JobIdReused",
+    "JobNotFound",
+    "JobState",
+    "KindNotFound",
+    "KindPaused",
+    "NewJob",
+    "NotAllowed",
+    "NotDone",
+    "NotFound",
+    "OnParent",
+    "PayloadTooLarge",
+    "Permanent",
+    "PreconditionFailed",
+    "PreconditionViolation",
+    "ProducerRate",
+    "QueueFull",
+    "QuotaViolation",
+    "Refusal",
+    "ResourceExhausted",
+    "Result",
+    "Retry",
+    "RetryPolicy",
+    "Stopped",
+    "TenureError",
+    "Tls",
+    "TreeLimit",
+    "Unavailable",
+    "UnexpectedAnswer",
+    "Worker",
+    "new_job_id",
+    "requirement",
+]

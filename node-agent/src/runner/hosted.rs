@@ -1,0 +1,307 @@
+//! One attempt inside a worker, as straight-line code: find a place, wait, hand over, watch, report.
+//!
+//! Responsible for the order of these, and for killing the worker if the attempt does not stop. Not responsible for any
+//! decision about the lease, nor for who is attached (`workers.rs`).
+//!
+//! Invariants: no worker hears of an attempt before its record stands; an end is reported once nothing of the attempt runs:
+//! the worker said so, or its process is gone.
+
+mod course;
+mod end;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_proto::node::v1::{
+    Grant, Report, StopWork, StopWorkReason, Work, WorkDeadline, work_message::Body,
+};
+use tokio::sync::watch;
+use tracing::Instrument as _;
+
+use self::course::{Course, Due, Why};
+use self::end::Ending;
+use super::aftermath::Inherited;
+use super::{Error, Event, Orders, Shared, indexes};
+use crate::clock::Mono;
+use crate::holdings::{End, FencingToken, StopReason};
+use crate::own_rule::OwnRule;
+use crate::runner::indexes::Assigned;
+use crate::shim::tree::Identity;
+use crate::trace::AttemptSpan;
+use crate::workers::record::{self, Record};
+use crate::workers::{Place, Word};
+
+/// Without one the server would have none; it always sends one.
+const DEFAULT_HARD_LIMIT: Duration = Duration::from_secs(3_600);
+/// A killed process that is still there then cannot be killed.
+const UNKILLABLE: Duration = Duration::from_secs(60);
+
+/// Runs one attempt to its end.
+pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiver<Orders>) {
+    let span = tracing::info_span!(
+        "attempt",
+        job.id = %grant.job_id,
+        job.kind = %grant.kind,
+        job.attempt = grant.attempt,
+        lease.token = grant.token
+    );
+    let trace = shared.options.spans.attempt(&grant);
+    let grant = trace.enter(grant);
+    let token = FencingToken(grant.token);
+    let hosted = Hosted { token, job: grant.job_id.clone(), shared, orders, trace };
+    hosted.run(grant).instrument(span).await;
+}
+
+/// What an earlier agent's workers had: their processes are killed, and each attempt is a loss once its worker is gone.
+///
+/// # Errors
+/// If the records cannot be read.
+pub(super) async fn begin(
+    shared: &Arc<Shared>,
+    tasks: &mut tokio::task::JoinSet<Option<FencingToken>>,
+) -> Result<Vec<Inherited>, Error> {
+    let directory = shared.options.workers.options().directory.clone();
+    let scanned = tokio::task::spawn_blocking(move || record::scan(&directory)).await.map_err(Error::Task)?;
+    let mut inherited = Vec::new();
+    for record in scanned.map_err(Error::Records)? {
+        let token = FencingToken(record.token);
+        // Of another boot, or copied: nothing of it lives here, and its lease runs out.
+        if shared.options.copy || record.boot_id != shared.options.boot_id {
+            forget(shared, token).await;
+            continue;
+        }
+        shared.indexes.hold(token, &record.indexes);
+        if let Err(error) = record.worker.signal(rustix::process::Signal::KILL) {
+            tracing::error!(lease.token = token.0, pid = record.worker.pid, %error, "a worker of an earlier agent cannot be killed");
+        }
+        inherited.push(Inherited { token, job: record.job.clone(), slots: record.slots.clone() });
+        let shared = Arc::clone(shared);
+        tasks.spawn(async move {
+            lost(shared, record).await;
+            None
+        });
+    }
+    if !inherited.is_empty() {
+        tracing::warn!(
+            attempts = inherited.len(),
+            "an earlier agent's workers had attempts; they are killed"
+        );
+    }
+    Ok(inherited)
+}
+
+/// Waits for the worker of an earlier agent, and reports the attempt that it had.
+async fn lost(shared: Arc<Shared>, record: Record) {
+    let token = FencingToken(record.token);
+    gone(&shared, token, record.worker).await;
+    shared.indexes.release(token);
+    let spool = Arc::clone(&shared);
+    let known = tokio::task::spawn_blocking(move || spool.spool.contains(token)).await.unwrap_or(false);
+    if !known {
+        let report = end::lost(&record.job, token, "its agent died, and the next one killed its worker");
+        shared.spool(report, End::Finished).await;
+    }
+    shared.tell(Event::Reaped { token }).await;
+    forget(&shared, token).await;
+}
+
+/// Returns once a process is gone; says so if that takes too long.
+async fn gone(shared: &Arc<Shared>, token: FencingToken, worker: Identity) {
+    if tokio::time::timeout(UNKILLABLE, worker.left()).await.is_err() {
+        tracing::error!(
+            lease.token = token.0,
+            pid = worker.pid,
+            "a worker cannot be killed; its slots stay taken"
+        );
+        shared.tell(Event::Unkillable { token }).await;
+        worker.left().await;
+    }
+}
+
+async fn forget(shared: &Arc<Shared>, token: FencingToken) {
+    let directory = shared.options.workers.options().directory.clone();
+    // What cannot be removed is looked at by the next agent.
+    tokio::task::spawn_blocking(move || record::remove(&directory, token.0)).await.ok();
+}
+
+struct Hosted {
+    token: FencingToken,
+    job: String,
+    shared: Arc<Shared>,
+    orders: watch::Receiver<Orders>,
+    trace: AttemptSpan,
+}
+
+enum Input {
+    Word(Word),
+    Orders,
+    Due,
+}
+
+impl Hosted {
+    async fn run(mut self, grant: Grant) {
+        let grace = self.shared.options.kinds.get(&grant.kind).map(|kind| kind.grace).unwrap_or_default();
+        let Some(place) = self.shared.options.workers.reserve(&grant.kind, self.token) else {
+            return self.give_up(OwnRule::Worker).await;
+        };
+        self.shared.tell(Event::Prepared { token: self.token }).await;
+        if !self.may_start().await {
+            return self.give_up(OwnRule::Draining).await;
+        }
+        let Some(assigned) = self.shared.indexes.take(self.token, &grant.slots) else {
+            tracing::error!("more is promised of a slot than it has numbers; a grant is given back");
+            return self.give_up(OwnRule::Slots).await;
+        };
+        let gone_by = self.orders.borrow_and_update().gone_by;
+        if !self.remember(&grant, &place, gone_by, &assigned).await {
+            return self.give_up(OwnRule::Workdir).await;
+        }
+        let length = |field: Option<prost_types::Duration>| field.and_then(|length| length.try_into().ok());
+        let now = self.shared.options.clock.now();
+        let limit = length(grant.hard_time_limit).unwrap_or(DEFAULT_HARD_LIMIT);
+        let lease = length(grant.lease).unwrap_or_default();
+        let course = Course::new(now, (limit, grace, lease), gone_by);
+        let work = work(grant, grace, gone_by, &assigned);
+        if self.orders.borrow().stop.is_some() || !place.hand_over(work) {
+            // Nothing has run.
+            return self.give_up(OwnRule::Worker).await;
+        }
+        self.trace.started();
+        self.shared.tell(Event::Started { token: self.token }).await;
+        self.watch(place, course).await;
+    }
+
+    /// Waits for the order to start. False: it is never to start, or nobody gives orders any more.
+    async fn may_start(&mut self) -> bool {
+        let decided =
+            self.orders.wait_for(|orders| orders.start || orders.abandon || orders.stop.is_some()).await;
+        decided.is_ok_and(|orders| orders.start && !orders.abandon && orders.stop.is_none())
+    }
+
+    /// Whether it is written down which process is to be killed for it, whatever becomes of this agent.
+    async fn remember(&self, grant: &Grant, place: &Place, gone_by: Mono, assigned: &Assigned) -> bool {
+        let boot_id = self.shared.options.boot_id.clone();
+        let record = Record {
+            gone_by,
+            slots: grant.slots.clone(),
+            indexes: assigned.clone(),
+            ..Record::new(self.job.clone(), self.token.0, boot_id, place.identity)
+        };
+        let directory = self.shared.options.workers.options().directory.clone();
+        match tokio::task::spawn_blocking(move || record.write(&directory)).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the record of an attempt cannot be written; its grant is given back");
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, "writing the record of an attempt ended early; its grant is given back");
+                false
+            }
+        }
+    }
+
+    /// Follows it to its end.
+    async fn watch(mut self, mut place: Place, mut course: Course) {
+        let clock = self.shared.options.clock;
+        let ending = loop {
+            let due = course.next();
+            let input = tokio::select! {
+                // Cancel-safe, as documented there.
+                word = place.next() => Input::Word(word),
+                // Cancel-safe: watch changed. A sender that is gone gives no more orders.
+                Ok(()) = self.orders.changed() => Input::Orders,
+                // Cancel-safe: the deadline stays.
+                () = clock.sleep_until(due) => Input::Due,
+            };
+            match input {
+                Input::Word(Word::Ended(ended)) => break Ending::Said(ended),
+                Input::Word(Word::Over { for_another }) => {
+                    gone(&self.shared, self.token, place.identity).await;
+                    break Ending::Over { for_another };
+                }
+                Input::Orders => self.follow_orders(&place, &mut course),
+                Input::Due => match course.due(clock.now()) {
+                    Some(Due::Stop { why, grace }) => say_stop(&place, self.token, why, grace),
+                    Some(Due::Kill) => place.condemn(),
+                    None => {}
+                },
+            }
+        };
+        let limit = self.shared.max_result();
+        let (report, end) = end::report((&self.job, self.token), ending, &course, (clock.now(), limit));
+        self.report(report, end, place).await;
+    }
+
+    /// Brings the worker up to the present orders.
+    fn follow_orders(&mut self, place: &Place, course: &mut Course) {
+        let orders = *self.orders.borrow_and_update();
+        if course.extend(orders.gone_by) {
+            let deadline = WorkDeadline { token: self.token.0, gone_by_us: orders.gone_by.as_micros() };
+            // A worker that does not hear it ends itself in time.
+            place.say(Body::Deadline(deadline));
+        }
+        if let Some(stop) = orders.stop {
+            match course.ordered(self.shared.options.clock.now(), stop) {
+                Some(Due::Stop { why, grace }) => say_stop(place, self.token, why, grace),
+                Some(Due::Kill) => place.condemn(),
+                None => {}
+            }
+        }
+    }
+
+    async fn report(mut self, report: Report, end: End, place: Place) {
+        // Before anybody hears that its slots are free.
+        self.shared.indexes.release(self.token);
+        self.trace.reported(&report);
+        self.shared.spool(report, end).await;
+        if end == End::Finished {
+            self.shared.tell(Event::Reaped { token: self.token }).await;
+        }
+        forget(&self.shared, self.token).await;
+        drop(place);
+    }
+
+    /// Ends an attempt that never started.
+    async fn give_up(mut self, rule: OwnRule) {
+        self.trace.never_started(rule);
+        self.shared.indexes.release(self.token);
+        forget(&self.shared, self.token).await;
+        self.shared.tell(Event::NeverStarted { token: self.token, rule }).await;
+    }
+}
+
+fn say_stop(place: &Place, token: FencingToken, why: Why, grace: Duration) {
+    let reason = match why {
+        Why::Limit => StopWorkReason::TimeLimit,
+        Why::CutOff => StopWorkReason::LeaseLost,
+        Why::Ordered(StopReason::Cancelled) => StopWorkReason::Cancelled,
+        Why::Ordered(StopReason::Drained) => StopWorkReason::Drained,
+        Why::Ordered(StopReason::NotLive | StopReason::Unanswered | StopReason::Superseded) => {
+            StopWorkReason::LeaseLost
+        }
+    };
+    let grace = prost_types::Duration::try_from(grace).ok();
+    // A worker that does not hear it is killed.
+    place.say(Body::Stop(StopWork { token: token.0, reason: reason.into(), grace }));
+}
+
+fn work(grant: Grant, grace: Duration, gone_by: Mono, assigned: &Assigned) -> Work {
+    Work {
+        job_id: grant.job_id,
+        token: grant.token,
+        kind: grant.kind,
+        attempt: grant.attempt,
+        tenant: grant.tenant,
+        payload: grant.payload,
+        content_type: grant.content_type,
+        idempotency_key: grant.idempotency_key,
+        parent_id: grant.parent_id,
+        traceparent: grant.traceparent,
+        tracestate: grant.tracestate,
+        hard_time_limit: grant.hard_time_limit,
+        grace: prost_types::Duration::try_from(grace).ok(),
+        gone_by_us: gone_by.as_micros(),
+        indexes: assigned.iter().map(|(slot, numbers)| (slot.clone(), indexes::value(numbers))).collect(),
+    }
+}

@@ -1,0 +1,267 @@
+//! How an attempt in a worker ended, in the protocol's words. Pure.
+//!
+//! Invariant: an attempt that ended for a reason neither its own nor its node's is a return.
+
+use std::collections::BTreeMap;
+
+use tenure_proto::node::v1::{
+    Finished, FinishedOutcome, Report, ResultBytes, Returned, Throttled, WorkEnded, WorkFailed,
+    WorkSucceeded, report::Event, work_ended,
+};
+
+use super::course::{Course, Why};
+use crate::clock::Mono;
+use crate::holdings::{End, FencingToken, StopReason};
+use crate::own_rule::OwnRule;
+
+/// The longest error text, in bytes.
+const LONGEST_ERROR: usize = 4 * 1024;
+/// The longest media type, in bytes.
+const LONGEST_TYPE: usize = 255;
+/// Of usage: counters, and the most that one counts.
+const MOST_COUNTERS: usize = 16;
+const MOST_COUNTED: u64 = 1 << 53;
+const LONGEST_COUNTER: usize = 63;
+/// A longer back-off is none that a job may ask for.
+const LONGEST_BACKOFF: i64 = 24 * 3_600;
+
+/// What ended it.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The worker said how.
+    Said(Box<WorkEnded>),
+    /// The worker's process is gone.
+    Over {
+        /// The agent killed it, for another attempt.
+        for_another: bool,
+    },
+}
+
+/// The report of an end, and its kind.
+pub(super) fn report(
+    (job, token): (&str, FencingToken),
+    ending: Ending,
+    course: &Course,
+    (now, limit): (Mono, u64),
+) -> (Report, End) {
+    let (event, end) = match ending {
+        Ending::Said(said) => {
+            let WorkEnded { end, usage, .. } = *said;
+            let (finished, end) = match (end, course.why) {
+                (Some(work_ended::End::Stopped(_)) | None, why) => stopped(why),
+                // Whatever it made of it: it had its time.
+                (Some(_), Some(Why::Limit)) => stopped(course.why),
+                (Some(work_ended::End::Succeeded(it)), _) => {
+                    (Event::Finished(succeeded(it, limit)), End::Finished)
+                }
+                (Some(work_ended::End::Failed(it)), _) => (Event::Finished(failed(it)), End::Finished),
+            };
+            (with_usage(finished, usage), end)
+        }
+        Ending::Over { for_another: true } if course.why.is_none() => {
+            (returned(OwnRule::Terminated), End::Returned)
+        }
+        Ending::Over { .. } => match course.why {
+            Some(why) => stopped(Some(why)),
+            None => {
+                let error = "its worker died, or detached, while it ran";
+                (
+                    Event::Finished(finish(FinishedOutcome::Lost, "worker_died", error.to_owned())),
+                    End::Finished,
+                )
+            }
+        },
+    };
+    let mut event = event;
+    if let Event::Finished(finished) = &mut event {
+        finished.ran_for = prost_types::Duration::try_from(now.since(course.started)).ok();
+    }
+    (Report { job_id: job.to_owned(), token: token.0, event: Some(event) }, end)
+}
+
+/// A loss, of which nobody knows how long it ran.
+pub(super) fn lost(job: &str, token: FencingToken, error: &str) -> Report {
+    let finished = finish(FinishedOutcome::Lost, "lost", error.to_owned());
+    Report { job_id: job.to_owned(), token: token.0, event: Some(Event::Finished(finished)) }
+}
+
+fn stopped(why: Option<Why>) -> (Event, End) {
+    let rule = match why {
+        // The worker leaves, and has stopped what it ran.
+        None => OwnRule::Draining,
+        Some(Why::CutOff) => OwnRule::CutOff,
+        Some(Why::Limit) => {
+            let finished =
+                finish(FinishedOutcome::TimedOut, "limit", "stopped at its hard time limit".to_owned());
+            return (Event::Finished(finished), End::Finished);
+        }
+        Some(Why::Ordered(StopReason::NotLive | StopReason::Cancelled)) => {
+            let finished =
+                finish(FinishedOutcome::Revoked, "revoked", "stopped on the server's order".to_owned());
+            return (Event::Finished(finished), End::Finished);
+        }
+        Some(Why::Ordered(
+            reason @ (StopReason::Unanswered | StopReason::Drained | StopReason::Superseded),
+        )) => reason.rule(),
+    };
+    (returned(rule), End::Returned)
+}
+
+fn returned(rule: OwnRule) -> Event {
+    Event::Returned(Returned { rule: rule.to_string(), started: true, ..Returned::default() })
+}
+
+fn succeeded(it: WorkSucceeded, limit: u64) -> Finished {
+    let WorkSucceeded { has_result, data, content_type } = it;
+    let size = u64::try_from(data.len()).unwrap_or(u64::MAX);
+    if size > limit {
+        let error = format!(
+            "the result is larger than the inline limit of {limit} bytes: store it elsewhere and return a reference"
+        );
+        return finish(FinishedOutcome::FailedPermanent, "result_too_large", error);
+    }
+    let fine = !content_type.is_empty() && content_type.len() <= LONGEST_TYPE;
+    let content_type = if fine { content_type } else { "application/octet-stream".to_owned() };
+    let result = has_result.then_some(ResultBytes { data, content_type });
+    Finished { result, ..finish(FinishedOutcome::Succeeded, "exit", String::new()) }
+}
+
+fn failed(it: WorkFailed) -> Finished {
+    let WorkFailed { permanent, error, retry_after, throttled_slot } = it;
+    let outcome = if permanent { FinishedOutcome::FailedPermanent } else { FinishedOutcome::Failed };
+    let retry_after = retry_after.filter(|after| after.seconds >= 0 && after.nanos >= 0).map(|after| {
+        if after.seconds < LONGEST_BACKOFF {
+            after
+        } else {
+            prost_types::Duration { seconds: LONGEST_BACKOFF, nanos: 0 }
+        }
+    });
+    let throttled =
+        crate::config::is_name(&throttled_slot).then_some(Throttled { slot: throttled_slot, retry_after });
+    let error = if error.is_empty() { "it failed without a word".to_owned() } else { error };
+    Finished { retry_after, throttled, ..finish(outcome, "error", error) }
+}
+
+/// What it used is charged, however it ended; what cannot be charged is left out.
+fn with_usage(event: Event, usage: BTreeMap<String, u64>) -> Event {
+    let Event::Finished(finished) = event else { return event };
+    let usage: BTreeMap<String, u64> = usage
+        .into_iter()
+        .filter(|(counter, count)| {
+            counter.len() <= LONGEST_COUNTER && crate::config::is_name(counter) && *count <= MOST_COUNTED
+        })
+        .take(MOST_COUNTERS)
+        .collect();
+    Event::Finished(Finished { usage, ..finished })
+}
+
+fn finish(outcome: FinishedOutcome, cause: &str, mut error: String) -> Finished {
+    error.truncate(error.floor_char_boundary(LONGEST_ERROR));
+    Finished { outcome: outcome.into(), cause: cause.to_owned(), error, ..Finished::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tenure_proto::node::v1::WorkStopped;
+
+    use super::*;
+    use crate::holdings::Stop;
+
+    fn course(why: Option<Why>) -> Course {
+        let now = Mono::from_micros(5_000_000);
+        let long = Duration::from_secs(1_000);
+        let mut course = Course::new(now, (long, long, long), now + long);
+        match why {
+            Some(Why::Ordered(reason)) => {
+                course.ordered(now, Stop { reason, at_once: false });
+            }
+            Some(_) => course.why = why,
+            None => {}
+        }
+        course
+    }
+
+    fn words(ending: Ending, why: Option<Why>) -> String {
+        let now = Mono::from_micros(7_000_000);
+        let (report, end) = report(("j", FencingToken(1)), ending, &course(why), (now, 4));
+        match report.event {
+            Some(Event::Finished(finished)) => {
+                assert_eq!((end, finished.ran_for.map(|ran| ran.seconds)), (End::Finished, Some(2)));
+                let outcome =
+                    finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_").to_owned();
+                format!("{outcome} {} {:?}", finished.cause, finished.usage)
+            }
+            Some(Event::Returned(returned)) => {
+                assert_eq!((end, returned.started), (End::Returned, true));
+                format!("returned {}", returned.rule)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn said(end: work_ended::End) -> Ending {
+        let usage = BTreeMap::from([("tokens".to_owned(), 7), ("Bad Name".to_owned(), 1)]);
+        Ending::Said(Box::new(WorkEnded { token: 1, end: Some(end), usage }))
+    }
+
+    fn success(data: &'static [u8]) -> Ending {
+        said(work_ended::End::Succeeded(WorkSucceeded {
+            has_result: true,
+            data: data.into(),
+            content_type: String::new(),
+        }))
+    }
+
+    fn stop() -> Ending {
+        said(work_ended::End::Stopped(WorkStopped {}))
+    }
+
+    #[test]
+    fn what_a_worker_says_counts_unless_its_time_was_over() {
+        assert_eq!(words(success(b"1234"), None), "SUCCEEDED exit {\"tokens\": 7}");
+        assert_eq!(words(success(b"12345"), None), "FAILED_PERMANENT result_too_large {\"tokens\": 7}");
+        let failed =
+            || said(work_ended::End::Failed(WorkFailed { permanent: true, ..WorkFailed::default() }));
+        assert_eq!(words(failed(), None), "FAILED_PERMANENT error {\"tokens\": 7}");
+        let cancelled = Some(Why::Ordered(StopReason::Cancelled));
+        assert_eq!(words(success(b""), cancelled), "SUCCEEDED exit {\"tokens\": 7}");
+        assert_eq!(words(success(b""), Some(Why::Limit)), "TIMED_OUT limit {\"tokens\": 7}");
+        assert_eq!(words(failed(), Some(Why::Limit)), "TIMED_OUT limit {\"tokens\": 7}");
+    }
+
+    #[test]
+    fn who_stopped_as_told_is_stopped_for_that_reason() {
+        assert_eq!(
+            words(stop(), Some(Why::Ordered(StopReason::Cancelled))),
+            "REVOKED revoked {\"tokens\": 7}"
+        );
+        assert_eq!(words(stop(), Some(Why::Ordered(StopReason::Drained))), "returned draining");
+        assert_eq!(words(stop(), Some(Why::CutOff)), "returned cut_off");
+        assert_eq!(words(stop(), None), "returned draining");
+    }
+
+    #[test]
+    fn a_worker_that_died_loses_what_it_had_but_not_for_the_fault_of_another() {
+        let over = |for_another| Ending::Over { for_another };
+        assert_eq!(words(over(false), None), "LOST worker_died {}");
+        assert_eq!(words(over(true), None), "returned terminated");
+        assert_eq!(words(over(false), Some(Why::Limit)), "TIMED_OUT limit {}");
+        assert_eq!(words(over(false), Some(Why::Ordered(StopReason::Drained))), "returned draining");
+    }
+
+    #[test]
+    fn a_failure_may_ask_for_time_and_slow_down_its_slot() {
+        let after = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
+        let asks = |retry_after, slot: &str| {
+            failed(WorkFailed { retry_after, throttled_slot: slot.to_owned(), ..WorkFailed::default() })
+        };
+        let asked = asks(after(60), "anthropic");
+        assert_eq!((asked.retry_after, asked.throttled.unwrap().retry_after), (after(60), after(60)));
+        assert_eq!(asks(after(1 << 40), "").retry_after, after(LONGEST_BACKOFF));
+        let silent = asks(after(-1), "");
+        assert!(silent.retry_after.is_none() && silent.throttled.is_none());
+        assert_eq!(silent.error, "it failed without a word");
+    }
+}

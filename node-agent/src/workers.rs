@@ -1,0 +1,401 @@
+//! Workers: processes of somebody else that attach here and run attempts inside themselves.
+//!
+//! Responsible for who is attached, for how many attempts each still takes, and for the words between a worker and the
+//! task of each attempt that it runs (`runner/hosted.rs`). Not responsible for sockets (`workers/door.rs`), nor for what an
+//! attempt's end means.
+//!
+//! Invariants: a worker never has more attempts than it said it takes; once a worker is over, each of its attempts has been
+//! told so, and nothing new is given to it.
+
+mod door;
+pub(crate) mod record;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::Signal;
+use tenure_proto::node::v1::{Work, WorkEnded, WorkMessage, WorkerLeft, work_message::Body};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, Mono};
+use crate::holdings::FencingToken;
+use crate::shim::tree::Identity;
+
+pub use self::door::{Door, Error};
+
+/// Messages that wait for a worker to read them. It has at most 1,000 attempts, each with few words; one that does not read
+/// is killed for it by the deadlines of its attempts.
+const OUTBOUND: usize = 1_024;
+/// Words of a worker about one attempt that wait for its task: its end, and that the worker is over.
+const WORDS: usize = 4;
+
+/// What the workers of a node are for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The node's name.
+    pub node: String,
+    /// Where sockets and records are.
+    pub directory: PathBuf,
+    /// The clock of all deadlines.
+    pub clock: Clock,
+    /// The user of each worker kind.
+    pub kinds: BTreeMap<String, u32>,
+}
+
+/// Everybody who is attached. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: Options,
+    state: Mutex<State>,
+    room: watch::Sender<Room>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    workers: BTreeMap<u64, Attached>,
+    next: u64,
+    /// Attempts whose task goes on.
+    places: BTreeSet<FencingToken>,
+}
+
+#[derive(Debug)]
+struct Attached {
+    kinds: BTreeSet<String>,
+    concurrency: usize,
+    leaving: bool,
+    identity: Identity,
+    outbound: mpsc::Sender<WorkMessage>,
+    over: CancellationToken,
+    attempts: BTreeMap<FencingToken, Given>,
+    /// The agent kills it, for this attempt.
+    condemned: Option<FencingToken>,
+}
+
+/// An attempt that a worker has, or is to have.
+#[derive(Debug)]
+struct Given {
+    words: mpsc::Sender<Word>,
+    /// The worker was told of it.
+    handed_over: bool,
+}
+
+/// The kinds of which no worker takes an attempt now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Each with the moment since when that is so.
+    pub closed: BTreeMap<String, Mono>,
+    /// How often that has changed: part of the pressure generation.
+    pub changes: u64,
+}
+
+/// What the task of an attempt hears.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// The attempt has ended, in the worker's words.
+    Ended(Box<WorkEnded>),
+    /// The worker is over; nothing that it had runs once its process is gone.
+    Over {
+        /// The agent killed it, for another attempt.
+        for_another: bool,
+    },
+}
+
+/// The place of one attempt in a worker. Dropped, it is free again; once the attempt has ended it is free at once.
+#[derive(Debug)]
+pub(crate) struct Place {
+    workers: Workers,
+    worker: u64,
+    token: FencingToken,
+    /// The worker's process.
+    pub(crate) identity: Identity,
+    outbound: mpsc::Sender<WorkMessage>,
+    words: mpsc::Receiver<Word>,
+}
+
+impl Workers {
+    /// Nobody is attached yet.
+    pub fn new(options: Options) -> Self {
+        let now = options.clock.now();
+        let closed = options.kinds.keys().map(|kind| (kind.clone(), now)).collect();
+        let room = watch::Sender::new(Room { closed, changes: 0 });
+        Self { shared: Arc::new(Shared { options, state: Mutex::default(), room }) }
+    }
+
+    /// Which kinds have room, as it changes.
+    pub fn room(&self) -> watch::Receiver<Room> {
+        self.shared.room.subscribe()
+    }
+
+    /// Whether attempts of this kind run in workers.
+    pub(crate) fn host(&self, kind: &str) -> bool {
+        self.shared.options.kinds.contains_key(kind)
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// A place for an attempt, in the worker with the most room. None: nobody has any.
+    pub(crate) fn reserve(&self, kind: &str, token: FencingToken) -> Option<Place> {
+        let mut state = self.state();
+        let free = |worker: &Attached| worker.concurrency.saturating_sub(worker.attempts.len());
+        let takes = |worker: &Attached| worker.takes(kind);
+        let best = state.workers.iter_mut().filter(|(_, worker)| takes(worker));
+        let (&id, worker) = best.max_by_key(|(_, worker)| free(worker))?;
+        let (sender, words) = mpsc::channel(WORDS);
+        worker.attempts.insert(token, Given { words: sender, handed_over: false });
+        let (identity, outbound) = (worker.identity, worker.outbound.clone());
+        state.places.insert(token);
+        self.publish(&state);
+        Some(Place { workers: self.clone(), worker: id, token, identity, outbound, words })
+    }
+
+    /// Every attempt that has a place, or whose end is not in the spool yet.
+    pub(crate) fn attempts(&self) -> Vec<FencingToken> {
+        self.state().places.iter().copied().collect()
+    }
+
+    /// A worker attaches: its number, what is said to it, and what ends it.
+    fn attach(
+        &self,
+        identity: Identity,
+        kinds: BTreeSet<String>,
+        concurrency: usize,
+    ) -> (u64, mpsc::Receiver<WorkMessage>, CancellationToken) {
+        let (outbound, queue) = mpsc::channel(OUTBOUND);
+        let over = CancellationToken::new();
+        let mut state = self.state();
+        let id = state.next;
+        state.next += 1;
+        let attached = Attached {
+            kinds,
+            concurrency,
+            leaving: false,
+            identity,
+            outbound,
+            over: over.clone(),
+            attempts: BTreeMap::new(),
+            condemned: None,
+        };
+        state.workers.insert(id, attached);
+        self.publish(&state);
+        (id, queue, over)
+    }
+
+    /// The worker takes no more.
+    fn leaving(&self, id: u64) {
+        let mut state = self.state();
+        if let Some(worker) = state.workers.get_mut(&id) {
+            worker.leaving = true;
+            // Under the lock, so that no attempt comes after it. One that reads nothing is killed in time.
+            drop(worker.outbound.try_send(WorkMessage { body: Some(Body::Left(WorkerLeft {})) }));
+        }
+        self.publish(&state);
+    }
+
+    /// The worker says how an attempt ended. False: it has no such attempt.
+    fn ended(&self, id: u64, ended: WorkEnded) -> bool {
+        let token = FencingToken(ended.token);
+        let mut state = self.state();
+        let Some(worker) = state.workers.get_mut(&id) else { return false };
+        if worker.attempts.get(&token).is_none_or(|attempt| !attempt.handed_over) {
+            return false;
+        }
+        let attempt = worker.attempts.remove(&token);
+        self.publish(&state);
+        // It was never told anything before.
+        attempt.is_some_and(|attempt| attempt.words.try_send(Word::Ended(Box::new(ended))).is_ok())
+    }
+
+    /// The stream of a worker is over. One that still has attempts is killed: what it has runs unseen.
+    fn detach(&self, id: u64) {
+        let mut state = self.state();
+        let Some(worker) = state.workers.remove(&id) else { return };
+        self.publish(&state);
+        drop(state);
+        worker.over.cancel();
+        if worker.attempts.values().any(|attempt| attempt.handed_over) {
+            kill(worker.identity);
+        }
+        for (token, attempt) in &worker.attempts {
+            let for_another = worker.condemned.is_some_and(|condemned| condemned != *token);
+            // It was never told anything before.
+            drop(attempt.words.try_send(Word::Over { for_another }));
+        }
+    }
+
+    fn condemn(&self, id: u64, token: FencingToken) {
+        let mut state = self.state();
+        let Some(worker) = state.workers.get_mut(&id) else { return };
+        worker.condemned.get_or_insert(token);
+        let (identity, over) = (worker.identity, worker.over.clone());
+        drop(state);
+        tracing::warn!(
+            lease.token = token.0,
+            pid = identity.pid,
+            "an attempt does not stop; its worker is killed"
+        );
+        kill(identity);
+        over.cancel();
+    }
+
+    /// Tells a worker of an attempt. False: it leaves, is over, or does not read what it is told.
+    fn hand_over(&self, id: u64, work: Work) -> bool {
+        let mut state = self.state();
+        let Some(worker) = state.workers.get_mut(&id) else { return false };
+        let Some(attempt) = worker.attempts.get_mut(&FencingToken(work.token)) else { return false };
+        let takes = !worker.leaving && worker.condemned.is_none();
+        let message = WorkMessage { body: Some(Body::Work(work)) };
+        attempt.handed_over = takes && worker.outbound.try_send(message).is_ok();
+        attempt.handed_over
+    }
+
+    fn release(&self, id: u64, token: FencingToken) {
+        let mut state = self.state();
+        state.places.remove(&token);
+        if let Some(worker) = state.workers.get_mut(&id) {
+            worker.attempts.remove(&token);
+        }
+        self.publish(&state);
+    }
+
+    /// Says which kinds have room, if that has changed.
+    fn publish(&self, state: &State) {
+        let now = self.shared.options.clock.now();
+        self.shared.room.send_if_modified(|room| {
+            let open = |kind: &String| state.workers.values().any(|worker| worker.takes(kind));
+            let mut closed = BTreeMap::new();
+            for kind in self.shared.options.kinds.keys().filter(|kind| !open(kind)) {
+                closed.insert(kind.clone(), room.closed.get(kind).copied().unwrap_or(now));
+            }
+            let changed = !closed.keys().eq(room.closed.keys());
+            room.changes += u64::from(changed);
+            room.closed = closed;
+            changed
+        });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is a single call: what a panic left is whole.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attached {
+    fn takes(&self, kind: &str) -> bool {
+        !self.leaving
+            && self.condemned.is_none()
+            && self.attempts.len() < self.concurrency
+            && self.kinds.contains(kind)
+    }
+}
+
+impl Place {
+    /// Tells the worker of the attempt. False: nothing of it runs, or will.
+    pub(crate) fn hand_over(&self, work: Work) -> bool {
+        self.workers.hand_over(self.worker, work)
+    }
+
+    /// Says something to the worker. False: it is over, or does not read what it is told.
+    pub(crate) fn say(&self, body: Body) -> bool {
+        self.outbound.try_send(WorkMessage { body: Some(body) }).is_ok()
+    }
+
+    /// The next word of the worker about the attempt. Cancel-safe. After the end it waits for ever.
+    pub(crate) async fn next(&mut self) -> Word {
+        match self.words.recv().await {
+            Some(word) => word,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Kills the worker for this attempt.
+    pub(crate) fn condemn(&self) {
+        self.workers.condemn(self.worker, self.token);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.workers.release(self.worker, self.token);
+    }
+}
+
+/// SIGKILL to a worker, whoever else may have its pid by now.
+fn kill(worker: Identity) {
+    if let Err(error) = worker.signal(Signal::KILL) {
+        tracing::error!(pid = worker.pid, %error, "a worker cannot be killed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workers() -> Workers {
+        let kinds = BTreeMap::from([("a".to_owned(), 0), ("b".to_owned(), 0)]);
+        Workers::new(Options { kinds, ..Options::default() })
+    }
+
+    /// A process that is nobody's any more.
+    fn nobody() -> Identity {
+        Identity { pid: i32::MAX, start: 0 }
+    }
+
+    fn kinds(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn closed(workers: &Workers) -> Vec<String> {
+        workers.room().borrow().closed.keys().cloned().collect()
+    }
+
+    #[test]
+    fn a_kind_has_room_while_a_worker_takes_more_and_each_change_counts_once() {
+        let workers = workers();
+        assert_eq!(closed(&workers), ["a", "b"]);
+        assert!(workers.reserve("a", FencingToken(1)).is_none());
+        let (first, _queue, _over) = workers.attach(nobody(), kinds(&["a"]), 1);
+        assert_eq!(closed(&workers), ["b"]);
+        let (_, _second_queue, _) = workers.attach(nobody(), kinds(&["a", "b"]), 2);
+        assert_eq!((closed(&workers).len(), workers.room().borrow().changes), (0, 2));
+        let places: Vec<_> = (1..=3).map(|token| workers.reserve("a", FencingToken(token))).collect();
+        assert!(places.iter().all(Option::is_some));
+        assert_eq!(closed(&workers), ["a", "b"]);
+        assert!(workers.reserve("b", FencingToken(4)).is_none());
+        drop(places);
+        assert_eq!(closed(&workers).len(), 0);
+        let changes = workers.room().borrow().changes;
+        workers.leaving(first);
+        workers.detach(first);
+        assert_eq!((closed(&workers).len(), workers.room().borrow().changes), (0, changes));
+    }
+
+    #[tokio::test]
+    async fn who_loses_its_worker_hears_it_and_whose_fault_it_was() {
+        let workers = workers();
+        let (id, _queue, over) = workers.attach(nobody(), kinds(&["a"]), 3);
+        let mut places: Vec<_> =
+            (1..=3).map(|token| workers.reserve("a", FencingToken(token)).unwrap()).collect();
+        let handed = |place: &Place| place.hand_over(Work { token: place.token.0, ..Work::default() });
+        assert!(!workers.ended(id, WorkEnded { token: 3, ..WorkEnded::default() }), "it was not told of it");
+        assert!(places.iter().all(handed));
+        let ended = |token| WorkEnded { token, ..WorkEnded::default() };
+        assert!(workers.ended(id, ended(3)) && !workers.ended(id, ended(4)));
+        assert!(matches!(places[2].next().await, Word::Ended(ended) if ended.token == 3));
+        places[1].condemn();
+        assert!(over.is_cancelled() && workers.reserve("a", FencingToken(5)).is_none());
+        workers.detach(id);
+        assert_eq!(workers.attempts().len(), 3, "the end of one is not in the spool yet");
+        assert!(matches!(places[0].next().await, Word::Over { for_another: true }));
+        assert!(matches!(places[1].next().await, Word::Over { for_another: false }));
+        assert!(!places[0].say(Body::Deadline(Default::default())) || over.is_cancelled());
+    }
+}
