@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     family::{Child, WaitAnswer, WaitVerdict},
-    ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant},
+    ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant, WorkflowId},
     job::{Job, TraceContext},
     kind::Kind,
     lease::RevokeReason,
     refusal::LostCause,
     slots::{Needs, Slot},
+    workflow::Workflow,
 };
 
 /// Something that leaves after the commit.
@@ -39,6 +40,11 @@ pub enum Effect {
     },
     /// The answer to the command, exactly one for each command of a producer or operator.
     Reply(Reply),
+    /// The workflow changed, or one of its members: its watchers may look.
+    NotifyWorkflow {
+        /// Which.
+        workflow: WorkflowId,
+    },
     /// The job changed: its watchers may look.
     NotifyWatchers {
         /// Which.
@@ -204,6 +210,13 @@ pub enum Reply {
         /// Whether anything changed.
         changed: bool,
     },
+    /// To SubmitWorkflow, CancelWorkflow and RequeueMember.
+    Workflow {
+        /// After the command.
+        workflow: Box<Workflow>,
+        /// Whether anything changed.
+        changed: bool,
+    },
     /// To BeginWait.
     Wait {
         /// What the process is to do.
@@ -248,5 +261,7 @@ pub enum Reply {
         jobs: u32,
         /// Results removed.
         results: u32,
+        /// Workflows removed.
+        workflows: u32,
     },
 }

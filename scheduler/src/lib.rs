@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `rate, slots, node, selector, kind, tenant, job, family, lease` → `command, event,
+//! Reading order: `ids, time` → `rate, slots, node, selector, kind, tenant, job, family, workflow, lease` → `command, event,
 //! effect, refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
 //! `invariants`.
 
@@ -40,11 +40,12 @@ mod step;
 mod tenant;
 mod time;
 mod view;
+mod workflow;
 
 pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
 pub use command::{
     BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior,
-    ProducerLimits, Report, Return, Statement, Throttled,
+    ProducerLimits, Report, RequeueMember, Return, Statement, Submit, Throttled,
 };
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};
@@ -55,7 +56,7 @@ pub use family::{
 };
 pub use ids::{
     ConcurrencyKey, CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName,
-    NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
+    NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, WorkflowId, is_name,
 };
 pub use invariants::{
     NAMES as INVARIANTS, Violation,
@@ -85,4 +86,8 @@ pub use view::{
     Bracket, DeferralView, EarmarkView, Explanation, KindHealth, LineAhead, LiveView, NodeExplanation,
     NodeGroup, NodeState, NodeView, QueueSignal, SlotExplanation, SlotHolder, SlotTotal, SlotView, Snapshot,
     TenantView, WaitView,
+};
+pub use workflow::{
+    Chord, Gate, InvalidShape, MOST_MEMBERS, MOST_NESTING, MemberOf, OnDeadline, Opened, Opening, Part,
+    Place, Rule, Shape, SynthesisPolicy, Workflow, WorkflowState,
 };

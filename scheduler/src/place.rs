@@ -285,6 +285,9 @@ impl State {
                 let children = u32::try_from(open).unwrap_or(u32::MAX);
                 vec![one_wait(&Deferral::WaitingChildren { children }, entry, now)]
             }
+            Stand::Nowhere if matches!(entry.job.state, JobState::Blocked { .. }) => {
+                vec![self.hold_wait(entry, now)?]
+            }
             Stand::Nowhere if entry.job.state.is_waiting() => {
                 vec![one_wait(&entry.waiting_for_time()?, entry, now)]
             }

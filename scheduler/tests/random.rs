@@ -3,6 +3,7 @@
 //! does; the ignored test goes on for as long as `TENURE_SCHEDULER_SECONDS` or `TENURE_SCHEDULER_STEPS` say.
 
 mod faults;
+mod flows;
 mod fuzz;
 mod heal;
 mod pace;

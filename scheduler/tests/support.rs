@@ -4,6 +4,7 @@
 mod agent;
 mod commands;
 mod explained;
+mod flows;
 mod oracle;
 mod pace;
 mod rng;
@@ -15,6 +16,7 @@ mod world;
 
 pub(crate) use self::{
     agent::{Agent, Holding},
+    flows::members,
     rng::Rng,
     script::{Script, check, token_of},
     world::World,

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
     Applied, Command, Durable, Effect, Enqueue, Epoch, FencingToken, Finish, JobId, JobState, KindName,
-    Limits, Message, Mono, NodeName, Now, Refusal, Reply, SessionId, State, Statement, Wall,
+    Limits, Message, Mono, NodeName, Now, Refusal, Reply, SessionId, State, Statement, Wall, Workflow,
+    WorkflowId,
 };
 
 use super::{agent::Agent, oracle::Oracle, pace::Pace, store::Store};
@@ -121,6 +122,7 @@ impl World {
             }
             if !applied.more {
                 self.oracle.at_rest_with_children(&rows);
+                self.oracle.at_rest_with_workflows(now, &rows);
                 self.everyone_says_why(&rows);
                 self.explanations_agree(&rows);
             }
@@ -202,6 +204,24 @@ impl World {
                 wait.prior = wait.children.iter().filter_map(|id| prior(*id)).map(|job| *job).collect();
                 Command::BeginWait(wait)
             }
+            Command::SubmitWorkflow(mut submit) => {
+                submit.prior = self.prior_workflow(submit.id);
+                for enqueue in &mut submit.jobs {
+                    enqueue.prior.by_id = prior(enqueue.job);
+                }
+                Command::SubmitWorkflow(submit)
+            }
+            Command::CancelWorkflow { workflow, reason, .. } => {
+                Command::CancelWorkflow { workflow, reason, prior: self.prior_workflow(workflow) }
+            }
+            Command::RequeueMember(mut request) => {
+                request.prior = self.prior_workflow(request.workflow);
+                let known = request.prior.as_deref().or(self.state.workflow(request.workflow));
+                let members = known.map(|known| State::members_behind(known, request.place));
+                request.prior_jobs =
+                    members.into_iter().flatten().filter_map(prior).map(|job| *job).collect();
+                Command::RequeueMember(request)
+            }
             other @ (Command::Apply { .. }
             | Command::PauseKind { .. }
             | Command::ResumeKind { .. }
@@ -221,6 +241,10 @@ impl World {
             | Command::SetAside { .. }
             | Command::Tick) => other,
         }
+    }
+
+    fn prior_workflow(&self, id: WorkflowId) -> Option<Box<Workflow>> {
+        if self.state.knows_workflow(id) { None } else { self.store.workflow(id).map(Box::new) }
     }
 
     /// Ends the turn: commit, compare, release.
@@ -262,7 +286,7 @@ impl World {
                     agent.session = None;
                 }
             }
-            Effect::Reply(_) | Effect::NotifyWatchers { .. } => {}
+            Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => {}
         }
     }
 
@@ -380,7 +404,10 @@ impl World {
     pub(crate) fn messages(effects: &[Effect]) -> impl Iterator<Item = (&NodeName, &Message)> {
         effects.iter().filter_map(|effect| match effect {
             Effect::Send { node, message, .. } => Some((node, message)),
-            Effect::CloseSession { .. } | Effect::Reply(_) | Effect::NotifyWatchers { .. } => None,
+            Effect::CloseSession { .. }
+            | Effect::Reply(_)
+            | Effect::NotifyWatchers { .. }
+            | Effect::NotifyWorkflow { .. } => None,
         })
     }
 
@@ -388,7 +415,10 @@ impl World {
     pub(crate) fn reply(effects: &[Effect]) -> Option<&Reply> {
         effects.iter().find_map(|effect| match effect {
             Effect::Reply(reply) => Some(reply),
-            Effect::CloseSession { .. } | Effect::Send { .. } | Effect::NotifyWatchers { .. } => None,
+            Effect::CloseSession { .. }
+            | Effect::Send { .. }
+            | Effect::NotifyWatchers { .. }
+            | Effect::NotifyWorkflow { .. } => None,
         })
     }
 
@@ -428,6 +458,9 @@ fn expected_replies(command: &Command) -> usize {
         | Command::Drain { .. }
         | Command::Forget { .. }
         | Command::BeginWait(_)
+        | Command::SubmitWorkflow(_)
+        | Command::CancelWorkflow { .. }
+        | Command::RequeueMember(_)
         | Command::Sweep { .. } => 1,
         Command::Hello(_)
         | Command::Heartbeat(_)
