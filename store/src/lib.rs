@@ -25,4 +25,5 @@ mod turn;
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
 pub use reader::{
     Durability, Examination, JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation,
+    WorkflowCursor, WorkflowFilter, MemberState,
 };

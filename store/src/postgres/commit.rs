@@ -10,13 +10,14 @@ use uuid::Uuid;
 use self::statements::{
     ATTEMPT_UPSERT, CLASS_DELETE, CLASS_INSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT,
     LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT,
-    SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
+    SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT, WORKFLOW_DELETE, WORKFLOW_UPSERT,
 };
 use super::fault;
 use crate::{
     journal::Error,
     rows::{
-        Arrays, At, AttemptRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, int,
+        Arrays, At, AttemptRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
+        WorkflowRow, int,
     },
     turn::{self, Turn, count},
 };
@@ -54,7 +55,9 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     let tenants: Vec<&str> = changes.tenants_deleted.iter().map(Tenant::as_str).collect();
     Batch::new("TENANT_DELETE", TENANT_DELETE, count(&tenants)).column(tenants).run_all(connection).await?;
     let nodes: Vec<&str> = changes.nodes_deleted.iter().map(NodeName::as_str).collect();
-    Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await
+    Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await?;
+    let workflows: Vec<Uuid> = changes.workflows_deleted.iter().map(|workflow| workflow.0).collect();
+    Batch::new("WORKFLOW_DELETE", WORKFLOW_DELETE, count(&workflows)).column(workflows).run_all(connection).await
 }
 
 async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
@@ -67,7 +70,9 @@ async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     put(connection, "SLOT_UPSERT", SLOT_UPSERT, changes.slots_put.iter().map(SlotRow::from)).await?;
     put(connection, "TENANT_UPSERT", TENANT_UPSERT, changes.tenants_put.iter().map(TenantRow::from)).await?;
     put(connection, "NODE_UPSERT", NODE_UPSERT, changes.nodes_put.iter().map(NodeRow::from)).await?;
-    put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await
+    put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await?;
+    let workflows = changes.workflows_put.iter().map(WorkflowRow::from);
+    put(connection, "WORKFLOW_UPSERT", WORKFLOW_UPSERT, workflows).await
 }
 
 async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {

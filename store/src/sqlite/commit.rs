@@ -8,8 +8,8 @@ use super::fault;
 use crate::{
     journal::Error,
     rows::{
-        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, batch, int,
-        job_columns,
+        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
+        WorkflowRow, batch, int, job_columns,
     },
     turn::{self, Turn},
 };
@@ -26,7 +26,7 @@ pub(super) async fn write(connection: &mut SqliteConnection, turn: &Turn<'_>) ->
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 19] = [
+pub(super) const ALL: [&str; 21] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -35,12 +35,14 @@ pub(super) const ALL: [&str; 19] = [
     SLOT_DELETE,
     TENANT_DELETE,
     NODE_DELETE,
+    WORKFLOW_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
     TENANT_UPSERT,
     NODE_UPSERT,
     CLASS_UPSERT,
+    WORKFLOW_UPSERT,
     JOB_INSERT,
     PAYLOAD_INSERT,
     LEASE_UPSERT,
@@ -66,6 +68,9 @@ pub(super) const TENANT_DELETE: &str = "delete from tenants where name in (selec
 
 pub(super) const NODE_DELETE: &str = "delete from nodes where name in (select value from json_each($1))";
 
+pub(super) const WORKFLOW_DELETE: &str =
+    "delete from workflows where id in (select value from json_each($1))";
+
 async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
     // Not counted: the result may have gone with its job, and a timeline need not have been saved yet.
@@ -86,7 +91,9 @@ async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     let tenants = batch("tenants", changes.tenants_deleted.iter().map(Tenant::as_str))?;
     counted(connection, "TENANT_DELETE", TENANT_DELETE, tenants).await?;
     let nodes = batch("nodes", changes.nodes_deleted.iter().map(NodeName::as_str))?;
-    counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await
+    counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await?;
+    let workflows = batch("workflows", changes.workflows_deleted.iter().map(ToString::to_string))?;
+    counted(connection, "WORKFLOW_DELETE", WORKFLOW_DELETE, workflows).await
 }
 
 // Jobs, leases and attempts are lists of their columns: `new.value ->> 6` is the state. See `rows/positional.rs`.
@@ -124,9 +131,10 @@ set
   queued_at = new.value ->> 39,
   finished_at = new.value ->> 40,
   waiting_at = new.value ->> 43,
-  detached = new.value ->> 44
+  detached = new.value ->> 44,
+  blocked_at = new.value ->> 48
 from jsonb_each(jsonb($1)) as new
-where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 46";
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 49";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day, spent)
@@ -202,6 +210,28 @@ where true
 on conflict (class) do update set
   timeline = excluded.timeline";
 
+// What a workflow is born with (identity, shape) is not written again.
+pub(super) const WORKFLOW_UPSERT: &str = "
+insert into workflows (
+  id, producer, name, fingerprint, shape, members, state, version, round, cancel_requested, created_at, began_at,
+  finished_at, reason, opened)
+select
+  new.value ->> 'id', new.value ->> 'producer', new.value ->> 'name', unhex(new.value ->> 'fingerprint'),
+  new.value ->> 'shape', new.value ->> 'members', new.value ->> 'state', new.value ->> 'version',
+  new.value ->> 'round', new.value ->> 'cancel_requested', new.value ->> 'created_at', new.value ->> 'began_at',
+  new.value ->> 'finished_at', new.value ->> 'reason', new.value ->> 'opened'
+from json_each($1) as new
+where true
+on conflict (id) do update set
+  state = excluded.state,
+  version = excluded.version,
+  round = excluded.round,
+  cancel_requested = excluded.cancel_requested,
+  began_at = excluded.began_at,
+  finished_at = excluded.finished_at,
+  reason = excluded.reason,
+  opened = excluded.opened";
+
 async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
     for updated in [&turn.updated_free, &turn.updated_held] {
@@ -217,7 +247,9 @@ async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     let nodes = batch("nodes", changes.nodes_put.iter().map(NodeRow::from))?;
     counted(connection, "NODE_UPSERT", NODE_UPSERT, nodes).await?;
     let classes = batch("classes", changes.classes_put.iter().map(TimelineRow::from))?;
-    counted(connection, "CLASS_UPSERT", CLASS_UPSERT, classes).await
+    counted(connection, "CLASS_UPSERT", CLASS_UPSERT, classes).await?;
+    let workflows = batch("workflows", changes.workflows_put.iter().map(WorkflowRow::from))?;
+    counted(connection, "WORKFLOW_UPSERT", WORKFLOW_UPSERT, workflows).await
 }
 
 pub(super) const JOB_INSERT: &str = concat!(
@@ -233,7 +265,8 @@ select
   new.value ->> 27, new.value ->> 28, new.value ->> 29, new.value ->> 30, new.value ->> 31,
   new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
   new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40, new.value ->> 41,
-  new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45
+  new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45,
+  new.value ->> 46, new.value ->> 47, new.value ->> 48
 from jsonb_each(jsonb($1)) as new"
 );
 
