@@ -24,5 +24,8 @@ pub mod trace_context;
 /// The encoded `FileDescriptorSet` of all packages above, comments included: for reflection and canonical JSON.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/descriptor.bin");
 
+/// Services that agents serve on the sockets of attempts, and that no server has.
+pub const SERVED_BY_AGENTS: &[&str] = &["tenure.node.v1.AttemptService"];
+
 /// The version of the session protocol that this build speaks.
 pub const SESSION_PROTOCOL: u32 = 1;

@@ -116,12 +116,19 @@ pub(crate) fn router(
 
 /// The services with the types of error details, so that generic clients can print those.
 fn reflection() -> Result<Builder<'static>, Error> {
+    let mut ours = FileDescriptorSet::decode(tenure_proto::FILE_DESCRIPTOR_SET)?;
+    for file in &mut ours.file {
+        let package = file.package().to_owned();
+        file.service.retain(|service| {
+            !tenure_proto::SERVED_BY_AGENTS.contains(&format!("{package}.{}", service.name()).as_str())
+        });
+    }
     let mut details = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
     // Our own set has google.rpc.Status already, under its full path. A second file with that name would make a
     // client that loads both refuse both.
     details.file.retain(|file| file.name() != "status.proto");
     Ok(Builder::configure()
-        .register_encoded_file_descriptor_set(tenure_proto::FILE_DESCRIPTOR_SET)
+        .register_file_descriptor_set(ours)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .register_file_descriptor_set(details))
 }

@@ -37,6 +37,9 @@ const HIGHEST: i8 = 100;
 
 impl Step<'_> {
     pub(super) fn enqueue(&mut self, enqueue: Enqueue) -> Result<(), Refusal> {
+        if let Some(lease) = &enqueue.lease {
+            self.open_lease(lease)?;
+        }
         let kind = kind_of(self.state, &enqueue.kind)?;
         if let Some(first) = self.same(&enqueue)? {
             self.reply(Reply::Enqueued { job: Box::new(first), deduplicated: true });

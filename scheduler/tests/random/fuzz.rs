@@ -9,9 +9,9 @@ use std::{
 use tenure_scheduler::{
     Allowance, Applied, BeginWait, Budget, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
     DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId,
-    KindName, KindPolicy, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior,
-    Producer, ProducerLimits, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement,
-    Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window, WorkflowId,
+    KindName, KindPolicy, LeaseName, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase,
+    Prior, Producer, ProducerLimits, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName,
+    Statement, Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window, WorkflowId,
 };
 use uuid::Uuid;
 
@@ -268,6 +268,7 @@ impl Fuzz {
             parent: if rng.percent(30) { rng.pick(&self.jobs) } else { None },
             on_parent_cancel: on_parent(rng),
             on_parent_lost: on_parent(rng),
+            lease: None,
             trace: None,
             limits: ProducerLimits {
                 tenants: rng.percent(5).then(|| [Tenant::new("t1")].into()),
@@ -354,6 +355,7 @@ impl Fuzz {
             generation,
             retry_after,
             started,
+            usage: Usage::new(),
         })
     }
 
@@ -412,9 +414,7 @@ impl Fuzz {
         let again = held.waits > 0 && self.rng.percent(20);
         let wait_epoch = held.waits + u64::from(!again);
         let command = Command::BeginWait(Box::new(BeginWait {
-            node: name.clone(),
-            job: held.job,
-            token,
+            lease: LeaseName { node: name.clone(), job: held.job, token },
             wait_epoch,
             children: detach.children,
             policy: detach.policy,

@@ -21,7 +21,7 @@ use opentelemetry::{
     context::{FutureExt as _, WithContext},
 };
 use prost::Message as _;
-use prost_types::FileDescriptorSet;
+use prost_types::{FileDescriptorSet, ServiceDescriptorProto};
 use tokio::time::Sleep;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
@@ -67,7 +67,11 @@ pub(crate) fn paths(sets: &[&[u8]]) -> Result<Methods, prost::DecodeError> {
     for set in sets {
         for file in FileDescriptorSet::decode(*set)?.file {
             let package = file.package().to_owned();
-            for service in &file.service {
+            // Agents serve that one, to the commands that they run.
+            let ours = |service: &&ServiceDescriptorProto| {
+                !tenure_proto::SERVED_BY_AGENTS.contains(&format!("{package}.{}", service.name()).as_str())
+            };
+            for service in file.service.iter().filter(ours) {
                 for method in &service.method {
                     let asked = if method.client_streaming() { Asked::Streaming } else { Asked::Once };
                     let shape = Method { asked, answers_on: method.server_streaming() };
