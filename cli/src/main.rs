@@ -38,6 +38,7 @@ mod target;
 mod telemetry;
 mod tenant;
 mod up;
+mod workflow;
 mod yaml;
 
 use std::process::ExitCode;
@@ -144,6 +145,7 @@ async fn answer(ask: Ask, global: &Global, client: &Client, output: &Output) -> 
         Ask::Job(command) => job::run(command, client, output).await,
         Ask::Kind(command) => kind::run(command, client, output).await,
         Ask::Slot(command) => slot::run(command, client, output).await,
+        Ask::Workflow(command) => workflow::run(command, client, output).await,
         Ask::Tenant(command) => tenant::run(command, client, output).await,
         Ask::Node(command) => node::run(command, client, output).await,
         Ask::Dead(command) => dead::run(command, client, output).await,

@@ -11,6 +11,7 @@ use tenure_proto::v1::admin_service_client::AdminServiceClient;
 use tenure_proto::v1::fleet_service_client::FleetServiceClient;
 use tenure_proto::v1::health_service_client::HealthServiceClient;
 use tenure_proto::v1::job_service_client::JobServiceClient;
+use tenure_proto::v1::workflow_service_client::WorkflowServiceClient;
 use tenure_tls::Connector;
 use tonic::transport::Channel;
 
@@ -36,6 +37,7 @@ pub(crate) struct Server {
     pub(crate) fleet: FleetServiceClient<Channel>,
     pub(crate) health: HealthServiceClient<Channel>,
     pub(crate) admin: AdminServiceClient<Channel>,
+    pub(crate) workflows: WorkflowServiceClient<Channel>,
 }
 
 impl Servers {
@@ -91,7 +93,8 @@ impl Server {
             jobs: JobServiceClient::new(channel.clone()),
             fleet: FleetServiceClient::new(channel.clone()),
             health: HealthServiceClient::new(channel.clone()),
-            admin: AdminServiceClient::new(channel),
+            admin: AdminServiceClient::new(channel.clone()),
+            workflows: WorkflowServiceClient::new(channel),
         })
     }
 }

@@ -75,4 +75,4 @@ from workflows
 where workflows.finished_at is null
   and workflows.members <> (select count(*) from jobs where jobs.workflow_id = workflows.id);
 comment on view inv_workflows_have_members is
-  'I37: a member that is not final belongs to a live workflow, and a live workflow has all of its members';
+  'I19: a member that is not final belongs to a live workflow, and a live workflow has all of its members';

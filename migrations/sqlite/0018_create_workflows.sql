@@ -48,7 +48,7 @@ alter table jobs add column
 -- Members of a workflow by place, each once.
 create unique index jobs_one_per_place on jobs (workflow_id, workflow_place) where workflow_id is not null;
 
--- I37: a member that is not final belongs to a live workflow, and a live workflow has all of its members.
+-- I19: a member that is not final belongs to a live workflow, and a live workflow has all of its members.
 create view inv_workflows_have_members (invariant, subject, detail) as
 select 'inv_workflows_have_members', jobs.id, 'is ' || jobs.state || ', and its workflow is not live'
 from jobs

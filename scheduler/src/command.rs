@@ -229,6 +229,8 @@ pub struct Submit {
     pub shape: Arc<Shape>,
     /// The members by place, each with the id that is derived from that of the workflow.
     pub jobs: Vec<Enqueue>,
+    /// Judge only.
+    pub validate_only: bool,
     /// The workflow with this id, if memory does not hold it.
     pub prior: Option<Box<Workflow>>,
 }

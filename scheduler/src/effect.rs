@@ -138,6 +138,8 @@ pub struct Grant {
     pub trace: Option<Arc<TraceContext>>,
     /// What it goes on from, if the job detached before; none: it begins.
     pub resume: Option<Box<Resume>>,
+    /// How many members of its workflow it is handed the results of; none: it waited for none.
+    pub inputs: Option<u32>,
 }
 
 /// What the execution of a job that has detached goes on from. The bytes are read by their keys on the way: the state

@@ -22,6 +22,7 @@ use std::{
 
 use crate::{
     deferral::Deferral,
+    family::Child,
     ids::{
         DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant, WorkflowId,
     },
@@ -500,6 +501,15 @@ impl State {
     #[must_use]
     pub fn workflow(&self, id: WorkflowId) -> Option<&Workflow> {
         self.flows.get(id).map(|entry| &entry.workflow)
+    }
+
+    /// What a member of a workflow is handed: those before it in declared order, with their ends; one without an end was
+    /// not waited for. None: it waited for nobody.
+    #[must_use]
+    pub fn inputs_of(&self, job: &Job) -> Option<Vec<Child>> {
+        let member = job.workflow?;
+        let inputs = self.workflow(member.workflow)?.inputs(member.place)?;
+        Some(inputs.into_iter().map(|(job, end)| Child { job, end }).collect())
     }
 
     /// A declared kind.

@@ -6,7 +6,9 @@
 use std::{collections::BTreeMap, future::Future};
 
 use bytes::Bytes;
-use tenure_scheduler::{Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant, Workflow, WorkflowId};
+use tenure_scheduler::{
+    Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant, Workflow, WorkflowId,
+};
 
 use crate::{election::Trust, rows};
 

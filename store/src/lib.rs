@@ -24,6 +24,6 @@ mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
 pub use reader::{
-    Durability, Examination, JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation,
-    WorkflowCursor, WorkflowFilter, MemberState,
+    Durability, Examination, JobCursor, JobFilter, KindCutoff, MemberState, Reader, StoredResult, Violation,
+    WorkflowCursor, WorkflowFilter,
 };

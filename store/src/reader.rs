@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall, Workflow,
-    WorkflowId,
+    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Workflow, WorkflowId,
 };
 
 use crate::{

@@ -17,7 +17,7 @@ impl State {
         })
     }
 
-    /// I37: a member that is live has no end, and one without an end is live; what waits at a gate that is open or closed
+    /// I19: a member that is live has no end, and one without an end is live; what waits at a gate that is open or closed
     /// for good is looked at by the next tick; a final workflow has no live member.
     pub(super) fn workflows_know_their_members(&self, found: &mut Vec<Violation>) {
         for (id, flow) in self.flows.iter() {

@@ -62,6 +62,10 @@ impl Step<'_> {
             reason: None,
             opened: BTreeMap::new(),
         };
+        if submit.validate_only {
+            self.reply(Reply::Workflow { workflow: Box::new(workflow), changed: false });
+            return Ok(());
+        }
         self.emit(Event::WorkflowSubmitted(Box::new(workflow.clone())));
         for mut job in jobs {
             job.sequence = self.state.next_sequence();

@@ -59,6 +59,7 @@ impl Fuzz {
             fingerprint: Fingerprint([u8::from(self.rng.percent(30)); 32]),
             shape: Arc::new(shape),
             jobs,
+            validate_only: false,
             prior: None,
         };
         self.run(Command::SubmitWorkflow(Box::new(submit)));

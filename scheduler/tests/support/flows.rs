@@ -86,6 +86,7 @@ impl Script {
             fingerprint: Fingerprint([line.number("payload").unwrap_or(0); 32]),
             jobs: jobs.collect(),
             shape: Arc::new(Shape::of(part).expect("a shape")),
+            validate_only: false,
             prior: None,
         }))
     }

@@ -22,6 +22,7 @@ use tenure_scheduler::{
     Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Selector, SlotName, Tenant,
 };
 
+pub(crate) use self::workflows::ended_wrong;
 use self::{backoff::Backoffs, earmarks::Earmarks};
 
 /// What the jobs of a class have in common.

@@ -109,6 +109,12 @@ impl World {
         self.oracle.observe(now, &applied.events, &rows);
         self.pace.observe(self.clock, &applied.events);
         for event in &applied.events {
+            if let tenure_scheduler::Event::WorkflowEnded { workflow, .. } = event {
+                let ended = self.state.workflow(*workflow).expect("it is there until the commit");
+                // One that ended and came back within one command is none any more.
+                let wrong = ended.state.is_final() && super::oracle::ended_wrong(ended);
+                assert!(!wrong, "a workflow ended otherwise than its members: {ended:?}");
+            }
             if let tenure_scheduler::Event::Granted { lease, .. } = event {
                 let older = self.newest.insert(lease.job, lease.token);
                 assert!(older.is_none_or(|older| older < lease.token), "a token does not grow: {lease:?}");

@@ -203,7 +203,9 @@ fn put_fleet(tables: &mut Tables, changes: &Changes) {
         tables.nodes.put(node.name.clone(), node.clone());
     }
     for workflow in &changes.workflows_put {
-        tables.workflows.put(workflow.id, Workflow { ends: vec![None; workflow.ends.len()], ..workflow.clone() });
+        tables
+            .workflows
+            .put(workflow.id, Workflow { ends: vec![None; workflow.ends.len()], ..workflow.clone() });
     }
     for class in &changes.classes_put {
         tables.classes.put(class.class.clone(), class.clone());

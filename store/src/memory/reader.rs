@@ -2,10 +2,15 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tenure_scheduler::{Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall, Workflow, WorkflowId};
+use tenure_scheduler::{
+    Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall, Workflow, WorkflowId,
+};
 
 use super::{Memory, Tables};
-use crate::{JobCursor, JobFilter, KindCutoff, MemberState, Payload, StoredResult, Violation, WorkflowCursor, WorkflowFilter, reader::Error};
+use crate::{
+    JobCursor, JobFilter, KindCutoff, MemberState, Payload, StoredResult, Violation, WorkflowCursor,
+    WorkflowFilter, reader::Error,
+};
 
 /// A reader of a store in memory.
 #[derive(Debug, Clone)]

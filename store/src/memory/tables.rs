@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Attempt, ChildEnd, ClassRow, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node, NodeName, Slot,
-    SlotName, Tenant, TenantPolicy, Workflow, WorkflowId,
+    Attempt, ChildEnd, ClassRow, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node, NodeName,
+    Slot, SlotName, Tenant, TenantPolicy, Workflow, WorkflowId,
 };
 
 use crate::{

@@ -57,7 +57,10 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     let nodes: Vec<&str> = changes.nodes_deleted.iter().map(NodeName::as_str).collect();
     Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await?;
     let workflows: Vec<Uuid> = changes.workflows_deleted.iter().map(|workflow| workflow.0).collect();
-    Batch::new("WORKFLOW_DELETE", WORKFLOW_DELETE, count(&workflows)).column(workflows).run_all(connection).await
+    Batch::new("WORKFLOW_DELETE", WORKFLOW_DELETE, count(&workflows))
+        .column(workflows)
+        .run_all(connection)
+        .await
 }
 
 async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {

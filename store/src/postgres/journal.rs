@@ -404,10 +404,7 @@ async fn prior(connection: &mut PgConnection, ids: &[JobId], keys: &[HeldKey]) -
     Ok(found)
 }
 
-async fn prior_workflows(
-    connection: &mut PgConnection,
-    ids: &[WorkflowId],
-) -> Result<Vec<Workflow>, Error> {
+async fn prior_workflows(connection: &mut PgConnection, ids: &[WorkflowId]) -> Result<Vec<Workflow>, Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let found = sqlx::query(WORKFLOW_PRIOR).bind(&ids).fetch_all(&mut *connection).await;
     let found = found.map_err(|error| fault::of("WORKFLOW_PRIOR", error))?;
@@ -454,14 +451,8 @@ async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
     for job in each(&mut snapshot, &mut names, "JOB_LOAD", JOB_LOAD, "jobs", rows::read_job).await? {
         durable.jobs.insert(job.id, job);
     }
-    let live = each(
-        &mut snapshot,
-        &mut names,
-        "WORKFLOW_LOAD",
-        WORKFLOW_LOAD,
-        "workflows",
-        rows::read_workflow,
-    );
+    let live =
+        each(&mut snapshot, &mut names, "WORKFLOW_LOAD", WORKFLOW_LOAD, "workflows", rows::read_workflow);
     let live = live.await?;
     let ends = each(&mut snapshot, &mut names, "END_LOAD", END_LOAD, "jobs", rows::read_end).await?;
     durable.workflows = rows::put_ends(live, ends);

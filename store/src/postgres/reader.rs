@@ -18,8 +18,8 @@ use sqlx::{
     query::Query,
 };
 use tenure_scheduler::{
-    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall, Workflow,
-    WorkflowId,
+    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Workflow, WorkflowId,
 };
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;

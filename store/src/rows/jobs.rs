@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tenure_scheduler::{
-    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName,
-    MemberOf, Needs, NodeName, OnParent, Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage, Wait, Wall,
-    WorkflowId,
+    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, MemberOf,
+    Needs, NodeName, OnParent, Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage,
+    Wait, Wall, WorkflowId,
 };
 
 use super::{

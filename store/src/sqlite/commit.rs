@@ -8,8 +8,8 @@ use super::fault;
 use crate::{
     journal::Error,
     rows::{
-        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
-        WorkflowRow, batch, int, job_columns,
+        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, WorkflowRow,
+        batch, int, job_columns,
     },
     turn::{self, Turn},
 };

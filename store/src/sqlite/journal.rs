@@ -266,14 +266,8 @@ async fn load(connection: &mut SqliteConnection) -> Result<Durable, Error> {
     for job in each(&mut snapshot, &mut names, "JOB_LOAD", JOB_LOAD, "jobs", rows::read_job).await? {
         durable.jobs.insert(job.id, job);
     }
-    let live = each(
-        &mut snapshot,
-        &mut names,
-        "WORKFLOW_LOAD",
-        WORKFLOW_LOAD,
-        "workflows",
-        rows::read_workflow,
-    );
+    let live =
+        each(&mut snapshot, &mut names, "WORKFLOW_LOAD", WORKFLOW_LOAD, "workflows", rows::read_workflow);
     let live = live.await?;
     let ends = each(&mut snapshot, &mut names, "END_LOAD", END_LOAD, "jobs", rows::read_end).await?;
     durable.workflows = rows::put_ends(live, ends);

@@ -19,8 +19,8 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteConnectOptions, SqlitePoolOptions, SqliteRow},
 };
 use tenure_scheduler::{
-    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall, Workflow,
-    WorkflowId,
+    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Workflow, WorkflowId,
 };
 
 use super::{Options, columns::read_all, schema::SCHEMA_VERSION};

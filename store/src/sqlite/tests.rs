@@ -169,6 +169,7 @@ fn big_job() -> tenure_scheduler::Job {
         on_parent_cancel: s::OnParent::Cancel,
         on_parent_lost: s::OnParent::Keep,
         detached: None,
+        workflow: None,
     }
 }
 

@@ -29,3 +29,4 @@ mod seed;
 mod stop;
 mod storm;
 mod times;
+mod workflows;

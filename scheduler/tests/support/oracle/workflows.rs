@@ -41,9 +41,8 @@ fn may_be_met(policy: SynthesisPolicy, has_deadline: bool, ends: &[Option<ChildE
     }
 }
 
-/// A member that is given to a node before those before it have ended as it wants, or a workflow that ended otherwise than
-/// its members: told by whoever lived through it.
-pub(super) fn ended_wrong(workflow: &Workflow) -> bool {
+/// A workflow that ended otherwise than its results.
+pub(crate) fn ended_wrong(workflow: &Workflow) -> bool {
     let good = workflow.shape.outs().iter().all(|place| workflow.end(*place) == Some(ChildEnd::Succeeded));
     good != (workflow.state.name() == "succeeded")
 }

@@ -51,7 +51,7 @@ const HANDED_OUT: [(u32, &str, &str); 16] = [
     (13, "367781c0c4055f2a", "5588df71604c8c73"),
     (14, "a2c73a6bc80a0afc", "d477c5e24ef894d8"),
     (15, "65fccfb2fbbfe740", "ed6d0d5d83bf8958"),
-    (18, "e5dd66a27c6b680c", "537b5a672ffef026"),
+    (18, "51c06108a13ff1d6", "dfc17b64d52ea5c2"),
 ];
 
 #[test]
