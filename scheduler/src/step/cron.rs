@@ -78,7 +78,7 @@ impl Step<'_> {
         let entry = self.cron(name)?;
         let unknown = || Refusal::KindNotFound { kind: entry.policy.kind.clone(), nearest: Vec::new() };
         let kind = self.state.kinds.get(&entry.policy.kind).ok_or_else(unknown)?;
-        check(self.state, self.now, kind, &entry.job(id, instant, &kind.kind.policy))
+        check(self.state, self.now, kind, &entry.job(id, instant, &kind.kind.policy), Ahead::default())
     }
 
     pub(super) fn pause_cron(&mut self, name: &CronName, by: Arc<str>) -> Result<(), Refusal> {

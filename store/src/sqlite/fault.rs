@@ -23,6 +23,8 @@ pub(super) const UNIQUE: [(&str, &str); 16] = [
     ("nodes.name", "nodes_pkey"),
     ("crons.name", "crons_pkey"),
     ("classes.class", "classes_pkey"),
+    ("workflows.id", "workflows_pkey"),
+    ("jobs.workflow_id, jobs.workflow_place", "jobs_one_per_place"),
     ("leader_fence.epoch", "leader_fence_pkey"),
     ("leader_fence.one", "leader_fence_one_row"),
 ];

@@ -164,5 +164,5 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
 }
 
 pub(super) fn bare(command: Command) -> Submission {
-    Submission { command, payload: None }
+    Submission { command, payload: None, more: Vec::new() }
 }
