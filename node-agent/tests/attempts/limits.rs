@@ -145,10 +145,9 @@ async fn end(runner: &mut Runner, spool: &Spool) -> report::Event {
 }
 
 async fn finished(runner: &mut Runner, spool: &Spool) -> Finished {
-    match end(runner, spool).await {
-        report::Event::Finished(finished) => finished,
-        other => panic!("{other:?}"),
-    }
+    let event = end(runner, spool).await;
+    let report::Event::Finished(finished) = event else { panic!("{event:?}") };
+    finished
 }
 
 #[tokio::test]
