@@ -1,6 +1,7 @@
 //! Who leads among several servers of one database: whatever dies or freezes, one leads soon, and never two.
 
 mod servers;
+mod timetables;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
