@@ -146,7 +146,7 @@ pub(crate) enum Command {
 /// What is asked of a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ask {
-    /// Makes the kinds, slots and tenants those of a fleet file.
+    /// Makes the kinds, slots, tenants and cron entries those of a fleet file.
     Apply(apply::ApplyArgs),
     /// Enqueues a job and prints its id.
     Enqueue(Box<enqueue::EnqueueArgs>),
