@@ -91,7 +91,9 @@ impl AttemptSpan {
         match &report.event {
             Some(report::Event::Finished(finished)) => {
                 let failed = match finished.outcome() {
-                    FinishedOutcome::Succeeded | FinishedOutcome::Revoked => false,
+                    FinishedOutcome::Succeeded | FinishedOutcome::Revoked | FinishedOutcome::Detached => {
+                        false
+                    }
                     FinishedOutcome::Unspecified
                     | FinishedOutcome::Failed
                     | FinishedOutcome::FailedPermanent

@@ -7,7 +7,7 @@ use std::{
 
 use prost::Message;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "tenure/v1/job.proto",
     "tenure/v1/job_service.proto",
     "tenure/v1/fleet_service.proto",
@@ -15,6 +15,7 @@ const FILES: [&str; 8] = [
     "tenure/v1/admin_service.proto",
     "tenure/node/v1/session.proto",
     "tenure/node/v1/node_service.proto",
+    "tenure/node/v1/attempt_service.proto",
     "tenure/node/v1/worker_service.proto",
 ];
 

@@ -241,6 +241,8 @@ pub struct Enqueue {
     pub on_parent_cancel: OnParent,
     /// What becomes of it when an execution of its parent is lost.
     pub on_parent_lost: OnParent,
+    /// The lease of the parent under which it is enqueued: it has to be live. None: it comes from outside.
+    pub lease: Option<LeaseName>,
     /// W3C trace context.
     pub trace: Option<Arc<TraceContext>>,
     /// What its producer may give a child: only with the parent can that be judged.
@@ -276,11 +278,23 @@ impl Enqueue {
             parent: None,
             on_parent_cancel: OnParent::Cancel,
             on_parent_lost: OnParent::Keep,
+            lease: None,
             trace: None,
             limits: ProducerLimits::default(),
             prior: Prior::default(),
         }
     }
+}
+
+/// A lease, as the node that holds it names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseName {
+    /// The node.
+    pub node: NodeName,
+    /// Its job.
+    pub job: JobId,
+    /// Its token.
+    pub token: FencingToken,
 }
 
 /// What a producer is limited to, of what a child may have from its parent. An absent part limits nothing.
@@ -359,12 +373,8 @@ pub struct Held {
 /// What a process that stays waits for.
 #[derive(Debug, Clone)]
 pub struct BeginWait {
-    /// Its node.
-    pub node: NodeName,
-    /// Its job.
-    pub job: JobId,
-    /// The token of its lease.
-    pub token: FencingToken,
+    /// Its lease.
+    pub lease: LeaseName,
     /// Which wait of this lease it is: higher than those before. The same again is the same call.
     pub wait_epoch: u64,
     /// Children of the job, in its order.
@@ -425,8 +435,13 @@ pub enum Statement {
         /// For how long already.
         elapsed: Duration,
     },
-    /// It is getting on. Changes nothing.
-    Progress,
+    /// It is getting on. Not kept.
+    Progress {
+        /// 0 to 100.
+        percent: u8,
+        /// For people.
+        message: Arc<str>,
+    },
     /// Its command has ended.
     Finished(Finish),
     /// Its process tree is gone.
@@ -519,4 +534,6 @@ pub struct Return {
     pub retry_after: Option<Duration>,
     /// Whether it had started.
     pub started: bool,
+    /// What the attempt used. At most 16 counters. It is charged to the budget of its kind.
+    pub usage: Usage,
 }

@@ -208,6 +208,8 @@ pub enum Reply {
     Wait {
         /// What the process is to do.
         answer: WaitAnswer,
+        /// The node slots that its lease holds now.
+        kept: Needs,
     },
     /// To Delete.
     Deleted {

@@ -200,6 +200,15 @@ pub enum Event {
         /// When its process started, if that is known.
         started_at: Option<Wall>,
     },
+    /// A running attempt said how it gets on.
+    Progressed {
+        /// Of which lease.
+        token: FencingToken,
+        /// 0 to 100.
+        percent: u8,
+        /// For people.
+        message: Arc<str>,
+    },
     /// A lease was renewed.
     Renewed {
         /// Which.
@@ -387,6 +396,7 @@ impl Event {
             | Self::SessionBlocked { .. }
             | Self::MessageSent { .. }
             | Self::Phased { .. }
+            | Self::Progressed { .. }
             | Self::Renewed { .. }
             | Self::Spared { .. }
             | Self::Revoked { .. }
@@ -413,6 +423,7 @@ impl Event {
         match self {
             Self::NodeHeard { .. }
             | Self::MessageSent { .. }
+            | Self::Progressed { .. }
             | Self::Renewed { .. }
             | Self::NodePressed { .. }
             | Self::Refilled(_)
@@ -555,6 +566,9 @@ impl fmt::Display for Event {
             Self::SessionBlocked { node, blocked } => write!(f, "session of {node} blocked={blocked}"),
             Self::MessageSent { node } => write!(f, "sent to {node}"),
             Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
+            Self::Progressed { token, percent, message } => {
+                write!(f, "lease {token} gets on: {percent} % {message}")
+            }
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
             Self::Spared { token, fallen, .. } => {
                 write!(f, "spared {token}: {} of {} nodes fell silent at once", fallen.silent, fallen.of)

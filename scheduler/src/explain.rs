@@ -90,6 +90,7 @@ impl State {
             deferral: self.deferral(now, entry),
             node: lease.map(|entry| entry.lease.node.clone()),
             started_at: lease.and_then(|entry| entry.watch.started_at),
+            progress: lease.and_then(|entry| entry.watch.progress.as_deref().cloned()),
             waiting_for: self.child_wait(id).map(|wait| wait.view(self.parked_wait(id).is_some())),
         })
     }

@@ -1,7 +1,7 @@
 //! Leases: the right to run one attempt, fenced by a token. A lease is exactly how long a node may go on without
 //! hearing from the server, and how long the server waits.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     family::Parked,
@@ -141,6 +141,17 @@ impl RevokeReason {
     }
 }
 
+/// How a running attempt gets on, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// 0 to 100.
+    pub percent: u8,
+    /// For people.
+    pub message: Arc<str>,
+    /// When the leader heard it.
+    pub at: Wall,
+}
+
 /// What the leader knows of a lease beside its row. None of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Watch {
@@ -169,6 +180,8 @@ pub(crate) struct Watch {
     pub(crate) revoked: Option<RevokeReason>,
     /// When its process started, as its node reported.
     pub(crate) started_at: Option<Wall>,
+    /// How it gets on, as it said itself.
+    pub(crate) progress: Option<Box<Progress>>,
     /// The hard limit of its attempt, as it was at the grant; of a loaded one as it is now.
     pub(crate) hard_limit: Duration,
     /// It has given back what it takes by then if it runs to its hard limit; see [`returns_by`]. Counted from its start

@@ -43,7 +43,7 @@ mod view;
 
 pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
 pub use command::{
-    BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, Prior,
+    BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, LeaseName, Prior,
     ProducerLimits, Report, Return, Statement, Throttled,
 };
 pub use deferral::Deferral;
@@ -64,8 +64,8 @@ pub use invariants::{
 pub use job::{Attempt, Job, JobState, MAX_WAITS, Outcome, ScheduledCause, TraceContext, Wait};
 pub use kind::{Concurrency, DedupePolicy, Fleet, Kind, KindPolicy, PausePolicy, Placement, RetryPolicy};
 pub use lease::{
-    ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, RevokeReason, SHORTEST_LEASE, Stage, expiry, first_lease,
-    start_window,
+    ANSWER_WITHIN, FIRST_LEASE, Lease, Phase, Progress, RevokeReason, SHORTEST_LEASE, Stage, expiry,
+    first_lease, start_window,
 };
 pub use node::{Capacity, ClosedGroup, Group, Host, Node, Pressure};
 pub use place::{

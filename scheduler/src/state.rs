@@ -357,6 +357,7 @@ impl State {
             wants: None,
             revoked: None,
             started_at: None,
+            progress: None,
             hard_limit: Duration::ZERO,
             returns_by: now.mono,
         };

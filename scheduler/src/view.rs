@@ -10,6 +10,7 @@ use crate::{
     ids::{JobId, KindName, NodeName, SlotName, Tenant},
     job::Wait,
     kind::{Kind, PausePolicy},
+    lease::Progress,
     node::{ClosedGroup, Node},
     slots::{Count, Slot},
     time::Wall,
@@ -44,6 +45,8 @@ pub struct LiveView {
     pub started_at: Option<Wall>,
     /// What it waits for, if it is a parent that waits for its children.
     pub waiting_for: Option<WaitView>,
+    /// How it gets on, if it runs and its attempt said so.
+    pub progress: Option<Progress>,
 }
 
 impl LiveView {

@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use tenure_scheduler::{
     Applied, ClosedGroup, Command, Enqueue, Epoch, Event, FencingToken, Finish, FinishedHow, Fleet, Group,
     Heartbeat, Held, Hello, Host, JobId, JobState, KindName, KindPolicy, Limits, Mono, Needs, NodeName, Now,
-    Ordinal, Phase, Pressure, Report, Return, Scope, SessionId, SlotName, State, Statement, Tenant, Wall,
+    Ordinal, Phase, Pressure, Report, Return, Scope, SessionId, SlotName, State, Statement, Tenant, Usage,
+    Wall,
 };
 use uuid::Uuid;
 
@@ -300,8 +301,8 @@ impl Bare {
                 if let Some(token) = rng.pick(&held) {
                     let (rule, generation) = ("headroom".into(), rng.below(3));
                     let (observed, threshold) = (1.0, 1.0);
-                    let said =
-                        Return { rule, observed, threshold, generation, retry_after: None, started: false };
+                    let (retry_after, started, usage) = (None, false, Usage::new());
+                    let said = Return { rule, observed, threshold, generation, retry_after, started, usage };
                     self.report(token, Statement::Returned(said));
                 }
             }

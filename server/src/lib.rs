@@ -293,7 +293,7 @@ impl Stage {
         let rules = in_force.rules;
         let to_leader = Peers::new(handle.standings(), rules.clone(), Arc::clone(&metrics), clock.clone());
         let layers = (clock.clone(), spans, to_leader);
-        let router = rpc::router(&api, Nodes::new(lobby), rules.clone(), layers)?;
+        let router = rpc::router(&api, Nodes::new(api.clone(), lobby), rules.clone(), layers)?;
         let layers = (router.gate, router.auth, router.elsewhere);
         let (counts, sampled) = (Arc::clone(&metrics), Arc::clone(&metrics));
         let secure = move |incoming| Acceptor::new(incoming, rules, counts, clock);

@@ -2,6 +2,8 @@
 
 #[path = "sessions/attaching.rs"]
 mod attaching;
+#[path = "sessions/children.rs"]
+mod children;
 #[path = "support/node.rs"]
 mod node;
 #[path = "support/served.rs"]
@@ -24,6 +26,19 @@ use tonic_types::StatusExt as _;
 
 /// A job that nobody enqueued.
 const UNKNOWN: &str = "01900000-0000-7000-8000-000000000000";
+
+/// Waits until something is there.
+async fn wait_for<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let wait = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, wait).await.expect("in time")
+}
 
 /// The reason that a status gives.
 fn reason(status: &tonic::Status) -> String {

@@ -67,6 +67,7 @@ pub(super) fn held(listed: Listed) -> HeldLease {
         token: listed.token.0,
         phase: phase.into(),
         elapsed: duration(listed.elapsed),
+        wait_epoch: 0,
     }
 }
 
@@ -147,6 +148,7 @@ fn returned(give_back: Return) -> Returned {
         generation: give_back.generation,
         retry_after: give_back.retry_after.and_then(duration),
         started: false,
+        usage: std::collections::BTreeMap::new(),
     }
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use tenure_proto::node::v1::node_service_server::{NodeService, NodeServiceServer};
 use tenure_proto::node::v1::{
-    Finished, Grant, Grants, Hello, LeasePhase, NodeMessage, Renewed, RenewedLease, Report, ReportKind,
-    Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, Welcome, node_message, report::Event,
-    server_message::Body,
+    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, Finished,
+    GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello, LeasePhase, NodeMessage, Renewed,
+    RenewedLease, Report, ReportKind, Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, Welcome,
+    node_message, report::Event, server_message::Body,
 };
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
@@ -79,6 +80,24 @@ impl NodeService for Service {
         };
         self.streams.send(stream).await.map_err(|_| Status::unavailable("the test is over"))?;
         Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn enqueue_children(
+        &self,
+        _: Request<EnqueueChildrenRequest>,
+    ) -> Result<Response<EnqueueChildrenResponse>, Status> {
+        Err(Status::unimplemented("no test here has children"))
+    }
+
+    async fn begin_wait(&self, _: Request<BeginWaitRequest>) -> Result<Response<BeginWaitResponse>, Status> {
+        Err(Status::unimplemented("no test here has children"))
+    }
+
+    async fn get_child_results(
+        &self,
+        _: Request<GetChildResultsRequest>,
+    ) -> Result<Response<GetChildResultsResponse>, Status> {
+        Err(Status::unimplemented("no test here has children"))
     }
 }
 

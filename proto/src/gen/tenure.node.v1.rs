@@ -90,6 +90,9 @@ pub struct HeldLease {
     /// For how long its process has been running. Zero before `started`.
     #[prost(message, optional, tag = "4")]
     pub elapsed: ::core::option::Option<::prost_types::Duration>,
+    /// Set by the node with LEASE_PHASE_PARKED, else 0: the wait, as BeginWait named it. An old server ignores it.
+    #[prost(uint64, tag = "5")]
+    pub wait_epoch: u64,
 }
 /// A lease whose end is in the node's spool and was not answered.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -312,7 +315,8 @@ pub struct Finished {
     /// If a signal ended it.
     #[prost(int32, optional, tag = "3")]
     pub signal: ::core::option::Option<i32>,
-    /// A short stable word: exit, signal, oom, limit, disk, spawn.
+    /// A short stable word: exit, signal, oom, limit, disk, spawn; said: the job itself said why, and its words count for
+    /// more than its exit code; detach; bad_wait: its wait file cannot be read.
     #[prost(string, tag = "4")]
     pub cause: ::prost::alloc::string::String,
     /// For people, at most 4 KiB; longer ones are cut by the node.
@@ -339,6 +343,29 @@ pub struct Finished {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Set by the node with FINISHED_OUTCOME_DETACHED, and required then. The server ends the attempt as failed, with the
+    /// cause `bad_wait`, if nobody can wait for that.
+    #[prost(message, optional, tag = "12")]
+    pub detach: ::core::option::Option<Detach>,
+}
+/// What an execution waits for that ended in order to wait.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Detach {
+    /// Children of the job, each once, in the order in which their results are wanted.
+    #[prost(string, repeated, tag = "1")]
+    pub job_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When the job goes on; it does at the latest when no end more can come. Unspecified: WAIT_POLICY_ALL.
+    #[prost(enumeration = "super::super::v1::WaitPolicy", tag = "2")]
+    pub policy: i32,
+    /// With WAIT_POLICY_AT_LEAST: how many have to succeed, at least 1. Else 0.
+    #[prost(uint32, tag = "3")]
+    pub at_least: u32,
+    /// It goes on then with the ends that there are. Absent: it waits for as long as it takes.
+    #[prost(message, optional, tag = "4")]
+    pub max_wait: ::core::option::Option<::prost_types::Duration>,
+    /// It would like to come back to this node.
+    #[prost(bool, tag = "5")]
+    pub same_node: bool,
 }
 /// A provider wants no more for a while.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -386,6 +413,12 @@ pub struct Returned {
     /// Whether it had started.
     #[prost(bool, tag = "6")]
     pub started: bool,
+    /// Set by the node if the job said what it used, as in Finished. Charged like there. An old server ignores it.
+    #[prost(btree_map = "string, uint64", tag = "7")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
 }
 /// The agent is about to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -492,6 +525,11 @@ pub struct Grant {
     /// W3C `tracestate` of the enqueue. Empty: none.
     #[prost(string, tag = "17")]
     pub tracestate: ::prost::alloc::string::String,
+    /// Set by the server if the execution goes on from other jobs' ends: how many. GetChildResults without names has them, and
+    /// the state that an earlier execution left. 0: it goes on, and waited for nobody. Absent: it goes on from nothing. An old
+    /// agent ignores it.
+    #[prost(uint32, optional, tag = "23")]
+    pub input_results: ::core::option::Option<u32>,
 }
 /// The wait of a parked process is over. Said again for as long as a listing names the wait as going on. An agent that
 /// parks nothing never gets it; one that does not know it ignores it.
@@ -600,6 +638,9 @@ pub enum LeasePhase {
     Accepted = 2,
     /// Its process runs.
     Started = 3,
+    /// Its process runs and waits for children; `wait_epoch` says in which wait. It holds what BeginWait or Resume left it. An
+    /// old server refuses it; it knows no BeginWait either, so that nothing is ever parked there.
+    Parked = 4,
     /// Its tree is being killed.
     Stopping = 5,
     /// Its command has ended, its tree is not gone yet.
@@ -618,6 +659,7 @@ impl LeasePhase {
             Self::Granted => "LEASE_PHASE_GRANTED",
             Self::Accepted => "LEASE_PHASE_ACCEPTED",
             Self::Started => "LEASE_PHASE_STARTED",
+            Self::Parked => "LEASE_PHASE_PARKED",
             Self::Stopping => "LEASE_PHASE_STOPPING",
             Self::Finished => "LEASE_PHASE_FINISHED",
             Self::Unkillable => "LEASE_PHASE_UNKILLABLE",
@@ -630,6 +672,7 @@ impl LeasePhase {
             "LEASE_PHASE_GRANTED" => Some(Self::Granted),
             "LEASE_PHASE_ACCEPTED" => Some(Self::Accepted),
             "LEASE_PHASE_STARTED" => Some(Self::Started),
+            "LEASE_PHASE_PARKED" => Some(Self::Parked),
             "LEASE_PHASE_STOPPING" => Some(Self::Stopping),
             "LEASE_PHASE_FINISHED" => Some(Self::Finished),
             "LEASE_PHASE_UNKILLABLE" => Some(Self::Unkillable),
@@ -655,6 +698,9 @@ pub enum FinishedOutcome {
     Revoked = 5,
     /// Its shim died, and what was left was killed: nobody knows how it ended. A loss.
     Lost = 6,
+    /// It ended in order to wait for children: `detach` says for which, `result` carries its state. The job comes back as an
+    /// execution of its own. An old server refuses it.
+    Detached = 8,
 }
 impl FinishedOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -670,6 +716,7 @@ impl FinishedOutcome {
             Self::TimedOut => "FINISHED_OUTCOME_TIMED_OUT",
             Self::Revoked => "FINISHED_OUTCOME_REVOKED",
             Self::Lost => "FINISHED_OUTCOME_LOST",
+            Self::Detached => "FINISHED_OUTCOME_DETACHED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -682,6 +729,7 @@ impl FinishedOutcome {
             "FINISHED_OUTCOME_TIMED_OUT" => Some(Self::TimedOut),
             "FINISHED_OUTCOME_REVOKED" => Some(Self::Revoked),
             "FINISHED_OUTCOME_LOST" => Some(Self::Lost),
+            "FINISHED_OUTCOME_DETACHED" => Some(Self::Detached),
             _ => None,
         }
     }
@@ -834,6 +882,173 @@ impl StoredVerdict {
         }
     }
 }
+/// A lease, as the node that holds it names it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseName {
+    /// Required. The node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Required. Its job.
+    #[prost(string, tag = "2")]
+    pub job_id: ::prost::alloc::string::String,
+    /// Required. Its fencing token.
+    #[prost(uint64, tag = "3")]
+    pub token: u64,
+}
+/// Request of EnqueueChildren.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EnqueueChildrenRequest {
+    /// Required. Of the parent.
+    #[prost(message, optional, tag = "1")]
+    pub lease: ::core::option::Option<LeaseName>,
+    /// 1 to 1,000 jobs. `parent_id` is empty or the parent's. All else is as in EnqueueBatch.
+    #[prost(message, repeated, tag = "2")]
+    pub jobs: ::prost::alloc::vec::Vec<super::super::v1::JobSpec>,
+}
+/// Answer of EnqueueChildren.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EnqueueChildrenResponse {
+    /// One answer per job, in the order of the request, with the bounds of EnqueueBatchResponse.
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<super::super::v1::EnqueueBatchItem>,
+}
+/// What somebody waits for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitTerms {
+    /// Children of the job, each once, in the order in which their results are wanted. Empty: nothing is waited for. At most
+    /// as many as a parent may have, 1,000 unless the server is set otherwise.
+    #[prost(string, repeated, tag = "1")]
+    pub job_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When the wait is over; it is at the latest when no end more can come. Unspecified: WAIT_POLICY_ALL.
+    #[prost(enumeration = "super::super::v1::WaitPolicy", tag = "2")]
+    pub policy: i32,
+    /// With WAIT_POLICY_AT_LEAST: how many have to succeed, at least 1. Else 0.
+    #[prost(uint32, tag = "3")]
+    pub at_least: u32,
+    /// It is over then with the ends that there are. Absent: it takes as long as it takes.
+    #[prost(message, optional, tag = "4")]
+    pub max_wait: ::core::option::Option<::prost_types::Duration>,
+}
+/// Request of BeginWait.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginWaitRequest {
+    /// Required. Of the job whose process waits.
+    #[prost(message, optional, tag = "1")]
+    pub lease: ::core::option::Option<LeaseName>,
+    /// Required, from 1. Chosen by the node: higher than those of all earlier waits under this lease.
+    #[prost(uint64, tag = "2")]
+    pub wait_epoch: u64,
+    /// Required.
+    #[prost(message, optional, tag = "3")]
+    pub terms: ::core::option::Option<WaitTerms>,
+}
+/// Answer of BeginWait.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BeginWaitResponse {
+    /// What the process is to do.
+    #[prost(enumeration = "WaitAnswer", tag = "1")]
+    pub answer: i32,
+    /// The node slots that the lease holds now.
+    #[prost(btree_map = "string, uint32", tag = "2")]
+    pub kept: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, u32>,
+}
+/// Request of GetChildResults.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetChildResultsRequest {
+    /// Required. Of the job that reads.
+    #[prost(message, optional, tag = "1")]
+    pub lease: ::core::option::Option<LeaseName>,
+    /// Children of the job, in the order in which the results are wanted, at most 1,000. Empty: what the execution was
+    /// started with.
+    #[prost(string, repeated, tag = "2")]
+    pub job_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The first index that is wanted: `next_index` of the page before. 0: from the beginning.
+    #[prost(uint32, tag = "3")]
+    pub from_index: u32,
+}
+/// Answer of GetChildResults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetChildResultsResponse {
+    /// By index, without a gap. At most 1 MiB in all, at least one unless there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<InputResult>,
+    /// Where the next page begins. 0: this was the last.
+    #[prost(uint32, tag = "2")]
+    pub next_index: u32,
+    /// On the first page, if the request names nobody: the state that the execution before this one left when it detached.
+    /// Absent: it left none.
+    #[prost(message, optional, tag = "3")]
+    pub state: ::core::option::Option<ResultBytes>,
+}
+/// How another job ended, for a job that goes on from there: the one shape for the results of children, and of what came
+/// before in a workflow. Set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InputResult {
+    /// Its place in the order in which they were named or declared, from 0.
+    #[prost(uint32, tag = "1")]
+    pub index: u32,
+    /// Which job.
+    #[prost(string, tag = "2")]
+    pub job_id: ::prost::alloc::string::String,
+    /// How it ended. A state that is not final: it had not ended when the wait was over. Unspecified: there is no such job;
+    /// it was deleted, or it was never enqueued.
+    #[prost(enumeration = "super::super::v1::JobState", tag = "3")]
+    pub state: i32,
+    /// Absent: it succeeded and wrote nothing, or it has not ended.
+    #[prost(oneof = "input_result::Answer", tags = "4, 5")]
+    pub answer: ::core::option::Option<input_result::Answer>,
+}
+/// Nested message and enum types in `InputResult`.
+pub mod input_result {
+    /// Absent: it succeeded and wrote nothing, or it has not ended.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Answer {
+        /// It succeeded, and wrote this.
+        #[prost(message, tag = "4")]
+        Result(super::ResultBytes),
+        /// Why there is no result, for people: of a dead job its last error.
+        #[prost(string, tag = "5")]
+        Error(::prost::alloc::string::String),
+    }
+}
+/// Whether a process is parked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WaitAnswer {
+    /// Never sent by a server. Treated as WAIT_ANSWER_MUST_DETACH.
+    Unspecified = 0,
+    /// It is: its lease holds `kept` only, until Resume says otherwise.
+    Parked = 1,
+    /// The wait is over: its lease holds all that it was granted.
+    Go = 2,
+    /// It may not stay: it leaves its state and ends, or does not wait. Its lease holds what it held before, unless it was
+    /// parked in this very wait: then `kept`.
+    MustDetach = 3,
+}
+impl WaitAnswer {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAIT_ANSWER_UNSPECIFIED",
+            Self::Parked => "WAIT_ANSWER_PARKED",
+            Self::Go => "WAIT_ANSWER_GO",
+            Self::MustDetach => "WAIT_ANSWER_MUST_DETACH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAIT_ANSWER_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAIT_ANSWER_PARKED" => Some(Self::Parked),
+            "WAIT_ANSWER_GO" => Some(Self::Go),
+            "WAIT_ANSWER_MUST_DETACH" => Some(Self::MustDetach),
+            _ => None,
+        }
+    }
+}
 /// Generated client implementations.
 pub mod node_service_client {
     #![allow(
@@ -845,7 +1060,8 @@ pub mod node_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Node agents.
+    /// Node agents. The calls about a lease name it by node, job and token, and are answered LEASE_LOST unless it is live, that
+    /// node's, and not wanted back. Where there is TLS, the node is that of the caller's certificate.
     #[derive(Debug, Clone)]
     pub struct NodeServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -940,6 +1156,89 @@ pub mod node_service_client {
                 .insert(GrpcMethod::new("tenure.node.v1.NodeService", "Session"));
             self.inner.streaming(req, path, codec).await
         }
+        /// Stores up to 1,000 children of a running job, each on its own, like EnqueueBatch. Their producer and tenant are those
+        /// of the parent; whether they are children of it decides the lease, not the spec.
+        pub async fn enqueue_children(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EnqueueChildrenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EnqueueChildrenResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.NodeService/EnqueueChildren",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("tenure.node.v1.NodeService", "EnqueueChildren"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// The process of a running job waits for children without ending: its lease gives back every slot that its kind does
+        /// not keep. The end of the wait is told by Resume on the session. The same call under the same `wait_epoch` is the same
+        /// wait, and is answered with what came of it.
+        pub async fn begin_wait(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BeginWaitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BeginWaitResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.NodeService/BeginWait",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.NodeService", "BeginWait"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// How other jobs ended, in order, a page at a time: the children that the request names, or those that the running
+        /// execution was started with (`Grant.input_results`).
+        pub async fn get_child_results(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetChildResultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetChildResultsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.NodeService/GetChildResults",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("tenure.node.v1.NodeService", "GetChildResults"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -966,8 +1265,37 @@ pub mod node_service_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::NodeMessage>>,
         ) -> std::result::Result<tonic::Response<Self::SessionStream>, tonic::Status>;
+        /// Stores up to 1,000 children of a running job, each on its own, like EnqueueBatch. Their producer and tenant are those
+        /// of the parent; whether they are children of it decides the lease, not the spec.
+        async fn enqueue_children(
+            &self,
+            request: tonic::Request<super::EnqueueChildrenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EnqueueChildrenResponse>,
+            tonic::Status,
+        >;
+        /// The process of a running job waits for children without ending: its lease gives back every slot that its kind does
+        /// not keep. The end of the wait is told by Resume on the session. The same call under the same `wait_epoch` is the same
+        /// wait, and is answered with what came of it.
+        async fn begin_wait(
+            &self,
+            request: tonic::Request<super::BeginWaitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BeginWaitResponse>,
+            tonic::Status,
+        >;
+        /// How other jobs ended, in order, a page at a time: the children that the request names, or those that the running
+        /// execution was started with (`Grant.input_results`).
+        async fn get_child_results(
+            &self,
+            request: tonic::Request<super::GetChildResultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetChildResultsResponse>,
+            tonic::Status,
+        >;
     }
-    /// Node agents.
+    /// Node agents. The calls about a lease name it by node, job and token, and are answered LEASE_LOST unless it is live, that
+    /// node's, and not wanted back. Where there is TLS, the node is that of the caller's certificate.
     #[derive(Debug)]
     pub struct NodeServiceServer<T> {
         inner: Arc<T>,
@@ -1090,6 +1418,141 @@ pub mod node_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/tenure.node.v1.NodeService/EnqueueChildren" => {
+                    #[allow(non_camel_case_types)]
+                    struct EnqueueChildrenSvc<T: NodeService>(pub Arc<T>);
+                    impl<
+                        T: NodeService,
+                    > tonic::server::UnaryService<super::EnqueueChildrenRequest>
+                    for EnqueueChildrenSvc<T> {
+                        type Response = super::EnqueueChildrenResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EnqueueChildrenRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as NodeService>::enqueue_children(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EnqueueChildrenSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.NodeService/BeginWait" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeginWaitSvc<T: NodeService>(pub Arc<T>);
+                    impl<
+                        T: NodeService,
+                    > tonic::server::UnaryService<super::BeginWaitRequest>
+                    for BeginWaitSvc<T> {
+                        type Response = super::BeginWaitResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BeginWaitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as NodeService>::begin_wait(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeginWaitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.NodeService/GetChildResults" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetChildResultsSvc<T: NodeService>(pub Arc<T>);
+                    impl<
+                        T: NodeService,
+                    > tonic::server::UnaryService<super::GetChildResultsRequest>
+                    for GetChildResultsSvc<T> {
+                        type Response = super::GetChildResultsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetChildResultsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as NodeService>::get_child_results(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetChildResultsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -1127,6 +1590,1018 @@ pub mod node_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "tenure.node.v1.NodeService";
     impl<T> tonic::server::NamedService for NodeServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Request of GetAttempt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetAttemptRequest {}
+/// Answer of GetAttempt.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetAttemptResponse {
+    /// The job.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The fencing token of this execution: hand it to what must not be written twice.
+    #[prost(uint64, tag = "2")]
+    pub token: u64,
+    /// The kind.
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+    /// 1-based.
+    #[prost(uint32, tag = "4")]
+    pub attempt: u32,
+    /// The dedupe key of the job, or its id.
+    #[prost(string, tag = "5")]
+    pub idempotency_key: ::prost::alloc::string::String,
+    /// Whose work it is.
+    #[prost(string, tag = "6")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Empty: it has no parent.
+    #[prost(string, tag = "7")]
+    pub parent_id: ::prost::alloc::string::String,
+    /// The name of the node.
+    #[prost(string, tag = "8")]
+    pub node: ::prost::alloc::string::String,
+    /// What was reported so far.
+    #[prost(btree_map = "string, uint64", tag = "9")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
+}
+/// Request of ReportProgress.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportProgressRequest {
+    /// 0 to 100.
+    #[prost(uint32, tag = "1")]
+    pub percent: u32,
+    /// For people, at most 1,024 bytes. Empty: none.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+}
+/// Answer of ReportProgress.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportProgressResponse {}
+/// Request of ReportUsage.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportUsageRequest {
+    /// By counter (\[a-z0-9._-\], at most 63 bytes), such as `tokens`. At most 16 counters an attempt, each at most 2^53 in
+    /// all; what is above is refused and nothing is added.
+    #[prost(btree_map = "string, uint64", tag = "1")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
+}
+/// Answer of ReportUsage.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportUsageResponse {
+    /// The sums now.
+    #[prost(btree_map = "string, uint64", tag = "1")]
+    pub usage: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
+}
+/// Request of EnqueueChildren.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AttemptServiceEnqueueChildrenRequest {
+    /// 1 to 1,000 jobs, at most 1 MiB in all. `parent_id` is empty or this job's.
+    #[prost(message, repeated, tag = "1")]
+    pub jobs: ::prost::alloc::vec::Vec<super::super::v1::JobSpec>,
+}
+/// Answer of EnqueueChildren.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AttemptServiceEnqueueChildrenResponse {
+    /// One answer per job, in the order of the request.
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<super::super::v1::EnqueueBatchItem>,
+}
+/// Request of WaitForJobs.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitForJobsRequest {
+    /// Required.
+    #[prost(message, optional, tag = "1")]
+    pub terms: ::core::option::Option<WaitTerms>,
+    /// Optional, at most 64 bytes. Made by the caller; a repeated call under it goes on with the same wait. Empty: each call
+    /// is a wait of its own.
+    #[prost(string, tag = "2")]
+    pub wait_id: ::prost::alloc::string::String,
+}
+/// Answer of WaitForJobs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitForJobsResponse {
+    /// GO, or MUST_DETACH: nothing is waited for any more; leave what is needed to go on, with the children, in the file
+    /// TENURE_WAIT, and exit with 79. Never PARKED.
+    #[prost(enumeration = "WaitAnswer", tag = "1")]
+    pub answer: i32,
+}
+/// Request of GetChildResults.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AttemptServiceGetChildResultsRequest {
+    /// Children of this job, at most 1,000. Empty: those that this execution was started with.
+    #[prost(string, repeated, tag = "1")]
+    pub job_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The first index that is wanted: `next_index` of the page before. 0: from the beginning.
+    #[prost(uint32, tag = "2")]
+    pub from_index: u32,
+}
+/// Answer of GetChildResults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AttemptServiceGetChildResultsResponse {
+    /// By index, without a gap. At most 1 MiB in all.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<InputResult>,
+    /// Where the next page begins. 0: this was the last.
+    #[prost(uint32, tag = "2")]
+    pub next_index: u32,
+}
+/// Request of CheckLease.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckLeaseRequest {}
+/// Answer of CheckLease.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckLeaseResponse {
+    /// False: this process is being stopped, and somebody else may run the job soon.
+    #[prost(bool, tag = "1")]
+    pub live: bool,
+    /// By then the process will have been killed unless the server renews the lease. Absent if it does not live.
+    #[prost(message, optional, tag = "2")]
+    pub remaining: ::core::option::Option<::prost_types::Duration>,
+}
+/// Request of Fail.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FailRequest {
+    /// For people, at most 4 KiB.
+    #[prost(string, tag = "1")]
+    pub reason: ::prost::alloc::string::String,
+    /// No further attempt would help: the job is dead at once. False: it is tried again, whatever its exit code means to its
+    /// kind.
+    #[prost(bool, tag = "2")]
+    pub permanent: bool,
+    /// Not before this long, at most 24 h. Absent: after the kind's back-off. The later of the two counts.
+    #[prost(message, optional, tag = "3")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
+    /// A provider wants no more for a while: nothing that needs this fleet slot starts for `retry_after`. It has to be one
+    /// that the job takes, else it is not heeded. Empty: none. With it, `retry_after` is required.
+    #[prost(string, tag = "4")]
+    pub throttled_slot: ::prost::alloc::string::String,
+}
+/// Answer of Fail.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FailResponse {}
+/// Generated client implementations.
+pub mod attempt_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Served by the node agent on a Unix socket of its own for each attempt, at TENURE_SOCKET; the server does not have it. Who
+    /// may open the socket is the attempt: no request names a job. The socket is there until the command has ended. While the
+    /// agent restarts it is away for a moment: UNAVAILABLE, and calls may be repeated. Every error carries google.rpc.ErrorInfo
+    /// with domain "tenure".
+    #[derive(Debug, Clone)]
+    pub struct AttemptServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> AttemptServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> AttemptServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            AttemptServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// What runs here.
+        pub async fn get_attempt(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetAttemptRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetAttemptResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/GetAttempt",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "GetAttempt"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// It is getting on. The newest word counts; it is sent on about once a second, and not kept.
+        pub async fn report_progress(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportProgressRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportProgressResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/ReportProgress",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("tenure.node.v1.AttemptService", "ReportProgress"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// It has used something. Added to what was reported before; sent when the attempt ends, however it does.
+        pub async fn report_usage(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportUsageRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportUsageResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/ReportUsage",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "ReportUsage"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Stores up to 1,000 children of this job, like EnqueueBatch. Repeated with the same `job_id`s it is the same call.
+        pub async fn enqueue_children(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AttemptServiceEnqueueChildrenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AttemptServiceEnqueueChildrenResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/EnqueueChildren",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("tenure.node.v1.AttemptService", "EnqueueChildren"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Waits for children: answers when the wait is over, or at once if the process has to detach instead. Meanwhile the job
+        /// holds what its kind keeps only, and its time limits stand still. Repeated with the same `wait_id` it is the same wait.
+        pub async fn wait_for_jobs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WaitForJobsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::WaitForJobsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/WaitForJobs",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "WaitForJobs"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// How children ended, in order, a page at a time.
+        pub async fn get_child_results(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AttemptServiceGetChildResultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AttemptServiceGetChildResultsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/GetChildResults",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("tenure.node.v1.AttemptService", "GetChildResults"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Whether the lease lives, as far as this node knows. To be asked before an effect that must not be made twice.
+        pub async fn check_lease(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckLeaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CheckLeaseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/CheckLease",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "CheckLease"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says why the command is about to fail. Counts if it then ends otherwise than with 0. The newest word counts.
+        pub async fn fail(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FailRequest>,
+        ) -> std::result::Result<tonic::Response<super::FailResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/Fail",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "Fail"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod attempt_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with AttemptServiceServer.
+    #[async_trait]
+    pub trait AttemptService: std::marker::Send + std::marker::Sync + 'static {
+        /// What runs here.
+        async fn get_attempt(
+            &self,
+            request: tonic::Request<super::GetAttemptRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetAttemptResponse>,
+            tonic::Status,
+        >;
+        /// It is getting on. The newest word counts; it is sent on about once a second, and not kept.
+        async fn report_progress(
+            &self,
+            request: tonic::Request<super::ReportProgressRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportProgressResponse>,
+            tonic::Status,
+        >;
+        /// It has used something. Added to what was reported before; sent when the attempt ends, however it does.
+        async fn report_usage(
+            &self,
+            request: tonic::Request<super::ReportUsageRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportUsageResponse>,
+            tonic::Status,
+        >;
+        /// Stores up to 1,000 children of this job, like EnqueueBatch. Repeated with the same `job_id`s it is the same call.
+        async fn enqueue_children(
+            &self,
+            request: tonic::Request<super::AttemptServiceEnqueueChildrenRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AttemptServiceEnqueueChildrenResponse>,
+            tonic::Status,
+        >;
+        /// Waits for children: answers when the wait is over, or at once if the process has to detach instead. Meanwhile the job
+        /// holds what its kind keeps only, and its time limits stand still. Repeated with the same `wait_id` it is the same wait.
+        async fn wait_for_jobs(
+            &self,
+            request: tonic::Request<super::WaitForJobsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::WaitForJobsResponse>,
+            tonic::Status,
+        >;
+        /// How children ended, in order, a page at a time.
+        async fn get_child_results(
+            &self,
+            request: tonic::Request<super::AttemptServiceGetChildResultsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AttemptServiceGetChildResultsResponse>,
+            tonic::Status,
+        >;
+        /// Whether the lease lives, as far as this node knows. To be asked before an effect that must not be made twice.
+        async fn check_lease(
+            &self,
+            request: tonic::Request<super::CheckLeaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CheckLeaseResponse>,
+            tonic::Status,
+        >;
+        /// Says why the command is about to fail. Counts if it then ends otherwise than with 0. The newest word counts.
+        async fn fail(
+            &self,
+            request: tonic::Request<super::FailRequest>,
+        ) -> std::result::Result<tonic::Response<super::FailResponse>, tonic::Status>;
+    }
+    /// Served by the node agent on a Unix socket of its own for each attempt, at TENURE_SOCKET; the server does not have it. Who
+    /// may open the socket is the attempt: no request names a job. The socket is there until the command has ended. While the
+    /// agent restarts it is away for a moment: UNAVAILABLE, and calls may be repeated. Every error carries google.rpc.ErrorInfo
+    /// with domain "tenure".
+    #[derive(Debug)]
+    pub struct AttemptServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> AttemptServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for AttemptServiceServer<T>
+    where
+        T: AttemptService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/tenure.node.v1.AttemptService/GetAttempt" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetAttemptSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::GetAttemptRequest>
+                    for GetAttemptSvc<T> {
+                        type Response = super::GetAttemptResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetAttemptRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::get_attempt(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetAttemptSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/ReportProgress" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportProgressSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::ReportProgressRequest>
+                    for ReportProgressSvc<T> {
+                        type Response = super::ReportProgressResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportProgressRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::report_progress(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportProgressSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/ReportUsage" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportUsageSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::ReportUsageRequest>
+                    for ReportUsageSvc<T> {
+                        type Response = super::ReportUsageResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportUsageRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::report_usage(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportUsageSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/EnqueueChildren" => {
+                    #[allow(non_camel_case_types)]
+                    struct EnqueueChildrenSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<
+                        super::AttemptServiceEnqueueChildrenRequest,
+                    > for EnqueueChildrenSvc<T> {
+                        type Response = super::AttemptServiceEnqueueChildrenResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                super::AttemptServiceEnqueueChildrenRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::enqueue_children(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EnqueueChildrenSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/WaitForJobs" => {
+                    #[allow(non_camel_case_types)]
+                    struct WaitForJobsSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::WaitForJobsRequest>
+                    for WaitForJobsSvc<T> {
+                        type Response = super::WaitForJobsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WaitForJobsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::wait_for_jobs(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WaitForJobsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/GetChildResults" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetChildResultsSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<
+                        super::AttemptServiceGetChildResultsRequest,
+                    > for GetChildResultsSvc<T> {
+                        type Response = super::AttemptServiceGetChildResultsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                super::AttemptServiceGetChildResultsRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::get_child_results(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetChildResultsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/CheckLease" => {
+                    #[allow(non_camel_case_types)]
+                    struct CheckLeaseSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::CheckLeaseRequest>
+                    for CheckLeaseSvc<T> {
+                        type Response = super::CheckLeaseResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CheckLeaseRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::check_lease(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CheckLeaseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/Fail" => {
+                    #[allow(non_camel_case_types)]
+                    struct FailSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::FailRequest> for FailSvc<T> {
+                        type Response = super::FailResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FailRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::fail(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FailSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for AttemptServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "tenure.node.v1.AttemptService";
+    impl<T> tonic::server::NamedService for AttemptServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -257,6 +257,23 @@ pub struct Job {
     /// Present while it waits for its children. An old server never sets it.
     #[prost(message, optional, tag = "40")]
     pub waiting_for: ::core::option::Option<ChildWait>,
+    /// Present while it runs, if its attempt said how it gets on. Not kept: a server that has just taken over does not know
+    /// it. It changes no version. An old server never sets it.
+    #[prost(message, optional, tag = "42")]
+    pub progress: ::core::option::Option<JobProgress>,
+}
+/// How a running attempt gets on, in its own words. Every field is set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JobProgress {
+    /// 0 to 100.
+    #[prost(uint32, tag = "1")]
+    pub percent: u32,
+    /// For people, at most 1,024 bytes. Empty: none.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// When the leader heard it.
+    #[prost(message, optional, tag = "3")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// What a waiting parent waits for. Every field is set by the server.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -13,7 +13,7 @@ use crate::{
     event::Event,
     ids::{JobId, KindName, Tenant},
     kind::Kind,
-    lease::Stage,
+    lease::{Progress, Stage},
     place::{self, ClassId, classes::ClassKey},
     state::{KindEntry, Stand, State},
     tenant::TenantPolicy,
@@ -109,6 +109,12 @@ impl State {
             }
             Event::MessageSent { node } => self.with_live(node, |live| live.sent += 1),
             Event::Phased { token, phase, started_at } => self.phased(*token, *phase, *started_at, now),
+            Event::Progressed { token, percent, message } => {
+                if let Some(entry) = self.leases.get_mut(token) {
+                    let (percent, message, at) = (*percent, message.clone(), now.wall);
+                    entry.watch.progress = Some(Box::new(Progress { percent, message, at }));
+                }
+            }
             Event::Renewed { token, expires } => {
                 if let Some(entry) = self.leases.get_mut(token) {
                     entry.watch.expires = *expires;

@@ -37,6 +37,9 @@ const HIGHEST: i8 = 100;
 
 impl Step<'_> {
     pub(super) fn enqueue(&mut self, enqueue: Enqueue) -> Result<(), Refusal> {
+        if let Some(lease) = &enqueue.lease {
+            self.open_lease(lease)?;
+        }
         let kind = self.state.kinds.get(&enqueue.kind).ok_or_else(|| {
             let known = self.state.kinds.keys();
             Refusal::KindNotFound {

@@ -15,6 +15,9 @@ use crate::{
     time::{Now, Wall},
 };
 
+/// The cause of an attempt that said itself why it fails: its words count for more than its exit code.
+const SAID: &str = "said";
+
 /// From this many returns in a row on, the retry back-off applies.
 const RETURNS_BEFORE_BACKOFF: u32 = 5;
 
@@ -122,6 +125,7 @@ fn decide(
     mut end: End,
 ) -> AttemptEnd {
     if end.outcome == Outcome::Failed
+        && &*end.cause != SAID
         && end.exit_code.is_some_and(|code| policy.permanent_exit_codes.contains(&code))
     {
         end.outcome = Outcome::FailedPermanent;

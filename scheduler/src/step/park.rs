@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    command::BeginWait,
+    command::{BeginWait, LeaseName},
     effect::{Message, Reply},
     event::Event,
     family::{Parked, WaitAnswer, WaitVerdict},
@@ -17,6 +17,7 @@ use crate::{
     },
     refusal::{LostCause, Refusal},
     slots::{Needs, Reservation},
+    state::State,
     step::Step,
 };
 
@@ -25,12 +26,12 @@ const MOST_EPOCH: u64 = 1 << 62;
 
 impl Step<'_> {
     pub(super) fn begin_wait(&mut self, wait: &BeginWait) -> Result<(), Refusal> {
-        let lease = self.open_lease(wait)?.clone();
+        let lease = self.open_lease(&wait.lease)?.clone();
+        let (job, token) = (lease.job, lease.token);
         if let Some(known) = &lease.parked {
             if known.epoch == wait.wait_epoch {
-                self.reply(Reply::Wait {
-                    answer: known.verdict.map_or(WaitAnswer::Parked, WaitAnswer::Over),
-                });
+                let answer = known.verdict.map_or(WaitAnswer::Parked, WaitAnswer::Over);
+                self.reply(Reply::Wait { answer, kept: lease.reservation.node });
                 return Ok(());
             }
             if known.epoch > wait.wait_epoch || known.verdict.is_none() {
@@ -43,31 +44,41 @@ impl Step<'_> {
             let problem = format!("is over {MOST_EPOCH}");
             return Err(Refusal::InvalidField { field: "wait_epoch", problem });
         }
-        let judged = self.judge(wait.job, &wait.children, &wait.prior, wait.policy, wait.max_wait);
+        let judged = self.judge(job, &wait.children, &wait.prior, wait.policy, wait.max_wait);
         let judged = judged.map_err(|problem| Refusal::InvalidField { field: "children", problem })?;
         let (kept, yielded) = self.kept(&lease);
-        let answer = if judged.is_met() {
-            WaitAnswer::Over(WaitVerdict::Go)
+        let (answer, kept) = if judged.is_met() {
+            (WaitAnswer::Over(WaitVerdict::Go), lease.reservation.node)
         } else if !self.may_park(&lease, &kept) {
-            WaitAnswer::Over(WaitVerdict::MustDetach)
+            (WaitAnswer::Over(WaitVerdict::MustDetach), lease.reservation.node)
         } else {
             let parked = Parked { epoch: wait.wait_epoch, wait: judged, yielded, verdict: None };
-            self.emit(Event::Parked { job: wait.job, token: wait.token, parked: Box::new(parked) });
-            self.notify(wait.job);
-            WaitAnswer::Parked
+            self.emit(Event::Parked { job, token, parked: Box::new(parked) });
+            self.notify(job);
+            (WaitAnswer::Parked, kept.node)
         };
-        self.reply(Reply::Wait { answer });
+        self.reply(Reply::Wait { answer, kept });
         Ok(())
     }
 
-    /// The lease under which somebody wants to wait: the newest of the job, running, and not wanted back.
-    fn open_lease(&self, wait: &BeginWait) -> Result<&Lease, Refusal> {
-        let token = wait.token;
-        let job_state = self.state.job(wait.job).map(|job| job.state.name());
+    /// The lease under which somebody asks for something: the newest of the job, running, and not wanted back.
+    pub(super) fn open_lease(&self, name: &LeaseName) -> Result<&Lease, Refusal> {
+        self.state.open_lease(name)
+    }
+}
+
+impl State {
+    /// The lease under which a node asks for something: the newest of the job, running, and not wanted back.
+    ///
+    /// # Errors
+    /// [`Refusal::LeaseLost`].
+    pub fn open_lease(&self, name: &LeaseName) -> Result<&Lease, Refusal> {
+        let token = name.token;
+        let job_state = self.job(name.job).map(|job| job.state.name());
         let lost = |cause| Refusal::LeaseLost { token, cause, job_state };
-        let Some(entry) = self.state.leases.get(&token) else { return Err(lost(self.why_gone(wait))) };
+        let Some(entry) = self.leases.get(&token) else { return Err(lost(self.why_gone(name))) };
         let lease = &entry.lease;
-        if lease.node != wait.node || lease.job != wait.job {
+        if lease.node != name.node || lease.job != name.job {
             return Err(lost(LostCause::StaleToken));
         }
         if lease.orphaned {
@@ -86,16 +97,18 @@ impl Step<'_> {
     }
 
     /// Why there is no lease of a token that somebody names: it was the newest of its job, or it was never that node's.
-    fn why_gone(&self, wait: &BeginWait) -> LostCause {
-        let newest = self.state.job(wait.job).filter(|job| job.token == wait.token);
-        let own = newest.filter(|job| job.last_node.as_ref() == Some(&wait.node));
+    fn why_gone(&self, name: &LeaseName) -> LostCause {
+        let newest = self.job(name.job).filter(|job| job.token == name.token);
+        let own = newest.filter(|job| job.last_node.as_ref() == Some(&name.node));
         match own.map(|job| job.last_outcome) {
             Some(Some(Outcome::Cancelled)) => LostCause::Cancelled,
             Some(_) => LostCause::Expired,
             None => LostCause::StaleToken,
         }
     }
+}
 
+impl Step<'_> {
     /// What a lease keeps while its process is parked, and what it gives back.
     fn kept(&self, lease: &Lease) -> (Reservation, Reservation) {
         let keep = self.state.kind(&lease.kind).map(|kind| &kind.policy.keep_on_wait);

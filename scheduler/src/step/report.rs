@@ -35,7 +35,10 @@ impl Step<'_> {
         match &report.statement {
             Statement::Accepted => self.progressed(&report, Phase::Accepted, Duration::ZERO),
             Statement::Started { elapsed } => self.progressed(&report, Phase::Started, *elapsed),
-            Statement::Progress => self.progressed(&report, Phase::Started, Duration::ZERO),
+            Statement::Progress { percent, message } => {
+                self.progressed(&report, Phase::Started, Duration::ZERO);
+                self.gets_on(&report, *percent, message);
+            }
             Statement::Finished(finish) => {
                 let verdict = self.finished(&report, finish);
                 self.stored(&report, ReportKind::Finished, verdict);
@@ -77,6 +80,16 @@ impl Step<'_> {
                 let leases = vec![(report.token, RevokeReason::NotLive)];
                 self.send(&report.node, Message::Revoke { leases });
             }
+        }
+    }
+
+    /// What a running attempt says of how it gets on.
+    fn gets_on(&mut self, report: &Report, percent: u8, message: &Arc<str>) {
+        let orphaned = self.state.leases.get(&report.token).is_some_and(|entry| entry.lease.orphaned);
+        if self.stage(report) == Some(Stage::Granted) && !orphaned {
+            let (token, percent, message) = (report.token, percent.min(100), bounded_text(message));
+            self.emit(Event::Progressed { token, percent, message });
+            self.notify(report.job);
         }
     }
 
@@ -220,6 +233,7 @@ impl Step<'_> {
                         cause: bounded_text(&returned.rule),
                         error: return_text(returned),
                         stale: &*returned.rule == "stale" && !returned.started && may_expire,
+                        usage: returned.usage.clone(),
                         ..End::new(outcome, How::Gone)
                     },
                 );

@@ -167,7 +167,7 @@ impl Fuzz {
                 has_result: true,
                 detach: None,
             }),
-            _ => Statement::Progress,
+            _ => Statement::Progress { percent: 40, message: "on it".into() },
         };
         let some_job = self.rng.pick(&self.jobs).filter(|some| *some != job);
         let choice = self.rng.below(6);

@@ -9,9 +9,9 @@ use std::{
 use tenure_scheduler::{
     Allowance, Applied, BeginWait, Budget, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
     DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId,
-    KindName, KindPolicy, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase, Prior,
-    Producer, ProducerLimits, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName, Statement,
-    Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window,
+    KindName, KindPolicy, LeaseName, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase,
+    Prior, Producer, ProducerLimits, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName,
+    Statement, Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window,
 };
 use uuid::Uuid;
 
@@ -264,6 +264,7 @@ impl Fuzz {
             parent: if rng.percent(30) { rng.pick(&self.jobs) } else { None },
             on_parent_cancel: on_parent(rng),
             on_parent_lost: on_parent(rng),
+            lease: None,
             trace: None,
             limits: ProducerLimits {
                 tenants: rng.percent(5).then(|| [Tenant::new("t1")].into()),
@@ -350,6 +351,7 @@ impl Fuzz {
             generation,
             retry_after,
             started,
+            usage: Usage::new(),
         })
     }
 
@@ -408,9 +410,7 @@ impl Fuzz {
         let again = held.waits > 0 && self.rng.percent(20);
         let wait_epoch = held.waits + u64::from(!again);
         let command = Command::BeginWait(Box::new(BeginWait {
-            node: name.clone(),
-            job: held.job,
-            token,
+            lease: LeaseName { node: name.clone(), job: held.job, token },
             wait_epoch,
             children: detach.children,
             policy: detach.policy,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use tenure_scheduler::{
     Applied, Command, FencingToken, Heartbeat, Held, Hello, Host, JobId, KindName, Message, NodeName,
     Ordinal, Phase, Pressure, Refusal, Reply, Report, ReportKind, Return, SessionId, SlotName, Statement,
-    WaitAnswer, WaitVerdict,
+    Usage, WaitAnswer, WaitVerdict,
 };
 
 use super::world::World;
@@ -184,7 +184,7 @@ impl Agent {
             Statement::Reaped => {
                 self.held.remove(&token);
             }
-            Statement::Progress => {}
+            Statement::Progress { .. } => {}
         }
         self.sent_at.insert(self.seq + 1, clock);
         self.say(job, token, statement)
@@ -212,7 +212,7 @@ impl Agent {
     /// Hears what a wait is to be: parked, or over at once.
     pub(crate) fn answered(&mut self, token: FencingToken, epoch: u64, result: &Result<Applied, Refusal>) {
         let reply = result.as_ref().ok().and_then(|applied| World::reply(&applied.effects));
-        let Some(Reply::Wait { answer }) = reply else { return };
+        let Some(Reply::Wait { answer, .. }) = reply else { return };
         let Some(held) = self.held.get_mut(&token) else { return };
         held.waits = held.waits.max(epoch);
         held.parked = (*answer == WaitAnswer::Parked).then_some(epoch);
@@ -294,6 +294,7 @@ impl Agent {
                 generation: 0,
                 retry_after: None,
                 started,
+                usage: Usage::new(),
             };
             self.spool.insert(token, (holding.job, Statement::Returned(cut_off)));
         }

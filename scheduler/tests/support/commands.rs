@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     BeginWait, Command, ConcurrencyKey, CounterName, DedupeKey, Detach, Enqueue, FencingToken, Fingerprint,
-    Finish, FinishedHow, JobId, KindName, NodeName, Now, OnParent, Preferences, Prior, Producer,
-    ProducerLimits, Return, SlotName, Statement, Tenant, Throttled, WaitPolicy,
+    Finish, FinishedHow, JobId, KindName, LeaseName, NodeName, Now, OnParent, Preferences, Prior, Producer,
+    ProducerLimits, Return, SlotName, Statement, Tenant, Throttled, Usage, WaitPolicy,
 };
 
 use super::words::{Line, duration};
@@ -39,6 +39,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         parent,
         on_parent_cancel: on_parent(line.get("on_cancel").unwrap_or("cancel")),
         on_parent_lost: on_parent(line.get("on_lost").unwrap_or("keep")),
+        lease: None,
         trace: None,
         limits: ProducerLimits {
             tenants: line.get("may").map(|names| names.split(',').map(Tenant::new).collect()),
@@ -55,7 +56,10 @@ pub(crate) fn statements(line: &Line) -> Vec<Statement> {
         "accepted" => vec![Statement::Accepted],
         "started" => vec![started],
         "run" => vec![Statement::Accepted, started],
-        "progress" => vec![Statement::Progress],
+        "progress" => vec![Statement::Progress {
+            percent: line.number("percent").unwrap_or(0),
+            message: line.get("message").unwrap_or_default().into(),
+        }],
         "reaped" => vec![Statement::Reaped],
         "done" => vec![Statement::Finished(finish(line, "ok")), Statement::Reaped],
         "finish" => vec![Statement::Finished(finish(line, line.name(1)))],
@@ -66,6 +70,7 @@ pub(crate) fn statements(line: &Line) -> Vec<Statement> {
             generation: line.number("generation").unwrap_or(0),
             retry_after: line.duration("retry_after"),
             started: line.has("started"),
+            usage: usage(line),
         })],
     }
 }
@@ -89,11 +94,7 @@ fn finish(line: &Line, how: &str) -> Finish {
         Throttled { slot: SlotName::new(slot), retry_after: duration(length) }
     });
     let has_result = line.has("result");
-    let used = line.list("usage").into_iter().map(|text| {
-        let (counter, amount) = text.split_once(':').expect("counter:amount");
-        (CounterName::new(counter), amount.parse().unwrap())
-    });
-    let usage = used.collect();
+    let usage = usage(line);
     Finish {
         how,
         exit_code,
@@ -142,9 +143,7 @@ pub(crate) fn begin_wait(
     let (policy, max_wait) = (wait_policy(line), line.duration("max_wait"));
     let prior = Vec::new();
     Command::BeginWait(Box::new(BeginWait {
-        node,
-        job,
-        token,
+        lease: LeaseName { node, job, token },
         wait_epoch,
         children,
         policy,
@@ -161,4 +160,13 @@ fn wait_policy(line: &Line) -> WaitPolicy {
         Some("failure") => WaitPolicy::FirstFailure,
         Some(number) => WaitPolicy::AtLeast(number.parse().expect("a number")),
     }
+}
+
+/// `usage=tokens:5,calls:1`.
+fn usage(line: &Line) -> Usage {
+    let used = line.list("usage").into_iter().map(|text| {
+        let (counter, amount) = text.split_once(':').expect("counter:amount");
+        (CounterName::new(counter), amount.parse().unwrap())
+    });
+    used.collect()
 }

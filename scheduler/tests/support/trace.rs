@@ -78,6 +78,7 @@ pub(crate) fn event(
         | Event::SessionBlocked { .. }
         | Event::MessageSent { .. }
         | Event::Phased { .. }
+        | Event::Progressed { .. }
         | Event::Renewed { .. }
         | Event::Refilled(_)
         | Event::BudgetTurned(_)
@@ -184,7 +185,7 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         Reply::Kind { changed: false, .. }
         | Reply::Slot { changed: false, .. }
         | Reply::Node { changed: false, .. } => Some("unchanged".into()),
-        Reply::Wait { answer } => Some(format!("wait: {answer:?}")),
+        Reply::Wait { answer, .. } => Some(format!("wait: {answer:?}")),
         Reply::Forgotten { ended, .. } if *ended > 0 => Some(format!("held {ended} leases")),
         Reply::Swept { jobs, results } => Some(format!("swept {jobs} jobs, {results} results")),
         Reply::Applied { .. }

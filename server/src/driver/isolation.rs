@@ -219,6 +219,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::SessionBlocked { .. }
         | Event::MessageSent { .. }
         | Event::Phased { .. }
+        | Event::Progressed { .. }
         | Event::Renewed { .. }
         | Event::Spared { .. }
         | Event::Revoked { .. }

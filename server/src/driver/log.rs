@@ -72,6 +72,7 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::SlotsFreed(token)
         | Event::LeaseOrphaned(token)
         | Event::Phased { token, .. }
+        | Event::Progressed { token, .. }
         | Event::Spared { token, .. }
         | Event::Renewed { token, .. } => tracing::debug!(%epoch, lease.token = %token, "{event}"),
         Event::Revoked { token, reason } => {

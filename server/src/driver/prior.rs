@@ -45,7 +45,7 @@ impl Asked {
                     ids.extend(named_children(&report.statement));
                 }
                 Command::BeginWait(wait) => {
-                    ids.insert(wait.job);
+                    ids.insert(wait.lease.job);
                     ids.extend(&wait.children);
                 }
                 Command::Sweep { jobs, .. } => ids.extend(jobs.iter().map(|job| job.id)),
@@ -157,7 +157,7 @@ fn named_children(statement: &Statement) -> &[JobId] {
         Statement::Finished(_)
         | Statement::Accepted
         | Statement::Started { .. }
-        | Statement::Progress
+        | Statement::Progress { .. }
         | Statement::Reaped
         | Statement::Returned(_) => &[],
     }

@@ -258,7 +258,7 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<ReportKind> {
         Statement::Finished(_) => Some(ReportKind::Finished),
         Statement::Reaped => Some(ReportKind::Reaped),
         Statement::Returned(_) => Some(ReportKind::Returned),
-        Statement::Accepted | Statement::Started { .. } | Statement::Progress => None,
+        Statement::Accepted | Statement::Started { .. } | Statement::Progress { .. } => None,
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) use self::caller::Caller;
 use self::caller::Holder;
 
 /// It judges its caller again by itself: what has to be told to the driver comes first.
-const SESSION: &str = "/tenure.node.v1.NodeService/Session";
+pub(super) const SESSION: &str = "/tenure.node.v1.NodeService/Session";
 
 const ANYBODY: &[Role] = &[Role::Producer, Role::Node, Role::Viewer, Role::Operator, Role::Admin];
 const SEES: &[Role] = &[Role::Viewer, Role::Operator, Role::Admin];
@@ -79,6 +79,9 @@ const TABLE: &[(&str, &[Role])] = &[
     ("/tenure.v1.FleetService/DrainNode", OPERATES),
     ("/tenure.v1.FleetService/ForgetNode", OPERATES),
     (SESSION, NODES),
+    ("/tenure.node.v1.NodeService/EnqueueChildren", NODES),
+    ("/tenure.node.v1.NodeService/BeginWait", NODES),
+    ("/tenure.node.v1.NodeService/GetChildResults", NODES),
     ("/grpc.health.v1.Health/Check", ANYBODY),
     ("/grpc.health.v1.Health/Watch", ANYBODY),
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", SEES),

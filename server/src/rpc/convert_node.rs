@@ -6,6 +6,7 @@
 //! Invariant: whatever a node sends ends in commands within their bounds or in violations, never in a panic.
 
 mod out;
+mod waits;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +18,10 @@ use tenure_scheduler::{
 };
 use tenure_store::ResultBytes;
 
-pub(crate) use self::out::server_message;
+pub(crate) use self::{
+    out::server_message,
+    waits::{Terms, lease, terms},
+};
 use super::{
     check::{ANY_LENGTH, Checks, MOST_UNITS},
     status::No,
@@ -315,8 +319,8 @@ fn held(checks: &mut Checks, field: &str, held: &[wire::HeldLease]) -> Vec<Held>
         }
         let elapsed = checks.duration(&format!("{field}[{i}].elapsed"), lease.elapsed.as_ref(), ANY_LENGTH);
         if let (Some(job), Some(phase)) = (job, phase) {
-            // No agent of this protocol parks a process.
-            let (elapsed, wait_epoch) = (elapsed.unwrap_or_default(), None);
+            let wait_epoch = (phase == Phase::Parked).then_some(lease.wait_epoch);
+            let elapsed = elapsed.unwrap_or_default();
             all.push(Held { job, token, phase, elapsed, wait_epoch });
         }
     }
@@ -334,6 +338,7 @@ fn phase(phase: i32) -> Option<Phase> {
         wire::LeasePhase::Granted => Some(Phase::Granted),
         wire::LeasePhase::Accepted => Some(Phase::Accepted),
         wire::LeasePhase::Started => Some(Phase::Started),
+        wire::LeasePhase::Parked => Some(Phase::Parked),
         wire::LeasePhase::Stopping => Some(Phase::Stopping),
         wire::LeasePhase::Finished => Some(Phase::Finished),
         wire::LeasePhase::Unkillable => Some(Phase::Unkillable),
@@ -403,8 +408,9 @@ fn report_said(
             if progress.percent > 100 {
                 checks.refuse(format!("{field}.progress.percent"), "must be 0 to 100");
             }
-            checks.text(&format!("{field}.progress.message"), &progress.message, 1024);
-            Some(Statement::Progress)
+            let message = checks.text(&format!("{field}.progress.message"), &progress.message, 1024);
+            let percent = u8::try_from(progress.percent.min(100)).unwrap_or(100);
+            Some(Statement::Progress { percent, message: message.unwrap_or_default() })
         }
         Some(Event::Finished(mut finished)) => {
             result = finished.result.take();
@@ -456,6 +462,7 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         Ok(wire::FinishedOutcome::TimedOut) => Some(FinishedHow::TimedOut),
         Ok(wire::FinishedOutcome::Revoked) => Some(FinishedHow::Revoked),
         Ok(wire::FinishedOutcome::Lost) => Some(FinishedHow::Lost),
+        Ok(wire::FinishedOutcome::Detached) => Some(FinishedHow::Detached),
         Ok(wire::FinishedOutcome::Unspecified) | Err(_) => {
             checks.refuse(format!("{field}.outcome"), format!("{} is unknown", finished.outcome));
             None
@@ -467,6 +474,10 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
     checks.duration(&format!("{field}.ran_for"), finished.ran_for.as_ref(), ANY_LENGTH);
     let throttled = finished.throttled.as_ref().and_then(|said| throttled(checks, field, said));
     let usage = usage(checks, &format!("{field}.usage"), &finished.usage);
+    let detach = finished.detach.as_ref().and_then(|detach| waits::detach(checks, field, detach));
+    if how == Some(FinishedHow::Detached) && finished.detach.is_none() {
+        checks.refuse(format!("{field}.detach"), "is required of one that detached");
+    }
     // Agents cut it; what is longer is cut here. NUL would be refused by a database.
     let error = match finished.signal {
         Some(signal) if finished.error.is_empty() => format!("ended by signal {signal}").into(),
@@ -481,7 +492,7 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         throttled,
         usage,
         has_result,
-        detach: None,
+        detach: detach.map(Box::new),
     })
 }
 
@@ -521,6 +532,7 @@ fn given_back(checks: &mut Checks, field: &str, returned: &wire::Returned) -> Re
             .duration(&format!("{field}.retry_after"), returned.retry_after.as_ref(), ANY_LENGTH)
             .map(|after| after.min(LONGEST_RETRY)),
         started: returned.started,
+        usage: usage(checks, &format!("{field}.usage"), &returned.usage),
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Responsible for which methods any server answers by itself, which are handed on, and which may be answered by a reader
 //! of rows. Not for who may call (`auth`, which comes before), nor for the way to the leader (`peers`).
+//! Of a session agents are told where the leader is: it is the leader's alone.
 //! Invariants: no service sees a call while this server does not lead, but for the methods named here; so none answers
 //! from an empty memory as if it were the leader's. A call that was handed on once is not handed on again.
 
@@ -22,7 +23,7 @@ use tonic::{Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::{Layer, Service};
 
-use super::{gate::Methods, status::No};
+use super::{auth::SESSION, gate::Methods, status::No};
 use crate::{
     handle::{Handle, SubmitError},
     leadership::Leader,
@@ -36,9 +37,6 @@ use crate::{
 
 /// Methods about this server, not about the fleet.
 const OWN: [&str; 1] = ["/tenure.v1.AdminService/GetServerInfo"];
-
-/// Methods of which agents are told where the leader is: a session is the leader's alone.
-const NODES: &str = "/tenure.node.v1.";
 
 /// Methods that read rows: while no leader is to be reached, any server answers them.
 const READS: [&str; 4] = [
@@ -100,7 +98,7 @@ impl ElsewhereLayer {
         let ours = path.starts_with("/tenure.");
         if self.peers.is_none() {
             // Nothing else is ever handed on.
-            let handed_on = ours && !path.starts_with(NODES) && !OWN.contains(&path);
+            let handed_on = ours && path != SESSION && !OWN.contains(&path);
             return match self.handle.standing().leads() {
                 _ if !handed_on => {
                     Place::No(No::not_allowed(format!("{path} is not handed on between servers")))
@@ -119,7 +117,7 @@ impl ElsewhereLayer {
         }
         let leader = standing.leader().cloned();
         let again = request.headers().contains_key(CALLER);
-        match leader.filter(|leader| leader.peer_addr.is_some() && !again && !path.starts_with(NODES)) {
+        match leader.filter(|leader| leader.peer_addr.is_some() && !again && path != SESSION) {
             Some(leader) => Place::There(leader),
             None if READS.contains(&path) => Place::Rows,
             None => Place::No(self.elsewhere()),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use prost::Message as _;
 use tenure_proto::v1::{self, job_service_server::JobService};
-use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Reply, TraceContext};
+use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Producer, Reply, TraceContext};
 use tonic::{Request, Response, Status, async_trait};
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -163,7 +163,7 @@ async fn enqueue(
 ) -> Result<v1::EnqueueResponse, No> {
     let submission = submission(api, caller, trace, spec)?;
     let (job, deduplicated) = enqueued(api.handle.submit(submission).await?)?;
-    let job = own_or_id(caller, &job, shown(api, &job).await);
+    let job = own_or_id(caller.sees_only().as_ref(), &job, shown(api, &job).await);
     Ok(v1::EnqueueResponse { job: Some(job), deduplicated })
 }
 
@@ -181,9 +181,9 @@ fn submission(api: &Api, caller: &Caller, trace: Trace, spec: Option<v1::JobSpec
 }
 
 /// A dedupe key may be held by a job of another producer: then nothing but its id is told.
-fn own_or_id(caller: &Caller, job: &Job, shown: v1::Job) -> v1::Job {
-    match caller.sees_only() {
-        Some(own) if own != job.producer => v1::Job { id: shown.id, ..v1::Job::default() },
+fn own_or_id(only: Option<&Producer>, job: &Job, shown: v1::Job) -> v1::Job {
+    match only {
+        Some(own) if *own != job.producer => v1::Job { id: shown.id, ..v1::Job::default() },
         Some(_) | None => shown,
     }
 }
@@ -194,16 +194,27 @@ async fn enqueue_batch(
     trace: Trace,
     specs: Vec<v1::JobSpec>,
 ) -> Result<v1::EnqueueBatchResponse, No> {
-    if !(1..=MOST_BATCH).contains(&specs.len()) {
-        return Err(No::invalid_field(
-            "jobs",
-            format!("must hold 1 to {MOST_BATCH} jobs, not {}", specs.len()),
-        ));
-    }
+    let submission = |spec| submission(api, caller, trace.clone(), Some(spec));
+    let items = batch(api, caller.sees_only().as_ref(), specs, submission).await?;
+    Ok(v1::EnqueueBatchResponse { items })
+}
+
+/// Stores jobs, each on its own. `only`: of a job of another producer that answers for one of them nothing but the id is
+/// shown.
+///
+/// # Errors
+/// If there are too few or too many, or none could be taken in.
+pub(super) async fn batch(
+    api: &Api,
+    only: Option<&Producer>,
+    specs: Vec<v1::JobSpec>,
+    submission: impl Fn(v1::JobSpec) -> Result<Submission, No>,
+) -> Result<Vec<v1::EnqueueBatchItem>, No> {
+    check_count(specs.len())?;
     let mut submissions = Vec::with_capacity(specs.len());
     let mut mistakes = Vec::with_capacity(specs.len());
     for (index, spec) in specs.into_iter().enumerate() {
-        match submission(api, caller, trace.clone(), Some(spec)) {
+        match submission(spec) {
             Ok(submission) => {
                 submissions.push(submission);
                 mistakes.push(None);
@@ -228,7 +239,7 @@ async fn enqueue_batch(
     let mut bytes = 0;
     let items = answers.into_iter().map(|answer| {
         let enqueued = answer.map(|(job, deduplicated)| v1::EnqueueResponse {
-            job: Some(own_or_id(caller, &job, convert::job::job(&job, kinds.get(&job.kind), None))),
+            job: Some(own_or_id(only, &job, convert::job::job(&job, kinds.get(&job.kind), None))),
             deduplicated,
         });
         let whole = item(api, enqueued);
@@ -237,7 +248,18 @@ async fn enqueue_batch(
         bytes += item.encoded_len();
         item
     });
-    Ok(v1::EnqueueBatchResponse { items: items.collect() })
+    Ok(items.collect())
+}
+
+/// Whether so many jobs may be stored by one call.
+///
+/// # Errors
+/// If they are too few or too many.
+pub(super) fn check_count(jobs: usize) -> Result<(), No> {
+    if (1..=MOST_BATCH).contains(&jobs) {
+        return Ok(());
+    }
+    Err(No::invalid_field("jobs", format!("must hold 1 to {MOST_BATCH} jobs, not {jobs}")))
 }
 
 fn enqueued(reply: Reply) -> Result<(Box<Job>, bool), No> {
@@ -357,7 +379,7 @@ async fn kinds<'n>(api: &Api, names: impl IntoIterator<Item = &'n KindName>) -> 
 }
 
 /// An id for a job whose caller made none.
-fn fresh_id(api: &Api) -> JobId {
+pub(super) fn fresh_id(api: &Api) -> JobId {
     let micros = api.now().0.max(0).unsigned_abs();
     let nanos = u32::try_from(micros % 1_000_000 * 1000).unwrap_or_default();
     JobId(Uuid::new_v7(Timestamp::from_unix(NoContext, micros / 1_000_000, nanos)))

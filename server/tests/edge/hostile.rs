@@ -246,7 +246,7 @@ fn held(count: u64) -> Vec<HeldLease> {
         job_id: uuid::Uuid::from_u128(7 << 76 | 2 << 62 | u128::from(token)).to_string(),
         token,
         phase: LeasePhase::Started.into(),
-        elapsed: None,
+        ..HeldLease::default()
     };
     (1..=count).map(lease).collect()
 }

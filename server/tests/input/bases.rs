@@ -3,9 +3,10 @@
 use prost_reflect::{DynamicMessage, MethodDescriptor};
 use tenure_proto::{
     node::v1::{
-        Accepted, ClosedGroup, Draining, Finished, FinishedOutcome, Heartbeat, HeldLease, Hello, HostInfo,
+        Accepted, BeginWaitRequest, ClosedGroup, Detach, Draining, EnqueueChildrenRequest, Finished,
+        FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello, HostInfo, LeaseName,
         LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes, Returned,
-        Started, Throttled, UnstoredReport, node_message::Body, report::Event,
+        Started, Throttled, UnstoredReport, WaitTerms, node_message::Body, report::Event,
     },
     v1::{self, Payload, SlotAmount},
 };
@@ -78,6 +79,19 @@ impl Bases {
             "UncordonNode" => encoded(&v1::UncordonNodeRequest { node }),
             "DrainNode" => encoded(&v1::DrainNodeRequest { node, deadline: None }),
             "ForgetNode" => encoded(&v1::ForgetNodeRequest { node, lost: false, validate_only: true }),
+            "EnqueueChildren" => {
+                no = LOST;
+                encoded(&EnqueueChildrenRequest { lease: lease(node), jobs: vec![self.job()] })
+            }
+            "BeginWait" => {
+                no = LOST;
+                let terms = Some(WaitTerms { job_ids: vec![queued], ..WaitTerms::default() });
+                encoded(&BeginWaitRequest { lease: lease(node), wait_epoch: 1, terms })
+            }
+            "GetChildResults" => {
+                no = LOST;
+                encoded(&GetChildResultsRequest { lease: lease(node), job_ids: vec![queued], from_index: 0 })
+            }
             "GetFleet" | "ListKinds" | "ListSlots" | "ListNodes" | "GetQueueHealth" | "GetServerInfo"
             | "CheckInvariants" => bytes::Bytes::new(),
             other => panic!("say what a good request of {other} is"),
@@ -96,6 +110,13 @@ impl Bases {
             ..Default::default()
         }
     }
+}
+
+const LOST: Option<Said> = Some((Code::FailedPrecondition, "LEASE_LOST"));
+
+/// A lease that is not live.
+fn lease(node: String) -> Option<LeaseName> {
+    Some(LeaseName { node, job_id: nobody(), token: 1 })
 }
 
 fn requirement(label: &str) -> v1::Requirement {
@@ -137,7 +158,7 @@ fn pressure() -> PressureReading {
 
 /// A lease that never was.
 fn held() -> HeldLease {
-    HeldLease { job_id: nobody(), token: 1, phase: LeasePhase::Started.into(), elapsed: None }
+    HeldLease { job_id: nobody(), token: 1, phase: LeasePhase::Started.into(), ..HeldLease::default() }
 }
 
 fn nobody() -> String {
@@ -170,6 +191,7 @@ fn event_of(name: &str) -> Option<Event> {
             cause: "exit".to_owned(),
             result: Some(result),
             throttled: Some(Throttled { slot: "f".to_owned(), retry_after: None }),
+            detach: Some(Detach { job_ids: vec![nobody()], ..Detach::default() }),
             ..Default::default()
         }),
         "reaped" => Event::Reaped(Reaped {}),

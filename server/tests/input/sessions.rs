@@ -113,8 +113,12 @@ impl Witness {
     /// Its session and its lease live.
     pub(crate) async fn notices_nothing(&mut self) {
         let phase = LeasePhase::Started.into();
-        let held =
-            HeldLease { job_id: self.grant.job_id.clone(), token: self.grant.token, phase, elapsed: None };
+        let held = HeldLease {
+            job_id: self.grant.job_id.clone(),
+            token: self.grant.token,
+            phase,
+            ..HeldLease::default()
+        };
         let renewed = self.stream.beat(vec![held]).await.expect("the witness is served");
         assert_eq!(renewed, [self.grant.token]);
     }

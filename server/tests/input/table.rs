@@ -296,6 +296,37 @@ fn node(row: &str) -> Option<Rule> {
         // Over the limit it is answered BROKEN, and the session goes on.
         "ResultBytes.data" => Rule::Bytes { most: 256 * 1024, over: Want::Fine },
         "ResultBytes.content_type" => Rule::Text { most: 255, required: false },
+        "Finished.detach" => Rule::Inner { required: false },
+        // Looked at one by one: see convert_node/tests.rs.
+        "Detach.job_ids" | "WaitTerms.job_ids" | "GetChildResultsRequest.job_ids" => Rule::Kept,
+        "Detach.policy" | "WaitTerms.policy" => Rule::Numbers(vec![
+            (0, Want::Fine),
+            (1, Want::Fine),
+            (2, Want::Fine),
+            (5, here()),
+            // At least how many?
+            (3, here()),
+            (4, Want::Fine),
+            (-1, here()),
+            (i32::MAX.into(), here()),
+        ]),
+        "Detach.at_least" | "WaitTerms.at_least" => {
+            Rule::Numbers(vec![(0, Want::Fine), (1, here()), (u32::MAX.into(), here())])
+        }
+        "Detach.max_wait" | "WaitTerms.max_wait" => Rule::any_length(),
+        "Detach.same_node" | "HeldLease.wait_epoch" => Rule::Free,
+        "EnqueueChildrenRequest.lease"
+        | "BeginWaitRequest.lease"
+        | "BeginWaitRequest.terms"
+        | "GetChildResultsRequest.lease" => Rule::Inner { required: true },
+        "EnqueueChildrenRequest.jobs" => Rule::Most { most: 1000, required: true },
+        "BeginWaitRequest.wait_epoch" => Rule::Whole(1..=u64::MAX.into()),
+        "GetChildResultsRequest.from_index" => Rule::Free,
+        "LeaseName.node" => Rule::Name { required: true, unknown: None },
+        "LeaseName.job_id" => Rule::Id { required: true, unknown: None },
+        "LeaseName.token" => Rule::Whole(1..=I64),
+        // Judged as a whole, by name and amount: see convert_node/tests.rs.
+        "Returned.usage" => Rule::Kept,
         "Returned.rule" => Rule::Text { most: 128, required: true },
         "Returned.generation" => Rule::Free,
         "Returned.started" | "Draining.restart" => Rule::Free,

@@ -45,7 +45,12 @@ pub(crate) fn hello(name: &str, incarnation: u64) -> Hello {
 }
 
 pub(crate) fn held(grant: &Grant, phase: LeasePhase) -> HeldLease {
-    HeldLease { job_id: grant.job_id.clone(), token: grant.token, phase: phase.into(), elapsed: None }
+    HeldLease {
+        job_id: grant.job_id.clone(),
+        token: grant.token,
+        phase: phase.into(),
+        ..HeldLease::default()
+    }
 }
 
 pub(crate) fn accepted() -> Event {

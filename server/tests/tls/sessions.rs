@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tenure_proto::{
     SESSION_PROTOCOL,
     node::v1::{
-        Hello, NodeMessage, ServerMessage, node_message, node_service_client::NodeServiceClient,
-        server_message::Body,
+        BeginWaitRequest, GetChildResultsRequest, Hello, LeaseName, NodeMessage, ServerMessage, WaitTerms,
+        node_message, node_service_client::NodeServiceClient, server_message::Body,
     },
 };
 use tenure_tls::{Connector, Role, issue};
@@ -58,7 +58,21 @@ async fn a_node_speaks_as_itself_alone() {
     let (_stream, answer) = hello(channel.clone(), "n2").await;
     let status = answer.unwrap_err();
     assert_eq!((status.code(), reason(&status).as_str()), (Code::PermissionDenied, "NOT_ALLOWED"));
-    assert!(status.message().contains("node n1 may not open a session as node n2"), "{}", status.message());
+    assert!(status.message().contains("node n1 may not speak as node n2"), "{}", status.message());
+    let mut client = NodeServiceClient::new(channel.clone());
+    let lease = LeaseName {
+        node: "n2".to_owned(),
+        job_id: "01900000-0000-7000-8000-00000000beef".to_owned(),
+        token: 1,
+    };
+    let request =
+        BeginWaitRequest { lease: Some(lease.clone()), wait_epoch: 1, terms: Some(WaitTerms::default()) };
+    assert_eq!(reason(&client.begin_wait(request).await.unwrap_err()), "NOT_ALLOWED");
+    let own = LeaseName { node: "n1".to_owned(), ..lease.clone() };
+    for (lease, no) in [(lease, "NOT_ALLOWED"), (own, "LEASE_LOST")] {
+        let request = GetChildResultsRequest { lease: Some(lease), ..GetChildResultsRequest::default() };
+        assert_eq!(reason(&client.get_child_results(request).await.unwrap_err()), no);
+    }
     let (_stream, answer) = hello(channel, "n1").await;
     assert!(is_welcome(&answer), "{answer:?}");
     desk.end().await;

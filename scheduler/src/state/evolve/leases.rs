@@ -71,6 +71,7 @@ impl State {
             wants: None,
             revoked: None,
             started_at: None,
+            progress: None,
             hard_limit,
             returns_by: returns_by(now.mono.after(start_window(lease.length)), hard_limit),
         };

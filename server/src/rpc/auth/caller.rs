@@ -183,7 +183,7 @@ impl Caller {
             Who::Local => Ok(()),
             Who::Holder(holder) if holder.holder.role == Role::Node && holder.holder.name == node => Ok(()),
             Who::Holder(holder) => Err(No::not_allowed(format!(
-                "{} may not open a session as node {node}: a session has the name of its certificate",
+                "{} may not speak as node {node}: a node has the name of its certificate",
                 holder.holder
             ))),
         }

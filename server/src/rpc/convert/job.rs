@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Attempt, Deferral, DeferralView, FencingToken, Job, JobState, Kind, LiveView, Outcome, ScheduledCause,
-    Wait, WaitPolicy, WaitView,
+    Attempt, Deferral, DeferralView, FencingToken, Job, JobState, Kind, LiveView, Outcome, Progress,
+    ScheduledCause, Wait, WaitPolicy, WaitView,
 };
 use tenure_store::StoredResult;
 
@@ -71,10 +71,19 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         payload_size: job.payload_size,
         waits: job.waits.iter().map(share).collect(),
+        progress: live.and_then(|live| live.progress.as_ref()).map(progress),
         waiting_for: match live {
             Some(live) => live.waiting_for.as_ref().map(child_wait),
             None => row_wait(job).as_ref().map(child_wait),
         },
+    }
+}
+
+fn progress(progress: &Progress) -> v1::JobProgress {
+    v1::JobProgress {
+        percent: progress.percent.into(),
+        message: progress.message.to_string(),
+        update_time: Some(timestamp(progress.at)),
     }
 }
 

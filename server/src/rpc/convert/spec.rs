@@ -102,6 +102,7 @@ pub(crate) fn submission(
         parent,
         on_parent_cancel: on_parent_cancel.unwrap_or(OnParent::Cancel),
         on_parent_lost: on_parent_lost.unwrap_or(OnParent::Keep),
+        lease: None,
         trace: own.or(ambient),
         limits: ProducerLimits::default(),
         prior: Prior::default(),

@@ -91,6 +91,7 @@ fn grant_out(grant: Grant, payload: Payload) -> wire::Grant {
         traceparent: trace.map(|trace| trace.parent.to_string()).unwrap_or_default(),
         tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         tenant: grant.tenant.to_string(),
+        input_results: grant.resume.map(|resume| u32::try_from(resume.children.len()).unwrap_or(u32::MAX)),
     }
 }
 

@@ -1,6 +1,6 @@
 use tenure_scheduler::Message;
 
-use super::*;
+use super::{terms as terms_of, *};
 use crate::rpc::convert::duration;
 use crate::sessions::{Body, Frame};
 
@@ -23,7 +23,12 @@ fn job() -> String {
 }
 
 fn held(token: u64) -> wire::HeldLease {
-    wire::HeldLease { job_id: job(), token, phase: wire::LeasePhase::Started.into(), elapsed: None }
+    wire::HeldLease {
+        job_id: job(),
+        token,
+        phase: wire::LeasePhase::Started.into(),
+        ..wire::HeldLease::default()
+    }
 }
 
 /// The violations of a message, in one line.
@@ -157,7 +162,7 @@ fn a_second_hello_an_empty_body_and_unknown_values_are_refused() {
     let node = NodeName::new(NODE);
     let from = From { node: &node, session: SessionId(1), seq: 5, seen: Ordinal(3) };
     assert_eq!(violations(said(from, None, 1000)), "body");
-    let heartbeat = wire::Heartbeat { held: vec![wire::HeldLease { phase: 4, ..held(1) }], pressure: None };
+    let heartbeat = wire::Heartbeat { held: vec![wire::HeldLease { phase: 8, ..held(1) }], pressure: None };
     let heartbeat = wire::node_message::Body::Heartbeat(heartbeat);
     assert_eq!(violations(body_said(heartbeat)), "heartbeat.held[0].phase");
     let finished = wire::report::Event::Finished(wire::Finished { outcome: 99, ..Default::default() });
@@ -245,4 +250,31 @@ fn what_a_job_used_is_taken_within_bounds() {
     let names: Vec<String> = (0..17).map(|n| format!("c{n}")).collect();
     let many: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
     assert_eq!((of(&many).1, of(many.get(1..).unwrap_or_default()).1), (false, true));
+}
+
+#[test]
+fn what_a_job_waits_for_is_looked_at_one_by_one() {
+    let wait = |terms| {
+        let mut checks = crate::rpc::check::Checks::default();
+        let read = terms_of(&mut checks, "terms", Some(&terms));
+        checks.finish().map(|()| read.expect("terms"))
+    };
+    let good = || wire::WaitTerms { job_ids: vec![job(), job()], ..wire::WaitTerms::default() };
+    let read = wait(good()).unwrap();
+    assert_eq!((read.children.len(), read.policy), (2, tenure_scheduler::WaitPolicy::All));
+    let mut bad = good();
+    bad.job_ids[1] = "x".to_owned();
+    assert_eq!(violations(wait(bad)), "terms.job_ids[1]");
+    let many = wire::WaitTerms { job_ids: vec![job(); 10_001], ..wire::WaitTerms::default() };
+    assert_eq!(violations(wait(many)), "terms.job_ids");
+    let at_least = wire::WaitTerms { policy: 3, at_least: 2, ..good() };
+    assert_eq!(wait(at_least).unwrap().policy, tenure_scheduler::WaitPolicy::AtLeast(2));
+
+    let detached =
+        wire::Finished { outcome: wire::FinishedOutcome::Detached.into(), ..wire::Finished::default() };
+    let event = wire::report::Event::Finished(detached.clone());
+    assert_eq!(violations(body_said(reports([event]))), "reports.reports[0].finished.detach");
+    let detach = wire::Detach { job_ids: vec!["x".to_owned()], ..wire::Detach::default() };
+    let event = wire::report::Event::Finished(wire::Finished { detach: Some(detach), ..detached });
+    assert_eq!(violations(body_said(reports([event]))), "reports.reports[0].finished.detach.job_ids[0]");
 }

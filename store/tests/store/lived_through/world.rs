@@ -11,9 +11,10 @@ use std::{
 use tenure_scheduler::{
     Allowance, BeginWait, Budget, Changes, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
     DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job,
-    JobId, KindName, KindPolicy, Mono, NodeName, Now, OnExhausted, OnParent, PausePolicy, Phase, Preferences,
-    Pressure, Prior, Producer, ProducerLimits, RateLimit, Report, Requirement, RetryPolicy, Scope, Selector,
-    SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
+    JobId, KindName, KindPolicy, LeaseName, Mono, NodeName, Now, OnExhausted, OnParent, PausePolicy, Phase,
+    Preferences, Pressure, Prior, Producer, ProducerLimits, RateLimit, Report, Requirement, RetryPolicy,
+    Scope, Selector, SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy,
+    Wall, Window,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -179,6 +180,7 @@ impl World {
             parent,
             on_parent_cancel: on_parent(random),
             on_parent_lost: on_parent(random),
+            lease: None,
             trace: random.chance(20).then(|| {
                 let state = random.chance(50).then(|| "rojo=1".into());
                 Arc::new(TraceContext { parent: "00-ab-cd-01".into(), state })
@@ -241,9 +243,7 @@ impl World {
             agent.waits.insert(token, wait_epoch);
             let Detach { children, policy, max_wait, prior, .. } = detach(random, children);
             return Command::BeginWait(Box::new(BeginWait {
-                node,
-                job,
-                token,
+                lease: LeaseName { node, job, token },
                 wait_epoch,
                 children,
                 policy,

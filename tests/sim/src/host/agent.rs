@@ -12,7 +12,7 @@ use tenure_node_agent::{
 };
 use tenure_scheduler::{
     self as scheduler, Held, Hello, KindName, Message, Ordinal, ReportKind, Return, RevokeReason, SlotName,
-    micros,
+    Usage, micros,
 };
 
 use crate::{
@@ -421,6 +421,7 @@ fn returned(give_back: &holdings::Return) -> Return {
         generation: give_back.generation,
         retry_after: give_back.retry_after,
         started: false,
+        usage: Usage::new(),
     }
 }
 

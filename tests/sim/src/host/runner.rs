@@ -9,7 +9,7 @@ use tenure_node_agent::{
     own_rule::OwnRule,
     shim::{Cause, deadlines::Deadlines},
 };
-use tenure_scheduler::{Finish, FinishedHow, Grant, Return, Statement};
+use tenure_scheduler::{Finish, FinishedHow, Grant, Return, Statement, Usage};
 
 use crate::{
     clock::{MS, S},
@@ -315,6 +315,7 @@ fn statement(record: Record, stop: Option<StopReason>) -> Statement {
             generation: 0,
             retry_after: None,
             started: true,
+            usage: Usage::new(),
         });
     }
     let how = match (record.cause, record.code) {

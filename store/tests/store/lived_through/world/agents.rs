@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tenure_scheduler::{
     Command, CounterName, FencingToken, Finish, FinishedHow, Held, Hello, Host, JobId, KindName, Message,
-    NodeName, Ordinal, Phase, Pressure, Return, SessionId, SlotName, Statement, Stored, Throttled, Verdict,
+    NodeName, Ordinal, Phase, Pressure, Return, SessionId, SlotName, Statement, Stored, Throttled, Usage,
+    Verdict,
 };
 
 use super::KINDS;
@@ -90,6 +91,7 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
             generation: 1,
             retry_after: None,
             started,
+            usage: Usage::new(),
         })
     };
     let finished = |random: &mut Random, how| {
