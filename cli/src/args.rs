@@ -17,8 +17,8 @@ use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
 use crate::{
-    agent, apply, certs, completions, config, context, dead, enqueue, health, job, kind, migrate, node,
-    server, slot, tenant, up,
+    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind, migrate,
+    node, server, slot, tenant, up,
 };
 
 /// Leases work to machines that have room for it.
@@ -34,7 +34,8 @@ pub(crate) struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0 ok · 1 failed · 2 usage · 3 not found · 64 bad input · 69 unavailable ·
-  75 refused for now (retry_after is printed) · 77 not allowed · 124 a wait ran out
+  75 refused for now (retry_after is printed) · 77 not allowed · 79 must detach ·
+  124 a wait ran out
 
 Each flag can be set by an environment variable of its name: --server by TENURE_SERVER,
 `job wait --timeout` by TENURE_JOB_WAIT_TIMEOUT.";
@@ -121,6 +122,9 @@ pub(crate) enum Command {
     Server(server::ServerArgs),
     /// Runs a node agent.
     Agent(agent::AgentArgs),
+    /// What a running command says of itself and asks, inside of a job.
+    #[command(subcommand)]
+    Attempt(attempt::AttemptCommand),
     /// The configuration files.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -158,6 +162,9 @@ pub(crate) enum Ask {
     /// Tenants: whose work it is, and how much of the fleet each has.
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
+    /// Cron entries: timetables that enqueue jobs.
+    #[command(subcommand)]
+    Cron(cron::CronCommand),
     /// Nodes: the machines that run jobs.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -179,6 +186,7 @@ impl Ask {
             Self::Job(command) => command.writes(),
             Self::Kind(command) => command.writes(),
             Self::Slot(command) => command.writes(),
+            Self::Cron(command) => command.writes(),
             Self::Node(command) => command.writes(),
             Self::Dead(command) => command.writes(),
             Self::Tenant(_) | Self::Health(_) | Self::Doctor => false,
@@ -307,7 +315,15 @@ mod tests {
             assert!(seen.contains(name), "{name}");
         }
         // What a job finds in its environment must not steer the commands that it calls.
-        for name in ["TENURE_JOB_ID", "TENURE_KIND", "TENURE_ATTEMPT", "TENURE_PARENT_ID", "TENURE_RESULT"] {
+        for name in [
+            "TENURE_SOCKET",
+            "TENURE_WAIT",
+            "TENURE_JOB_ID",
+            "TENURE_KIND",
+            "TENURE_ATTEMPT",
+            "TENURE_PARENT_ID",
+            "TENURE_RESULT",
+        ] {
             assert!(!seen.contains(name), "{name}");
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: one job here, `enqueue/many.rs` (the lines of a file), `enqueue/lines.rs`, `enqueue/tally.rs`.
 
-mod lines;
+pub(crate) mod lines;
 mod many;
 mod tally;
 
@@ -22,7 +22,7 @@ use crate::output::{Output, note};
 use crate::short;
 
 /// What describes a single job, and goes with no file of many.
-const OF_ONE_JOB: [&str; 21] = [
+const OF_ONE_JOB: [&str; 22] = [
     "kind",
     "stdin",
     "payload",
@@ -36,6 +36,7 @@ const OF_ONE_JOB: [&str; 21] = [
     "run_at",
     "stale_after",
     "hard_time_limit",
+    "soft_time_limit",
     "label",
     "selector",
     "prefer",
@@ -97,6 +98,9 @@ pub(crate) struct EnqueueArgs {
     /// Kills each attempt after this long; may only shorten the kind's.
     #[arg(long, value_name = "DURATION", value_parser = args::duration)]
     hard_time_limit: Option<Duration>,
+    /// Asks each attempt to wrap up after this long; may only shorten the kind's, and is below the hard limit.
+    #[arg(long, value_name = "DURATION", value_parser = args::duration)]
+    soft_time_limit: Option<Duration>,
     /// A label, for people and filters. May be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = args::pair)]
     pub(crate) label: Vec<(String, String)>,
@@ -221,6 +225,9 @@ fn describe(args: Box<EnqueueArgs>) -> Result<NewJob, Failure> {
     }
     if let Some(limit) = args.hard_time_limit {
         job = job.hard_time_limit(limit);
+    }
+    if let Some(limit) = args.soft_time_limit {
+        job = job.soft_time_limit(limit);
     }
     if let Some(parent) = args.parent {
         job = job.parent(parent);

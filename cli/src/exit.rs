@@ -30,6 +30,8 @@ pub(crate) enum Exit {
     RefusedForNow = 75,
     /// The caller may not do this.
     NotAllowed = 77,
+    /// A job that wants to wait may not stay: it leaves its state and ends.
+    MustDetach = 79,
     /// A wait ran out.
     WaitRanOut = 124,
 }

@@ -355,6 +355,9 @@ async fn wait(
 
 async fn result(id: &str, out: Option<PathBuf>, client: &Client, output: &Output) -> Result<Exit, Failure> {
     let result = client.result(id).await?;
+    if result.partial {
+        note("it is partial: its attempt had been asked to wrap up, or was stopped, before it was done");
+    }
     if let Some(path) = out {
         std::fs::write(&path, &result.data)
             .map_err(|source| Failure::Write { path: path.clone(), source })?;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage};
 use serde::Serialize;
-use tenure_proto::v1;
+use tenure_proto::{node::v1 as node, v1};
 
 use crate::exit::Failure;
 
@@ -32,6 +32,25 @@ macro_rules! canonical {
     };
 }
 
+macro_rules! canonical_of_attempts {
+    ($($message:ident),* $(,)?) => {
+        $(impl Canonical for node::$message {
+            const NAME: &'static str = concat!("tenure.node.v1.", stringify!($message));
+        })*
+
+        /// The names of all messages that commands inside of a job print.
+        #[cfg(test)]
+        const NAMES_OF_ATTEMPTS: &[&str] = &[$(<node::$message as Canonical>::NAME),*];
+    };
+}
+
+canonical_of_attempts!(
+    AttemptServiceGetChildResultsResponse,
+    CheckLeaseResponse,
+    GetAttemptResponse,
+    ReportUsageResponse,
+);
+
 canonical!(
     ApplyResponse,
     CancelJobResponse,
@@ -39,6 +58,7 @@ canonical!(
     CordonNodeResponse,
     DeleteJobResponse,
     DrainNodeResponse,
+    EnqueueBatchResponse,
     EnqueueResponse,
     ExplainJobResponse,
     ForgetNodeResponse,
@@ -50,14 +70,18 @@ canonical!(
     GetServerInfoResponse,
     Kind,
     ListAttemptsResponse,
+    ListCronEntriesResponse,
     ListJobsResponse,
     ListKindsResponse,
     ListNodesResponse,
     ListSlotsResponse,
+    PauseCronEntryResponse,
     PauseKindResponse,
     PauseSlotResponse,
     ReprioritizeJobResponse,
     RequeueJobResponse,
+    ResumeCronEntryResponse,
+    RunCronEntryResponse,
     ResumeKindResponse,
     ResumeSlotResponse,
     SetCapacityResponse,
@@ -108,7 +132,7 @@ mod tests {
     #[test]
     fn every_message_that_commands_print_is_in_the_descriptor_set() {
         let pool = POOL.as_ref().unwrap();
-        for name in NAMES {
+        for name in NAMES.iter().chain(NAMES_OF_ATTEMPTS) {
             assert!(pool.get_message_by_name(name).is_some(), "{name}");
         }
     }

@@ -133,6 +133,8 @@ fn details(kind: &Kind) -> Table {
     row("nodes back off", backs_off.into());
     row("lease", human::wire_length(kind.lease.as_ref()).into());
     row("hard time limit", human::wire_length(kind.hard_time_limit.as_ref()).into());
+    row("soft time limit", human::wire_length(kind.soft_time_limit.as_ref()).into());
+    row("progress timeout", human::wire_length(kind.progress_timeout.as_ref()).into());
     row("dead after", format!("{} failures or {} losses", kind.max_failures, kind.max_losses).into());
     row("retry", retry(kind.retry.as_ref()).into());
     let codes: Vec<String> = kind.permanent_exit_codes.iter().map(i32::to_string).collect();

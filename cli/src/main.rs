@@ -9,12 +9,14 @@
 mod agent;
 mod apply;
 mod args;
+mod attempt;
 mod certs;
 mod clock;
 mod completions;
 mod config;
 mod confirm;
 mod context;
+mod cron;
 mod dead;
 mod doctor;
 mod enqueue;
@@ -54,6 +56,9 @@ use target::Target;
 use telemetry::otlp::Exports;
 
 fn main() -> ExitCode {
+    // Shims too: they are told by their agent.
+    #[cfg(feature = "failpoints")]
+    let _points = fail::FailScenario::setup();
     // The processes that hold and become a job: no argument parser, no thread, no runtime before them.
     match std::env::args_os().nth(1).as_deref().and_then(|word| word.to_str()) {
         Some("shim") => return tenure_node_agent::shim::main(),
@@ -90,6 +95,13 @@ fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failu
         Command::Migrate(command) => {
             telemetry::command()?;
             runtime(&mut Builder::new_current_thread())?.block_on(migrate::run(command, output))
+        }
+        Command::Attempt(command) => {
+            let runtime = runtime(&mut Builder::new_current_thread())?;
+            let outcome = runtime.block_on(attempt::run(command, global, output));
+            // A read of stdin that nobody waits for any more would hold the process.
+            runtime.shutdown_background();
+            outcome
         }
         Command::Ask(ask) => {
             let target = Target::of(global)?;
@@ -144,6 +156,7 @@ async fn answer(ask: Ask, global: &Global, client: &Client, output: &Output) -> 
         Ask::Job(command) => job::run(command, client, output).await,
         Ask::Kind(command) => kind::run(command, client, output).await,
         Ask::Slot(command) => slot::run(command, client, output).await,
+        Ask::Cron(command) => cron::run(command, client, output).await,
         Ask::Tenant(command) => tenant::run(command, client, output).await,
         Ask::Node(command) => node::run(command, client, output).await,
         Ask::Dead(command) => dead::run(command, client, output).await,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use tenure_client::Client;
-use tenure_client::proto::{DrainNodeResponse, GetNodeResponse, ListNodesResponse, Node, NodeState};
+use tenure_client::proto::{
+    DrainNodeResponse, Earmark, GetNodeResponse, ListNodesResponse, Node, NodeBackoff, NodeState,
+};
 
 use crate::exit::{Exit, Failure};
 use crate::output::{Field, Output, Table, Tone, note};
@@ -22,7 +24,7 @@ const DRAIN_DEFAULT: Duration = Duration::from_secs(60);
 pub(crate) enum NodeCommand {
     /// All nodes ever heard of and not forgotten.
     List,
-    /// One node: host, slots, labels, pressure.
+    /// One node: host, slots, labels, pressure, kinds that it backs off from, units kept there for jobs that wait.
     Get {
         /// Its name.
         node: String,
@@ -89,7 +91,7 @@ pub(crate) async fn run(command: NodeCommand, client: &Client, output: &Output) 
         NodeCommand::Get { node } => {
             let node = client.node(&node).await?;
             let answer = GetNodeResponse { node: Some(node.clone()) };
-            output.show(&answer, [node.name.as_str()], || output.table(&details(&node)))?;
+            output.show(&answer, [node.name.as_str()], || output.table(&details(&node, output)))?;
         }
         NodeCommand::Cordon { node } => {
             let answer = client.cordon(&node).await?;
@@ -208,7 +210,7 @@ fn state(node: &Node) -> Field {
     }
 }
 
-fn details(node: &Node) -> Table {
+fn details(node: &Node, output: &Output) -> Table {
     let mut table = Table::default();
     let mut row = |name: &str, value: Field| table.row([name.into(), value]);
     let host = node.host.clone().unwrap_or_default();
@@ -250,8 +252,42 @@ fn details(node: &Node) -> Table {
         );
         row("closed", Field::toned(text, Tone::Notice));
     }
+    for backoff in &node.backoffs {
+        let text = backs_off(backoff, &output.when(backoff.until.as_ref()));
+        row("backs off", Field::toned(text, Tone::Notice));
+    }
+    for earmark in &node.earmarks {
+        row("kept", kept(earmark, &output.when(earmark.by.as_ref())).into());
+    }
     for warning in &node.warnings {
         row("warning", Field::toned(warning, Tone::Notice));
     }
     table
+}
+
+fn backs_off(backoff: &NodeBackoff, until: &str) -> String {
+    let jobs = human::count(backoff.failed, "job");
+    format!("kind {}: {jobs} failed here one after the other; it is offered one again {until}", backoff.kind)
+}
+
+fn kept(earmark: &Earmark, by: &str) -> String {
+    format!("{} for job {}, full {by} at the latest", human::needs(earmark.slots.as_ref()), earmark.job_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_client::proto::{Needs, SlotAmount};
+
+    use super::*;
+
+    #[test]
+    fn what_a_node_is_not_offered_and_what_is_kept_on_it_are_sentences() {
+        let backoff = NodeBackoff { kind: "site.qa".to_owned(), failed: 4, until: None };
+        let slots = Needs { slots: vec![SlotAmount { slot: "gpu".to_owned(), amount: 2 }] };
+        let earmark = Earmark { job_id: "0199-a".to_owned(), slots: Some(slots), ..Earmark::default() };
+        expect_test::expect![[r"
+            kind site.qa: 4 jobs failed here one after the other; it is offered one again in 20s
+            gpu=2 for job 0199-a, full in 40s at the latest"]]
+        .assert_eq(&[backs_off(&backoff, "in 20s"), kept(&earmark, "in 40s")].join("\n"));
+    }
 }

@@ -395,6 +395,39 @@ async fn doctor_fails_on_a_violated_invariant() {
 }
 
 #[tokio::test]
+async fn doctor_shows_what_it_is_told_while_nobody_leads() {
+    let info = GetServerInfoResponse { standing: "following".to_owned(), ..GetServerInfoResponse::default() };
+    let stored = CheckInvariantsResponse {
+        checked: vec!["inv_one_live_lease".to_owned()],
+        findings: vec!["no leader is to be reached".to_owned()],
+        ..CheckInvariantsResponse::default()
+    };
+    let nobody = || no(Code::Unavailable, "NOT_LEADER", None);
+    let fake = Fake::start([
+        ("AdminService/GetServerInfo", vec![Answer::ok(&info)]),
+        ("AdminService/CheckInvariants", vec![Answer::ok(&stored), nobody()]),
+        ("HealthService/GetQueueHealth", vec![nobody()]),
+    ])
+    .await;
+    let doctor = ["doctor", "--retry-for", "0s"];
+    let output = tenure(&fake, &doctor, "").await;
+    let text = stdout(&output);
+    assert_eq!(code(&output), 69, "{text}");
+    assert!(text.contains("follows"), "{text}");
+    assert!(
+        text.contains("invariants: 1 checked, 0 violated\nstore: no leader is to be reached\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("health: no answer: it cannot be done\n"), "{text}");
+    let output = tenure(&fake, &[&doctor[..], &["-o", "json"]].concat(), "").await;
+    assert_eq!(code(&output), 69);
+    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(found["server"].is_object() && found["invariants"].is_null(), "{found}");
+    assert_eq!(found["unanswered"][0]["what"], "invariants", "{found}");
+    assert_eq!(found["unanswered"][1]["what"], "health", "{found}");
+}
+
+#[tokio::test]
 async fn health_shows_the_figures_of_each_kind() {
     let health = GetQueueHealthResponse {
         kinds: vec![KindHealth {

@@ -197,6 +197,14 @@ impl NewJob {
         self
     }
 
+    /// A soft limit of each attempt, at which it is asked to wrap up; it may only shorten the kind's, and is below the hard
+    /// limit.
+    #[must_use]
+    pub fn soft_time_limit(mut self, limit: Duration) -> Self {
+        self.spec.soft_time_limit = Some(wire::duration(limit));
+        self
+    }
+
     /// A live job of the same producer that this one belongs to.
     #[must_use]
     pub fn parent(mut self, job_id: impl Into<String>) -> Self {

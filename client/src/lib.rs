@@ -5,7 +5,7 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `admin`), [`Refusal`], `servers`,
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `admin`), [`Refusal`], `servers`,
 //! `retry`.
 //!
 //! ```no_run
@@ -41,7 +41,9 @@
 //! `over_tls` and `worker`, which runs attempts inside itself ([`worker`]).
 
 mod admin;
+mod child;
 mod clock;
+mod cron;
 mod endpoint;
 mod enqueue;
 mod fleet;
@@ -58,6 +60,7 @@ pub mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use child::child_id;
 pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};

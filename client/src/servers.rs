@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_proto::v1::admin_service_client::AdminServiceClient;
+use tenure_proto::v1::cron_service_client::CronServiceClient;
 use tenure_proto::v1::fleet_service_client::FleetServiceClient;
 use tenure_proto::v1::health_service_client::HealthServiceClient;
 use tenure_proto::v1::job_service_client::JobServiceClient;
@@ -34,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) endpoint: String,
     pub(crate) jobs: JobServiceClient<Channel>,
     pub(crate) fleet: FleetServiceClient<Channel>,
+    pub(crate) cron: CronServiceClient<Channel>,
     pub(crate) health: HealthServiceClient<Channel>,
     pub(crate) admin: AdminServiceClient<Channel>,
 }
@@ -90,6 +92,7 @@ impl Server {
             endpoint,
             jobs: JobServiceClient::new(channel.clone()),
             fleet: FleetServiceClient::new(channel.clone()),
+            cron: CronServiceClient::new(channel.clone()),
             health: HealthServiceClient::new(channel.clone()),
             admin: AdminServiceClient::new(channel),
         })

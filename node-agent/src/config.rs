@@ -9,6 +9,7 @@
 mod changes;
 mod kinds;
 mod lines;
+mod nearest;
 mod servers;
 mod slots;
 mod units;
@@ -202,7 +203,9 @@ impl NodeFile {
         let mut file: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| lines::line_of(text, span.start));
             let found = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim();
-            let problem = printable(&format!("{} (at `{}`)", error.message(), clipped(found)));
+            let problem = nearest::unknown_key(error.message())
+                .unwrap_or_else(|| format!("{} (at `{}`)", error.message(), clipped(found)));
+            let problem = printable(&problem);
             Error::Syntax { path: path.to_owned(), line, problem }
         })?;
         file.origin = Origin { path: path.to_owned(), lines: Lines::of(text) };

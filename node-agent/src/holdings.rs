@@ -13,9 +13,11 @@ mod anchors;
 mod last_word;
 mod lease;
 mod runs;
+mod saved;
 mod starts;
 #[cfg(test)]
 mod tests;
+mod waits;
 mod words;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +27,7 @@ use std::time::Duration;
 use self::anchors::{Anchor, Anchors};
 use self::lease::Held;
 use self::runs::{gone_by, listed};
+use self::saved::Saved;
 use self::starts::Starts;
 use crate::clock::Mono;
 use crate::pressure::rules::Reading;
@@ -32,6 +35,7 @@ use crate::pressure::rules::Reading;
 pub use self::adoption::Adopted;
 pub use self::lease::{FencingToken, Phase, Return, Stop, StopReason, Terms};
 pub use self::starts::StartRate;
+pub use self::waits::{WaitVerdict, Waiting};
 pub use self::words::{Action, End, Listed, Statement, Unstored, Verdict, Violation};
 
 /// Unanswered reports whose lease is not known (a restart) are brought back as if their lease were the shortest
@@ -73,6 +77,7 @@ pub struct Holdings {
     seen: u64,
     max_epoch_seen: u64,
     unsaid: VecDeque<(FencingToken, Word)>,
+    saved: Saved,
     actions: Vec<Action>,
 }
 
@@ -93,6 +98,8 @@ enum Word {
     Spooled,
     Returned,
     Reaped,
+    Checkpoint,
+    Progress,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +131,7 @@ impl Holdings {
             seen: 0,
             max_epoch_seen,
             unsaid: VecDeque::new(),
+            saved: Saved::default(),
             actions: Vec::new(),
         }
     }
@@ -135,9 +143,11 @@ impl Holdings {
         self.anchors = Anchors::default();
         (self.seq, self.seen) = (0, 0);
         self.unsaid.clear();
+        self.saved.hello();
         for held in self.leases.values_mut() {
             held.accepted_said = held.phase == Phase::Accepted;
         }
+        self.tell_progress_anew();
         self.unsaid.extend(self.unstored.keys().map(|&token| (token, Word::Spooled)));
         for (&token, held) in self.leases.iter().filter(|(_, held)| held.gone) {
             match (&held.give_back, self.unstored.get(&token)) {
@@ -209,6 +219,17 @@ impl Holdings {
         Ok(())
     }
 
+    /// Whether the server keeps checkpoints, as its Welcome says. Those that it may not have are said.
+    pub fn keeps_checkpoints(&mut self, kept: bool) {
+        let unsure = self.saved.welcomed(kept).map(|token| (token, Word::Checkpoint));
+        self.unsaid.extend(unsure);
+    }
+
+    /// The server has applied our messages up to this one.
+    pub fn applied(&mut self, seq: u64) {
+        self.saved.applied(seq);
+    }
+
     /// Welcome: the epoch in force, and the renewal that answers our Hello. The server's drain is over, unless it is
     /// said again.
     pub fn welcomed(
@@ -256,6 +277,10 @@ impl Holdings {
             gone: give_back.is_some(),
             accepted_said: false,
             give_back,
+            waiting: None,
+            waited: 0,
+            progress: None,
+            progress_unsaid: false,
         };
         let refused = held.gone;
         self.leases.insert(terms.token, held);
@@ -335,6 +360,8 @@ impl Holdings {
             }
             return Some(Statement::Spooled { token });
         }
+        // A report that does not fit into the next message goes with the one after it.
+        let said_by = self.seq + 2;
         let held = self.leases.get_mut(&token)?;
         let job = held.job.clone();
         match word {
@@ -353,6 +380,15 @@ impl Holdings {
             Word::Reaped => {
                 self.leases.remove(&token);
                 Some(Statement::Reaped { job, token })
+            }
+            Word::Checkpoint => {
+                self.saved.say(token, said_by).then_some(Statement::Checkpoint { job, token })
+            }
+            Word::Progress => {
+                held.progress_unsaid = false;
+                let running = matches!(held.phase, Phase::Started { .. });
+                let (percent, message) = held.progress.clone().filter(|_| running)?;
+                Some(Statement::Progress { job, token, percent, message })
             }
             Word::Spooled => None,
         }

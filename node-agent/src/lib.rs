@@ -232,6 +232,7 @@ impl Agent {
         let dirs = vec![state.root().to_owned(), PathBuf::from(TEMPORARY)];
         let watched = config.watched(dirs, options.clock);
         let (sampler, pressure) = pressure::Pressure::new(watched).map_err(Error::Pressure)?;
+        let (calls, connection) = runner::Calls::new(config.name.clone());
         let workers = Workers::new(worker_options(&config, state.root(), options.clock));
         let runner = runner::Options {
             shim: shim::Options { exe, state_dir: state.root().to_owned() },
@@ -244,6 +245,7 @@ impl Agent {
             programs: advertised.programs.clone(),
             indexes: config.indexes.clone(),
             cgroups: cgroups.clone(),
+            calls,
             spans: trace::Spans { node: options.traces.then(|| config.name.clone()) },
             workers: workers.clone(),
         };
@@ -272,6 +274,7 @@ impl Agent {
             holdings,
             runner,
             spool,
+            connection,
             pressure: pressure.clone(),
             room: workers.room(),
             hand_over: hand_over.clone(),

@@ -8,16 +8,21 @@
 
 mod aftermath;
 mod attempt;
+pub mod checkpoint;
+mod detach;
 mod environment;
 mod hosted;
 mod indexes;
+mod inputs;
 mod outcome;
+mod socket;
+mod words;
 mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::{mpsc, watch};
@@ -26,7 +31,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::cgroup::Subtree;
 use crate::clock::{Clock, Mono};
 use crate::config::Kind;
-use crate::holdings::{End, FencingToken, Stop};
+use crate::holdings::{End, FencingToken, Stop, WaitVerdict};
 use crate::leftovers;
 use crate::own_rule::OwnRule;
 use crate::shim;
@@ -38,6 +43,7 @@ use self::aftermath::Followed;
 use self::indexes::Indexes;
 
 pub use self::aftermath::{Adopted, Before, Inherited};
+pub use self::socket::Calls;
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
 const EVENTS: usize = 256;
@@ -67,6 +73,8 @@ pub struct Options {
     pub indexes: BTreeMap<String, Vec<u32>>,
     /// What holds attempts together.
     pub cgroups: Subtree,
+    /// What attempts ask of the server.
+    pub calls: Calls,
     /// Makes the spans of attempts.
     pub spans: Spans,
     /// Who runs attempts inside itself.
@@ -77,7 +85,6 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Runner {
     shared: Arc<Shared>,
-    orders: BTreeMap<FencingToken, watch::Sender<Orders>>,
     events: mpsc::Receiver<Event>,
     tasks: JoinSet<Option<FencingToken>>,
 }
@@ -101,6 +108,40 @@ pub enum Event {
     Started {
         /// Which lease.
         token: FencingToken,
+    },
+    /// Its job saved a checkpoint. Told at most once in ten seconds: what counts is the newest.
+    Checkpointed {
+        /// Which lease.
+        token: FencingToken,
+    },
+    /// Its command said how it gets on.
+    Progress {
+        /// Which lease.
+        token: FencingToken,
+        /// 0 to 100.
+        percent: u32,
+        /// For people.
+        message: String,
+    },
+    /// Its command waits for others and stays.
+    Waits {
+        /// Which lease.
+        token: FencingToken,
+        /// Which wait of it.
+        epoch: u64,
+        /// What it keeps, once the server has said so.
+        parked: Option<BTreeMap<String, u32>>,
+    },
+    /// Its wait is over.
+    WaitOver {
+        /// Which lease.
+        token: FencingToken,
+        /// Which wait of it.
+        epoch: u64,
+        /// What its process does.
+        verdict: WaitVerdict,
+        /// What the lease holds, if that is not all and is known.
+        kept: Option<BTreeMap<String, u32>>,
     },
     /// Its end is in the spool.
     Ended {
@@ -146,6 +187,8 @@ struct Shared {
     spool: Arc<Spool>,
     /// The inline limit of results, as the server named it.
     max_result: AtomicU64,
+    /// To the task of each attempt.
+    orders: Mutex<BTreeMap<FencingToken, watch::Sender<Orders>>>,
     events: mpsc::Sender<Event>,
 }
 
@@ -160,6 +203,14 @@ struct Orders {
     abandon: bool,
     /// It is to stop.
     stop: Option<Stop>,
+    /// How often its job has said something: it is not stalled.
+    words: u64,
+    /// How often its job has saved a checkpoint.
+    saves: u64,
+    /// Its run clock is to stand still.
+    parked: bool,
+    /// The newest wait of it that is over, as the server said.
+    resumed: Option<(u64, WaitVerdict)>,
 }
 
 impl Runner {
@@ -172,11 +223,18 @@ impl Runner {
         let (sender, events) = mpsc::channel(EVENTS);
         let max_result = AtomicU64::new(DEFAULT_MAX_RESULT);
         let indexes = Indexes::new(options.indexes.clone());
-        let shared = Arc::new(Shared { options, indexes, spool, max_result, events: sender });
+        let shared = Arc::new(Shared {
+            options,
+            indexes,
+            spool,
+            max_result,
+            orders: Mutex::default(),
+            events: sender,
+        });
         let mut tasks = JoinSet::new();
         let (followed, mut inherited) = aftermath::begin(&shared, &mut tasks).await?;
         inherited.extend(hosted::begin(&shared, &mut tasks).await?);
-        let mut this = Self { shared, orders: BTreeMap::new(), events, tasks };
+        let mut this = Self { shared, events, tasks };
         let adopted = followed.into_iter().map(|followed| this.follow(followed)).collect();
         Ok((this, Before { adopted, inherited }))
     }
@@ -187,7 +245,7 @@ impl Runner {
         let token = adopted.token;
         let gone_by = adopted.held.gone_by;
         let (orders, receiver) = watch::channel(Orders { start: true, gone_by, ..Orders::default() });
-        self.orders.insert(token, orders);
+        self.shared.orders().insert(token, orders);
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
             attempt::follow(shared, followed, receiver).await;
@@ -208,7 +266,7 @@ impl Runner {
                 // Cancel-safe: JoinSet join_next.
                 Some(ended) = self.tasks.join_next() => {
                     if let Some(token) = ended.map_err(Error::Task)? {
-                        self.orders.remove(&token);
+                        self.shared.orders().remove(&token);
                     }
                 }
             }
@@ -219,7 +277,7 @@ impl Runner {
     pub fn prepare(&mut self, grant: Grant) {
         let token = FencingToken(grant.token);
         let (orders, receiver) = watch::channel(Orders::default());
-        self.orders.insert(token, orders);
+        self.shared.orders().insert(token, orders);
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
             if shared.options.workers.host(&grant.kind) {
@@ -238,22 +296,47 @@ impl Runner {
 
     /// Starts a prepared attempt.
     pub fn go(&self, token: FencingToken, gone_by: Mono) {
-        self.order(token, |orders| (orders.start, orders.gone_by) = (true, gone_by));
+        self.shared.order(token, |orders| (orders.start, orders.gone_by) = (true, gone_by));
     }
 
     /// Moves a deadline.
     pub fn extend(&self, token: FencingToken, gone_by: Mono) {
-        self.order(token, |orders| orders.gone_by = orders.gone_by.max(gone_by));
+        self.shared.order(token, |orders| orders.gone_by = orders.gone_by.max(gone_by));
     }
 
     /// Stops a tree.
     pub fn stop(&self, token: FencingToken, stop: Stop) {
-        self.order(token, |orders| orders.stop = Some(stop));
+        self.shared.order(token, |orders| orders.stop = Some(stop));
+    }
+
+    /// Ends a wait.
+    pub fn resume(&self, token: FencingToken, epoch: u64, verdict: WaitVerdict) {
+        self.shared.order(token, |orders| orders.resumed = Some((epoch, verdict)));
     }
 
     /// Removes what was prepared.
     pub fn abandon(&self, token: FencingToken) {
-        self.order(token, |orders| orders.abandon = true);
+        self.shared.order(token, |orders| orders.abandon = true);
+    }
+
+    /// The directory of an attempt.
+    pub fn attempt_dir(&self, token: FencingToken) -> PathBuf {
+        self.shared.options.attempts_dir.join(token.to_string())
+    }
+
+    /// The job of an attempt said something (progress, usage): it is not stalled.
+    pub fn heard(&self, token: FencingToken) {
+        self.shared.heard(token);
+    }
+
+    /// The job of an attempt saved a checkpoint, which stands in its directory.
+    pub fn saved(&self, token: FencingToken) {
+        self.shared.saved(token);
+    }
+
+    /// The run clock of an attempt stands still, or goes on.
+    pub fn park(&self, token: FencingToken, parked: bool) {
+        self.shared.order(token, |orders| orders.parked = parked);
     }
 
     /// Results above this are refused.
@@ -272,15 +355,29 @@ impl Runner {
         }
         Ok(())
     }
-
-    fn order(&self, token: FencingToken, change: impl FnOnce(&mut Orders)) {
-        if let Some(orders) = self.orders.get(&token) {
-            orders.send_modify(change);
-        }
-    }
 }
 
 impl Shared {
+    fn orders(&self) -> MutexGuard<'_, BTreeMap<FencingToken, watch::Sender<Orders>>> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn order(&self, token: FencingToken, change: impl FnOnce(&mut Orders)) {
+        if let Some(orders) = self.orders().get(&token) {
+            orders.send_modify(change);
+        }
+    }
+
+    /// The job of an attempt said something: it is not stalled.
+    fn heard(&self, token: FencingToken) {
+        self.order(token, |orders| orders.words += 1);
+    }
+
+    /// The job of an attempt saved a checkpoint, which stands in its directory. That is a word, too.
+    fn saved(&self, token: FencingToken) {
+        self.order(token, |orders| (orders.words, orders.saves) = (orders.words + 1, orders.saves + 1));
+    }
+
     /// Tells the session. It listens for as long as the agent lives; afterwards nobody wants to know.
     async fn tell(&self, event: Event) {
         drop(self.events.send(event).await);

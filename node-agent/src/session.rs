@@ -21,7 +21,7 @@ use std::time::Duration;
 use tenure_proto::SESSION_PROTOCOL;
 use tenure_proto::node::v1::node_service_client::NodeServiceClient;
 use tenure_proto::node::v1::{Hello, NodeMessage, ServerMessage, node_message, server_message::Body};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -72,6 +72,8 @@ pub struct Session {
     heartbeat: Duration,
     /// Hellos of this incarnation.
     stream: u64,
+    /// Where calls of attempts find the connection, while the server knows this node.
+    connection: watch::Sender<Option<Channel>>,
 }
 
 /// Why a phase is over before its time.
@@ -137,7 +139,8 @@ impl Session {
         let (state, heartbeat) = (parts.state, Duration::from_secs(1));
         let (backoff, complaints) = (Backoff::default(), Complaints::default());
         let servers = Servers::new(options.servers.clone(), options.insecure);
-        Self { options, local, state, servers, backoff, complaints, heartbeat, stream: 0 }
+        let connection = parts.connection;
+        Self { options, local, state, servers, backoff, complaints, heartbeat, stream: 0, connection }
     }
 
     /// Serves the server until the shutdown that [`Session::new`] was given is over: jobs have ended or were returned.
@@ -148,6 +151,7 @@ impl Session {
         loop {
             let mut welcomed = None;
             let over = self.stream(&mut welcomed).await;
+            self.connection.send_replace(None);
             self.local.holdings.disconnected();
             self.local.status.send_if_modified(|status| std::mem::take(&mut status.connected));
             self.backoff.session_ended(welcomed, self.options.clock.now());
@@ -193,10 +197,11 @@ impl Session {
     async fn stream(&mut self, welcomed: &mut Option<Mono>) -> Over {
         let opened = async {
             let channel = self.connect().await?;
-            self.hello(channel).await
+            Ok((self.hello(channel.clone()).await?, channel))
         };
         match opened.await {
-            Ok(link) => {
+            Ok((link, channel)) => {
+                self.connection.send_replace(Some(channel));
                 *welcomed = Some(self.options.clock.now());
                 self.servers.welcomed();
                 self.serve(link).await

@@ -2,7 +2,7 @@
 //!
 //! Two halves share these words. `Shim` is the agent's: it starts the process, or takes it over from an earlier agent,
 //! says `go`, moves `gone_by`, stops, and hears events. [`main`] is the process itself (`tenure shim`): single-threaded, no runtime; it
-//! outlives its agent, and enforces the hard limit and `gone_by` alone.
+//! outlives its agent, and enforces time limits and `gone_by` alone.
 //! Not responsible for what an outcome means to the server (the runner), nor for finding shims of an earlier agent
 //! (`leftovers`).
 //! Invariants: nothing starts before `go`; an attempt is `Reaped` only when two consecutive scans found none of
@@ -30,8 +30,8 @@ use std::process::ExitCode;
 
 pub(crate) use attach::attach;
 pub use handle::Shim;
-pub(crate) use spec::OLDEST;
 pub use spec::{Cause, ExitRecord, Limits, Spec, StopReason, User, VERSION};
+pub(crate) use spec::{OLDEST, OLDEST_ADOPTED};
 
 /// How shims of this agent are started.
 #[derive(Debug, Clone)]
@@ -52,6 +52,8 @@ pub enum Event {
         /// Its process.
         pid: u32,
     },
+    /// It was asked to wrap up. At most once, somewhere between `Started` and `Ended`.
+    Notified,
     /// The command has ended and its output is complete; its tree may still live. The record is on disk.
     Ended(Box<ExitRecord>),
     /// The tree is not gone 60 s after it should be; the shim goes on trying.

@@ -24,8 +24,8 @@ use crate::holdings::{End, FencingToken, Unstored};
 
 /// Before the encoded report: the version of the format.
 const MAGIC: &[u8] = b"tenure report 1\n";
-/// The largest report: an inline result, its error text and some room.
-const LARGEST: u64 = 288 * 1024;
+/// The largest report: an inline result, a checkpoint, its error text and some room.
+const LARGEST: u64 = 544 * 1024;
 /// Reports set aside that are kept for a person to look at; of more, the oldest go.
 const MOST_BROKEN: usize = 256;
 const BROKEN: &str = "broken";
@@ -169,6 +169,8 @@ impl Spool {
         if self.contains(token) {
             return Written::Durable;
         }
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("spool::before_write", |_| std::process::abort());
         let mut bytes = MAGIC.to_vec();
         bytes.extend(report.encode_to_vec());
         let path = self.path(token);
@@ -180,6 +182,9 @@ impl Spool {
             store(&self.options.dir, &path, &bytes)
                 .or_else(|error| self.store_on_reserve(error, &path, &bytes))
         };
+        // On the disk, and said to nobody.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("spool::after_write", |_| std::process::abort());
         let mut state = self.state();
         match stored {
             Ok(()) => {
@@ -288,7 +293,11 @@ fn describe(report: &Report) -> Option<(FencingToken, Unstored)> {
     let end = match report.event.as_ref()? {
         Event::Finished(_) => End::Finished,
         Event::Returned(_) => End::Returned,
-        Event::Accepted(_) | Event::Started(_) | Event::Progress(_) | Event::Reaped(_) => return None,
+        Event::Accepted(_)
+        | Event::Started(_)
+        | Event::Progress(_)
+        | Event::Checkpoint(_)
+        | Event::Reaped(_) => return None,
     };
     Some((FencingToken(report.token), Unstored { job: report.job_id.clone(), end }))
 }

@@ -98,6 +98,7 @@ impl AttemptSpan {
                     | FinishedOutcome::Failed
                     | FinishedOutcome::FailedPermanent
                     | FinishedOutcome::TimedOut
+                    | FinishedOutcome::Stalled
                     | FinishedOutcome::Lost => true,
                 };
                 let outcome = finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_");

@@ -8,10 +8,11 @@ use std::{
 
 use crate::{
     budget::Usage,
+    cron::CronPlan,
     family::{Detach, OnParent, WaitPolicy},
     ids::{
-        ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal, Producer,
-        SessionId, SlotName, Tenant,
+        ConcurrencyKey, CronName, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal,
+        Producer, SessionId, SlotName, Tenant,
     },
     job::{Job, TraceContext},
     kind::{Fleet, PausePolicy},
@@ -181,6 +182,29 @@ pub enum Command {
         /// Which.
         job: JobId,
     },
+    /// The next instants of a cron entry, of which more had to be known. Of the driver.
+    PlanCron(Box<CronPlan>),
+    /// Fire no instant of a cron entry.
+    PauseCron {
+        /// Which.
+        entry: CronName,
+        /// Who wants that, for people.
+        by: Arc<str>,
+    },
+    /// End the pause of a cron entry. What came meanwhile is not made up for.
+    ResumeCron {
+        /// Which.
+        entry: CronName,
+    },
+    /// Enqueue a job of a cron entry now.
+    RunCron {
+        /// Which.
+        entry: CronName,
+        /// Made by the caller or by the server. The same again is the same call.
+        job: JobId,
+        /// The job, if memory does not hold it.
+        prior: Option<Box<Job>>,
+    },
     /// Do what is due, then place.
     Tick,
 }
@@ -235,6 +259,8 @@ pub struct Enqueue {
     pub needs: Option<Needs>,
     /// May only shorten its kind's.
     pub hard_time_limit: Option<Duration>,
+    /// May only shorten its kind's, and is below the hard limit.
+    pub soft_time_limit: Option<Duration>,
     /// A live job of the same producer.
     pub parent: Option<JobId>,
     /// What becomes of it when its parent is cancelled.
@@ -275,6 +301,7 @@ impl Enqueue {
             prefer: Preferences::default(),
             needs: None,
             hard_time_limit: None,
+            soft_time_limit: None,
             parent: None,
             on_parent_cancel: OnParent::Cancel,
             on_parent_lost: OnParent::Keep,
@@ -442,6 +469,11 @@ pub enum Statement {
         /// For people.
         message: Arc<str>,
     },
+    /// It saved a checkpoint, whose bytes travel beside this command.
+    Checkpoint {
+        /// Its size in bytes.
+        size: u64,
+    },
     /// Its command has ended.
     Finished(Finish),
     /// Its process tree is gone.
@@ -469,6 +501,11 @@ pub struct Finish {
     pub usage: Usage,
     /// Whether result bytes travel beside this command; of an execution that detached, its state.
     pub has_result: bool,
+    /// Whether it had been asked to wrap up, or was killed, before it was done: what travels beside as its result is
+    /// partial.
+    pub partial: bool,
+    /// The size in bytes of its newest checkpoint, if one travels beside this command.
+    pub checkpoint: Option<u64>,
     /// What it waits for, if it detached.
     pub detach: Option<Box<Detach>>,
 }
@@ -486,6 +523,8 @@ impl Finish {
             throttled: None,
             usage: Usage::new(),
             has_result: false,
+            partial: false,
+            checkpoint: None,
             detach: None,
         }
     }
@@ -509,8 +548,10 @@ pub enum FinishedHow {
     Failed,
     /// It failed for good.
     FailedPermanent,
-    /// The hard limit killed it.
+    /// A time limit ended it.
     TimedOut,
+    /// It was silent for too long and was stopped.
+    Stalled,
     /// It was killed on the server's order.
     Revoked,
     /// Nobody knows how it ended.
@@ -536,4 +577,6 @@ pub struct Return {
     pub started: bool,
     /// What the attempt used. At most 16 counters. It is charged to the budget of its kind.
     pub usage: Usage,
+    /// The size in bytes of its newest checkpoint, if one travels beside this command.
+    pub checkpoint: Option<u64>,
 }

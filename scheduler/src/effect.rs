@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    cron::CronEntry,
     family::{Child, WaitAnswer, WaitVerdict},
     ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant},
     job::{Job, TraceContext},
@@ -120,6 +121,12 @@ pub struct Grant {
     pub start_window: Duration,
     /// From `started`.
     pub hard_time_limit: Duration,
+    /// From `started`: it is asked to wrap up. Below `hard_time_limit`.
+    pub soft_time_limit: Option<Duration>,
+    /// It is stopped after so long a silence.
+    pub progress_timeout: Option<Duration>,
+    /// The job was granted before: what an earlier execution left for this one joins it on the way, if there is anything.
+    pub again: bool,
     /// What remains of `stale_after`.
     pub stale_in: Option<Duration>,
     /// The node slots that it takes.
@@ -190,7 +197,7 @@ pub enum Reply {
         /// Empty: nothing.
         changes: Vec<String>,
     },
-    /// To Enqueue.
+    /// To Enqueue and RunCron.
     Enqueued {
         /// The job; the first one if deduplicated.
         job: Box<Job>,
@@ -234,6 +241,13 @@ pub enum Reply {
     Node {
         /// Which.
         node: NodeName,
+        /// Whether anything changed.
+        changed: bool,
+    },
+    /// To PauseCron and ResumeCron.
+    Cron {
+        /// After the command.
+        entry: Box<CronEntry>,
         /// Whether anything changed.
         changed: bool,
     },

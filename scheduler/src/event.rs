@@ -7,9 +7,10 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     budget::Usage,
+    cron::{CronEntry, CronPause, CronPlan, MissedFiring},
     deferral::Deferral,
     family::{Detached, Parked, WaitVerdict},
-    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
     lease::{Lease, Phase, RevokeReason, Stage},
@@ -52,6 +53,34 @@ pub enum Event {
     },
     /// A tenant is declared no more.
     TenantRemoved(Tenant),
+
+    /// A cron entry is declared, or declared anew.
+    CronPut(Box<CronEntry>),
+    /// A cron entry is declared no more.
+    CronRemoved(CronName),
+    /// A cron entry was paused, or resumed: then its timetable counts from now on.
+    CronPaused {
+        /// Which.
+        entry: CronName,
+        /// None: resumed.
+        pause: Option<CronPause>,
+    },
+    /// A job was enqueued for a cron entry. Its payload, if there is any, is the entry's.
+    CronFired {
+        /// Which.
+        entry: CronName,
+        /// For which instant; none: an operator wanted it.
+        instant: Option<Wall>,
+        /// The job.
+        job: JobId,
+    },
+    /// Instants of a cron entry did not become a job.
+    CronMissed {
+        /// Which.
+        entry: CronName,
+        /// What was missed, and why.
+        missed: Box<MissedFiring>,
+    },
 
     // Durable: jobs.
     /// A job was stored.
@@ -98,6 +127,15 @@ pub enum Event {
     },
     /// A final job was removed.
     Deleted(JobId),
+    /// An execution saved a checkpoint, whose bytes travel beside.
+    Checkpointed {
+        /// Of which job.
+        job: JobId,
+        /// By which execution.
+        token: FencingToken,
+        /// Its size in bytes.
+        size: u64,
+    },
     /// A result was removed.
     ResultDropped {
         /// Of which job.
@@ -244,6 +282,12 @@ pub enum Event {
     /// A parked process has nothing to wait for any more: its lease wants back what it gave.
     Wants(FencingToken),
 
+    // Volatile: cron.
+    /// More of the timetable of a cron entry is known.
+    CronPlanned(Box<CronPlan>),
+    /// More of it has to be known before anything can be judged.
+    CronUnplanned(CronName),
+
     // Volatile: placement.
     /// A window of the budget of a kind may have turned.
     BudgetTurned(KindName),
@@ -349,6 +393,10 @@ pub struct AttemptEnd {
     pub usage: Usage,
     /// Result bytes travel beside and are to be kept.
     pub keep_result: bool,
+    /// What it left as its result is partial.
+    pub partial: bool,
+    /// The size in bytes of its newest checkpoint, if one travels beside and is to be kept.
+    pub checkpoint: Option<u64>,
     /// What becomes of the lease; none: it is gone.
     pub lease: Option<Stage>,
     /// What the job waits for, if it detached.
@@ -367,6 +415,11 @@ impl Event {
             | Self::SlotRemoved(_)
             | Self::TenantPut { .. }
             | Self::TenantRemoved(_)
+            | Self::CronPut(_)
+            | Self::CronRemoved(_)
+            | Self::CronPaused { .. }
+            | Self::CronFired { .. }
+            | Self::CronMissed { .. }
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -380,6 +433,7 @@ impl Event {
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
             | Self::Deleted(_)
+            | Self::Checkpointed { .. }
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
@@ -401,6 +455,8 @@ impl Event {
             | Self::Spared { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
+            | Self::CronPlanned(_)
+            | Self::CronUnplanned(_)
             | Self::BudgetTurned(_)
             | Self::Refilled(_)
             | Self::Wants(_)
@@ -426,6 +482,8 @@ impl Event {
             | Self::Progressed { .. }
             | Self::Renewed { .. }
             | Self::NodePressed { .. }
+            | Self::CronPlanned(_)
+            | Self::CronUnplanned(_)
             | Self::Refilled(_)
             | Self::Deferred { .. }
             | Self::TimelinesSaved(_) => false,
@@ -436,6 +494,11 @@ impl Event {
             | Self::SlotRemoved(_)
             | Self::TenantPut { .. }
             | Self::TenantRemoved(_)
+            | Self::CronPut(_)
+            | Self::CronRemoved(_)
+            | Self::CronPaused { .. }
+            | Self::CronFired { .. }
+            | Self::CronMissed { .. }
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -449,6 +512,7 @@ impl Event {
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
             | Self::Deleted(_)
+            | Self::Checkpointed { .. }
             | Self::ResultDropped { .. }
             | Self::LeaseUnreaped(_)
             | Self::LeaseGone(_)
@@ -501,6 +565,21 @@ impl fmt::Display for Event {
             Self::SlotRemoved(slot) => write!(f, "slot {slot} removed"),
             Self::TenantPut { tenant, policy } => write!(f, "tenant {tenant} put weight={}", policy.weight),
             Self::TenantRemoved(tenant) => write!(f, "tenant {tenant} removed"),
+            Self::CronPut(entry) => {
+                write!(f, "cron {} put {} {}", entry.name, entry.policy.when, entry.policy.zone)
+            }
+            Self::CronRemoved(entry) => write!(f, "cron {entry} removed"),
+            Self::CronPaused { entry, pause: Some(pause) } => {
+                write!(f, "cron {entry} paused by {}", pause.by)
+            }
+            Self::CronPaused { entry, pause: None } => write!(f, "cron {entry} resumed"),
+            Self::CronFired { entry, instant: Some(_), job } => write!(f, "cron {entry} fired {job}"),
+            Self::CronFired { entry, instant: None, job } => write!(f, "cron {entry} run by hand {job}"),
+            Self::CronMissed { entry, missed } => {
+                write!(f, "cron {entry} missed {} {}: {}", missed.count, missed.reason, missed.message)
+            }
+            Self::CronPlanned(plan) => write!(f, "cron {} planned {}", plan.entry, plan.instants.len()),
+            Self::CronUnplanned(entry) => write!(f, "cron {entry} to be planned"),
             Self::Enqueued(job) => write!(f, "enqueued {} {}", job.id, job.state.name()),
             Self::Ready(job) => write!(f, "ready {job}"),
             Self::Granted { lease, .. } => {
@@ -508,9 +587,10 @@ impl fmt::Display for Event {
             }
             Self::AttemptEnded(end) => write!(
                 f,
-                "ended {} token={} {} ({}) -> {}",
+                "ended {} token={} {}{} ({}) -> {}",
                 end.job,
                 end.token,
+                if end.partial { "partial " } else { "" },
                 end.outcome.name(),
                 end.cause,
                 end.next.name()
@@ -529,6 +609,9 @@ impl fmt::Display for Event {
             Self::Requeued(job) => write!(f, "requeued {} round={}", job.id, job.round),
             Self::Reprioritized { job, priority } => write!(f, "reprioritized {job} {priority}"),
             Self::Deleted(job) => write!(f, "deleted {job}"),
+            Self::Checkpointed { job, token, size } => {
+                write!(f, "checkpoint of {job} token={token} bytes={size}")
+            }
             Self::ResultDropped { job, token } => write!(f, "result dropped {job} token={token}"),
             Self::Parked { job, token, parked } => {
                 let yielded = parked.yielded.node.with(&parked.yielded.fleet);

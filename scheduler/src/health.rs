@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
+    cron::{COALESCED, MissedFiring},
     deferral::Deferral,
     ids::SlotName,
     lease::{Phase, Stage},
@@ -24,24 +25,51 @@ const BURST_DEPTH: usize = 10;
 const BURST_WITHIN: Duration = Duration::from_secs(60);
 /// An old head is worth a look even while its kind moves.
 const OLD: Duration = Duration::from_secs(15 * 60);
+/// For how long a missed firing is worth a look.
+const MISSED_LATELY: Duration = Duration::from_secs(24 * 3600);
 
 impl State {
     /// Everything that lists and health need, on committed state.
     #[must_use]
     pub fn snapshot(&self, now: Now) -> Snapshot {
         let health: Vec<KindHealth> = self.kinds.values().map(|entry| self.kind_health(now, entry)).collect();
-        let nodes: Vec<NodeView> = self.nodes.values().map(|entry| self.node_view(now, entry)).collect();
-        let attention = self.attention(&health, &nodes);
+        let mut kept = self.earmarks_by_node(now);
+        let view = |entry: &NodeEntry| NodeView {
+            earmarks: kept.remove(&entry.node.name).unwrap_or_default(),
+            ..self.node_view(now, entry)
+        };
+        let nodes: Vec<NodeView> = self.nodes.values().map(view).collect();
+        let mut attention = self.attention(&health, &nodes);
+        attention.extend(self.cron_attention(now));
         Snapshot {
             kinds: self.kinds.values().map(|entry| entry.kind.clone()).collect(),
             health,
             slots: self.slot_views(),
             nodes,
             tenants: self.tenant_views(),
+            crons: self.crons().cloned().collect(),
             attention,
             live_jobs: self.live_jobs(),
             leases: self.leases.len() as u64,
         }
+    }
+
+    /// Firings that were missed lately, and entries that are paused.
+    fn cron_attention(&self, now: Now) -> impl Iterator<Item = Arc<str>> {
+        let lately = move |at| now.wall.since(at) < MISSED_LATELY;
+        let missed = self.crons().filter_map(move |entry| {
+            // Where one firing stands for others nothing is amiss.
+            let told = |missed: &&MissedFiring| lately(missed.at) && &*missed.reason != COALESCED;
+            let missed = entry.recent.iter().find(told)?;
+            let firings = if missed.count == 1 { "firing" } else { "firings" };
+            let (count, message) = (missed.count, &missed.message);
+            Some(format!("cron entry {} missed {count} {firings}: {message}", entry.name).into())
+        });
+        let paused = self.crons().filter_map(|entry| {
+            let pause = entry.paused.as_ref()?;
+            Some(format!("cron entry {} is paused by {}", entry.name, pause.by).into())
+        });
+        missed.chain(paused)
     }
 
     fn kind_health(&self, now: Now, entry: &KindEntry) -> KindHealth {
@@ -126,6 +154,7 @@ impl State {
         self.slots.values().map(view).collect()
     }
 
+    /// But for the earmarks on it.
     fn node_view(&self, now: Now, entry: &NodeEntry) -> NodeView {
         let leases = || entry.leases.iter().filter_map(|token| self.leases.get(token));
         let count = |live: bool| {
@@ -139,12 +168,15 @@ impl State {
                 Some(live) if live.suspect => NodeState::Suspect,
                 Some(_) => NodeState::Live,
             },
+            leaving: entry.live.as_ref().is_some_and(|live| live.leaving),
             slots: entry.ledger.iter().map(|(slot, count)| (slot.clone(), count)).collect(),
             running: count(true),
             unreaped: count(false),
             silent_for: (!entry.presumed_open).then(|| now.mono.since(entry.heard)),
             closed: entry.live.as_ref().map(|live| live.pressure.closed.clone()).unwrap_or_default(),
             warnings: if entry.live.is_some() { undeclared(self, &entry.node) } else { Vec::new() },
+            backoffs: entry.backoffs.iter().filter_map(|(kind, backoff)| backoff.view(kind, now)).collect(),
+            earmarks: Vec::new(),
         }
     }
 

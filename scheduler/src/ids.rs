@@ -100,8 +100,14 @@ name_id!(
     /// The name of a slot.
     SlotName
 );
+name_id!(
+    /// The name of a cron entry.
+    CronName
+);
 /// What the slot of a kind begins with; no declared slot can.
 const OF_KIND: &str = "kind:";
+/// What the slot of a cron entry, and the producer of its jobs, begins with; no other slot or producer can.
+const OF_CRON: &str = "cron:";
 
 impl SlotName {
     /// The slot that limits how many jobs of a kind run.
@@ -116,13 +122,28 @@ impl SlotName {
         self.0.starts_with(OF_KIND)
     }
 
-    /// As [`SlotName::parse`], or the slot of a kind: what an operator may pause and change.
+    /// The slot that lets one job of a cron entry run at once.
+    #[must_use]
+    pub fn of_cron(entry: &CronName) -> Self {
+        Self(format!("{OF_CRON}{entry}").into())
+    }
+
+    /// The cron entry whose slot it is. No fleet file, job or node can name one.
+    #[must_use]
+    pub fn cron_entry(&self) -> Option<&str> {
+        self.0.strip_prefix(OF_CRON)
+    }
+
+    /// As [`SlotName::parse`], or the slot of a kind or of a cron entry: what an operator may pause and change.
     ///
     /// # Errors
     /// If it breaks the rule for names.
     pub fn parse_any(text: &str) -> Result<Self, InvalidName> {
-        match text.strip_prefix(OF_KIND) {
-            Some(kind) => KindName::parse(kind).map(|kind| Self::of_kind(&kind)),
+        if let Some(kind) = text.strip_prefix(OF_KIND) {
+            return KindName::parse(kind).map(|kind| Self::of_kind(&kind));
+        }
+        match text.strip_prefix(OF_CRON) {
+            Some(entry) => CronName::parse(entry).map(|entry| Self::of_cron(&entry)),
             None => Self::parse(text),
         }
     }
@@ -140,6 +161,21 @@ name_id!(
     /// Who enqueued a job.
     Producer
 );
+
+impl Producer {
+    /// Who enqueues the jobs of a cron entry. Nobody else can have that name.
+    #[must_use]
+    pub fn of_cron(entry: &CronName) -> Self {
+        Self(format!("{OF_CRON}{entry}").into())
+    }
+
+    /// The cron entry that it stands for.
+    #[must_use]
+    pub fn cron_entry(&self) -> Option<&str> {
+        self.0.strip_prefix(OF_CRON)
+    }
+}
+
 name_id!(
     /// What usage is counted in: tokens, pages, cents.
     CounterName

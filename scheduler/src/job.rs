@@ -61,6 +61,8 @@ pub struct Job {
     pub fingerprint: Fingerprint,
     /// A hard limit shorter than its kind's.
     pub hard_time_limit: Option<Duration>,
+    /// A soft limit shorter than its kind's.
+    pub soft_time_limit: Option<Duration>,
     /// The job that spawned it.
     pub parent: Option<JobId>,
     /// The top of its tree; itself if it has no parent.
@@ -79,7 +81,7 @@ pub struct Job {
     pub payload_size: u64,
     /// Plus one at each requeue; from 1.
     pub round: u32,
-    /// Of this round: it ran and failed or timed out.
+    /// Of this round: it ran and failed, timed out or stalled.
     pub failures: u32,
     /// Of this round: its lease ended in silence, or its node or shim died.
     pub losses: u32,
@@ -248,6 +250,7 @@ impl Job {
                 | Outcome::Failed
                 | Outcome::FailedPermanent
                 | Outcome::TimedOut
+                | Outcome::Stalled
                 | Outcome::Detached
                 | Outcome::Cancelled,
             )
@@ -279,8 +282,10 @@ pub enum Outcome {
     Failed,
     /// It failed for good.
     FailedPermanent,
-    /// The hard limit killed it.
+    /// A time limit ended it.
     TimedOut,
+    /// It was silent for longer than its `progress_timeout` and was stopped.
+    Stalled,
     /// Its lease ended in silence, or its node or shim died.
     Lost,
     /// It ended for a reason that is neither the job's nor the node's.
@@ -293,11 +298,12 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Succeeded,
         Self::Failed,
         Self::FailedPermanent,
         Self::TimedOut,
+        Self::Stalled,
         Self::Lost,
         Self::Returned,
         Self::Cancelled,
@@ -312,6 +318,7 @@ impl Outcome {
             Self::Failed => "failed_retryable",
             Self::FailedPermanent => "failed_permanent",
             Self::TimedOut => "timed_out",
+            Self::Stalled => "stalled",
             Self::Lost => "lost",
             Self::Returned => "returned",
             Self::Cancelled => "cancelled",
@@ -349,4 +356,8 @@ pub struct Attempt {
     pub started_at: Option<Wall>,
     /// When its end was recorded.
     pub ended_at: Wall,
+    /// What it left as its result is partial.
+    pub partial: bool,
+    /// The size of the newest checkpoint that it is known to have saved, in bytes.
+    pub checkpoint_size: Option<u64>,
 }

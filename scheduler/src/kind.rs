@@ -8,7 +8,8 @@ use std::{
 
 use crate::{
     budget::{Budget, Spent},
-    ids::{CounterName, KindName, SlotName, Tenant},
+    cron::CronPolicy,
+    ids::{CounterName, CronName, KindName, SlotName, Tenant},
     rate::RateLimit,
     selector::{Preferences, Selector},
     slots::{Needs, Scope},
@@ -53,6 +54,10 @@ pub struct KindPolicy {
     pub permanent_exit_codes: Vec<i32>,
     /// An attempt is killed this long after its start.
     pub hard_time_limit: Duration,
+    /// An attempt is asked to wrap up this long after its start; none: never. Below `hard_time_limit`.
+    pub soft_time_limit: Option<Duration>,
+    /// An attempt of which its node hears nothing for this long is stopped as stalled; none: silence is no fault.
+    pub progress_timeout: Option<Duration>,
     /// Enqueues are refused while this many jobs are queued or scheduled; none: no cap.
     pub queue_cap: Option<u32>,
     /// At most this many of its jobs run at once, in the whole fleet; none: as many as have their slots. At least 1.
@@ -99,6 +104,8 @@ impl Default for KindPolicy {
             retry: RetryPolicy::default(),
             permanent_exit_codes: vec![64, 65, 66, 77, 78],
             hard_time_limit: Duration::from_secs(3600),
+            soft_time_limit: None,
+            progress_timeout: None,
             queue_cap: None,
             max_running: None,
             concurrency: None,
@@ -193,19 +200,25 @@ pub struct Fleet {
     pub kinds: BTreeMap<KindName, KindPolicy>,
     /// Declared tenants. The others have the default policy.
     pub tenants: BTreeMap<Tenant, TenantPolicy>,
+    /// Declared cron entries.
+    pub crons: BTreeMap<CronName, CronPolicy>,
 }
 
 impl Fleet {
-    /// All slots: those that it names, and one for each kind that limits how many of its jobs run.
+    /// All slots: those that it names, one for each kind that limits how many of its jobs run, and one for each cron entry
+    /// that is a singleton.
     #[must_use]
     pub fn all_slots(&self) -> BTreeMap<SlotName, Scope> {
         let limit = |(name, policy): (&KindName, &KindPolicy)| {
             Some((SlotName::of_kind(name), Scope::Fleet { capacity: policy.max_running? }))
         };
+        let singles = self.crons.iter().filter(|(_, policy)| policy.singleton);
+        let singles = singles.map(|(name, _)| (SlotName::of_cron(name), Scope::Fleet { capacity: 1 }));
         self.slots
             .iter()
             .map(|(name, scope)| (name.clone(), *scope))
             .chain(self.kinds.iter().filter_map(limit))
+            .chain(singles)
             .collect()
     }
 }

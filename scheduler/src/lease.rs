@@ -182,6 +182,8 @@ pub(crate) struct Watch {
     pub(crate) started_at: Option<Wall>,
     /// How it gets on, as it said itself.
     pub(crate) progress: Option<Box<Progress>>,
+    /// The size of the newest checkpoint that this leader had of it, in bytes.
+    pub(crate) checkpoint: Option<u64>,
     /// The hard limit of its attempt, as it was at the grant; of a loaded one as it is now.
     pub(crate) hard_limit: Duration,
     /// It has given back what it takes by then if it runs to its hard limit; see [`returns_by`]. Counted from its start

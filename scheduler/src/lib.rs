@@ -9,12 +9,13 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `rate, slots, node, selector, kind, tenant, job, family, lease` → `command, event,
+//! Reading order: `ids, time` → `rate, slots, node, selector, kind, cron, tenant, job, family, lease` → `command, event,
 //! effect, refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
 //! `invariants`.
 
 mod budget;
 mod command;
+mod cron;
 mod deferral;
 mod effect;
 mod event;
@@ -46,6 +47,10 @@ pub use command::{
     BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, LeaseName, Prior,
     ProducerLimits, Report, Return, Statement, Throttled,
 };
+pub use cron::{
+    CronEntry, CronJob, CronPause, CronPlan, CronPolicy, Fired, INSTANT_LABEL, MOST_CAUGHT_UP, MissedFiring,
+    MissedPolicy,
+};
 pub use deferral::Deferral;
 pub use effect::{Effect, Grant, Message, Reply, ReportKind, Resume, Stored, Verdict};
 pub use event::{AttemptEnd, Event};
@@ -54,8 +59,8 @@ pub use family::{
     Child, ChildEnd, ChildWait, Detach, Detached, OnParent, Parked, WaitAnswer, WaitPolicy, WaitVerdict,
 };
 pub use ids::{
-    ConcurrencyKey, CounterName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId, KindName,
-    NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
+    ConcurrencyKey, CounterName, CronName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId,
+    KindName, NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
 };
 pub use invariants::{
     NAMES as INVARIANTS, Violation,
@@ -74,7 +79,7 @@ pub use place::{
 };
 pub use rate::RateLimit;
 pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
-pub use rows::{Changes, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
+pub use rows::{Changes, CheckpointPut, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
 pub use selector::{Condition, Preferences, Requirement, Selector};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
 pub use state::{Limits, State, breaker::Fallen};
@@ -82,7 +87,7 @@ pub use step::Applied;
 pub use tenant::{MOST_WEIGHT, TenantPolicy};
 pub use time::{Mono, Now, Wall, micros};
 pub use view::{
-    Bracket, DeferralView, EarmarkView, Explanation, KindHealth, LineAhead, LiveView, NodeExplanation,
-    NodeGroup, NodeState, NodeView, QueueSignal, SlotExplanation, SlotHolder, SlotTotal, SlotView, Snapshot,
-    TenantView, WaitView,
+    BackoffView, Bracket, DeferralView, EarmarkView, Explanation, KindHealth, LineAhead, LiveView,
+    NodeExplanation, NodeGroup, NodeState, NodeView, QueueSignal, SlotExplanation, SlotHolder, SlotTotal,
+    SlotView, Snapshot, TenantView, WaitView,
 };

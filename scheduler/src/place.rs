@@ -32,7 +32,7 @@ use crate::{
     deferral::Deferral,
     effect::{Grant, Message, Resume},
     event::Event,
-    ids::{JobId, NodeName, SlotName},
+    ids::{FencingToken, JobId, NodeName, SlotName},
     job::{Job, JobState, Wait},
     kind::KindPolicy,
     lease::{Lease, Stage, first_lease, start_window},
@@ -224,6 +224,9 @@ fn grant_message(job: &Job, policy: &KindPolicy, lease: &Lease, now: Now) -> Gra
         first_lease: first_lease(lease.length),
         start_window: start_window(lease.length),
         hard_time_limit: hard_time_limit(job, policy),
+        soft_time_limit: soft_time_limit(job, policy),
+        progress_timeout: policy.progress_timeout,
+        again: job.token != FencingToken::NONE,
         stale_in: stale_at.map(|at| at.since(now.wall)),
         slots: lease.reservation.node.clone(),
         idempotency_key: job.idempotency_key(),
@@ -239,6 +242,12 @@ fn grant_message(job: &Job, policy: &KindPolicy, lease: &Lease, now: Now) -> Gra
 /// The job's own limit may only shorten its kind's.
 pub(crate) fn hard_time_limit(job: &Job, policy: &KindPolicy) -> Duration {
     job.hard_time_limit.map_or(policy.hard_time_limit, |own| own.min(policy.hard_time_limit))
+}
+
+/// The job's own soft limit may only shorten its kind's. One that the hard limit would forestall is none.
+pub(crate) fn soft_time_limit(job: &Job, policy: &KindPolicy) -> Option<Duration> {
+    let soft = job.soft_time_limit.into_iter().chain(policy.soft_time_limit).min();
+    soft.filter(|soft| *soft < hard_time_limit(job, policy))
 }
 
 /// Remembers that a class failed: for the skip, and in its timeline.

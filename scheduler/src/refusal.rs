@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::ids::{CounterName, FencingToken, JobId, KindName, NodeName, Producer, SlotName, Tenant};
+use crate::ids::{
+    CounterName, CronName, FencingToken, JobId, KindName, NodeName, Producer, SlotName, Tenant,
+};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +24,14 @@ pub enum Refusal {
         slot: SlotName,
         /// Declared names that are close to it.
         nearest: Vec<SlotName>,
+    },
+    /// The fleet declares no such cron entry.
+    #[error("cron entry {entry} is not declared")]
+    CronNotFound {
+        /// What was asked for.
+        entry: CronName,
+        /// Declared names that are close to it.
+        nearest: Vec<CronName>,
     },
     /// No such node was ever heard of.
     #[error("node {node} is not known")]
@@ -252,6 +262,7 @@ impl Refusal {
         match self {
             Self::KindNotFound { .. } => "KIND_NOT_FOUND",
             Self::SlotNotFound { .. } => "SLOT_NOT_FOUND",
+            Self::CronNotFound { .. } => "CRON_NOT_FOUND",
             Self::NodeNotFound { .. } => "NODE_NOT_FOUND",
             Self::JobNotFound { .. } => "JOB_NOT_FOUND",
             Self::InvalidField { .. } => "INVALID_FIELD",

@@ -49,12 +49,16 @@ fn jittered(wait: u64, permille: u32, hash: u64) -> Duration {
 #[must_use]
 pub(crate) fn hash(job: JobId, number: u64) -> u64 {
     let (high, low) = job.0.as_u64_pair();
-    [high, low, number].into_iter().fold(0x9e37_79b9_7f4a_7c15, |state: u64, word| {
-        let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    })
+    [high, low, number].into_iter().fold(0x9e37_79b9_7f4a_7c15, mix)
+}
+
+/// One round of it: of one state, another word gives another number.
+#[must_use]
+pub(crate) fn mix(state: u64, word: u64) -> u64 {
+    let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
+    cron::CronEntry,
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
     job::{Attempt, Job},
     kind::Kind,
     lease::Lease,
@@ -24,6 +25,8 @@ pub struct Durable {
     pub tenants: BTreeMap<Tenant, TenantPolicy>,
     /// Known nodes.
     pub nodes: BTreeMap<NodeName, Node>,
+    /// Declared cron entries.
+    pub crons: BTreeMap<CronName, CronEntry>,
     /// Jobs that are not final.
     pub jobs: BTreeMap<JobId, Job>,
     /// Leases that are not gone.
@@ -71,6 +74,8 @@ pub struct Changes {
     pub results_put: Vec<ResultPut>,
     /// Results to remove.
     pub results_deleted: Vec<(JobId, FencingToken)>,
+    /// Checkpoints to keep, each instead of the one that its job had; their bytes travel beside.
+    pub checkpoints_put: Vec<CheckpointPut>,
     /// Kinds that are new or changed.
     pub kinds_put: Vec<Kind>,
     /// Kinds that are gone.
@@ -87,6 +92,10 @@ pub struct Changes {
     pub nodes_put: Vec<Node>,
     /// Nodes that are gone.
     pub nodes_deleted: Vec<NodeName>,
+    /// Cron entries that are new or changed. Where one is there already, its `last_instant` never falls.
+    pub crons_put: Vec<CronEntry>,
+    /// Cron entries that are declared no more.
+    pub crons_deleted: Vec<CronName>,
     /// Class timelines to save.
     pub classes_put: Vec<ClassRow>,
     /// Class timelines to remove.
@@ -118,10 +127,23 @@ pub struct ResultPut {
     pub token: FencingToken,
     /// It is no result: it is the state that an execution left which ended in order to wait.
     pub of_wait: bool,
+    /// It is partial: what there was when its execution had to end.
+    pub partial: bool,
     /// When it is stored.
     pub created_at: Wall,
     /// When it is swept.
     pub expires_at: Wall,
+}
+
+/// A checkpoint whose bytes travel beside. It goes with its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointPut {
+    /// The job.
+    pub job: JobId,
+    /// The token of the execution that saved it.
+    pub token: FencingToken,
+    /// When it is stored.
+    pub created_at: Wall,
 }
 
 impl Changes {

@@ -20,8 +20,9 @@ use std::{
 };
 
 use crate::{
+    cron::CronState,
     deferral::Deferral,
-    ids::{DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
+    ids::{CronName, DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::Kind,
     lease::{Lease, Phase, RevokeReason, Watch, expiry, returns_by, start_window},
@@ -233,6 +234,9 @@ pub struct State {
     pub(crate) parking_changed: bool,
     /// Parents whose wait may be over: the next tick looks, and lets them go on.
     pub(crate) woken: BTreeSet<JobId>,
+    pub(crate) crons: BTreeMap<CronName, CronState>,
+    /// Of those: more of the timetable has to be known.
+    pub(crate) unplanned: BTreeSet<CronName>,
     pub(crate) classes: Classes,
     /// Units that are kept for large jobs. None of it is stored: a new leader elects anew.
     pub(crate) earmarks: Earmarks,
@@ -276,6 +280,8 @@ impl State {
             keys_changed: true,
             parking_changed: true,
             woken: BTreeSet::new(),
+            crons: BTreeMap::new(),
+            unplanned: BTreeSet::new(),
             classes: Classes::default(),
             earmarks: Earmarks::default(),
             index: Index::default(),
@@ -303,6 +309,10 @@ impl State {
         state.warm = state.nodes.is_empty();
         for (tenant, policy) in rows.tenants {
             state.tenants.declare(&tenant, Some(policy));
+        }
+        for (name, entry) in rows.crons {
+            state.crons.insert(name.clone(), CronState::new(entry));
+            state.follow_cron(&name);
         }
         for lease in rows.leases.into_values() {
             state.load_lease(lease, now);
@@ -358,6 +368,7 @@ impl State {
             revoked: None,
             started_at: None,
             progress: None,
+            checkpoint: None,
             hard_limit: Duration::ZERO,
             returns_by: now.mono,
         };
@@ -511,6 +522,7 @@ impl State {
             slots: self.slots.clone(),
             nodes: self.nodes.iter().map(|(name, entry)| (name.clone(), entry.node.clone())).collect(),
             tenants: self.tenants.declared().map(|(name, policy)| (name.clone(), policy)).collect(),
+            crons: self.crons.iter().map(|(name, cron)| (name.clone(), cron.entry.clone())).collect(),
             jobs: self.jobs.iter().filter(|(_, entry)| !entry.job.state.is_final()).map(live).collect(),
             leases: self.leases.iter().map(|(token, entry)| (*token, entry.lease.clone())).collect(),
             classes: BTreeMap::new(),

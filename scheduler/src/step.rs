@@ -1,6 +1,7 @@
 //! One command at a time: check, then emit. The first half of a handler borrows the state and may refuse; the second
 //! half cannot. A refusal leaves no trace.
 
+mod cron;
 mod enqueue;
 mod fleet;
 mod hello;
@@ -107,6 +108,10 @@ impl Step<'_> {
             }
             Command::Sweep { jobs, results } => self.sweep(&jobs, &results),
             Command::SetAside { job } => self.set_aside(job)?,
+            Command::PlanCron(plan) => self.plan_cron(*plan),
+            Command::PauseCron { entry, by } => self.pause_cron(&entry, by)?,
+            Command::ResumeCron { entry } => self.resume_cron(&entry)?,
+            Command::RunCron { entry, job, prior } => self.run_cron(&entry, job, prior.as_deref())?,
             Command::Tick => return Ok(self.tick()),
         }
         Ok(false)

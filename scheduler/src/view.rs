@@ -5,6 +5,7 @@ mod explanation;
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    cron::CronEntry,
     deferral::Deferral,
     family::WaitPolicy,
     ids::{JobId, KindName, NodeName, SlotName, Tenant},
@@ -127,6 +128,17 @@ pub enum NodeState {
     Away,
 }
 
+/// A kind that a node is not offered for a while, since jobs of it failed there one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackoffView {
+    /// The kind.
+    pub kind: KindName,
+    /// How many jobs failed there of late, none between having succeeded: from 3 on, and at most 9 are counted.
+    pub failed: u32,
+    /// Then one job of it is tried.
+    pub until: Wall,
+}
+
 /// A node with what is known of it now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeView {
@@ -134,6 +146,8 @@ pub struct NodeView {
     pub node: Node,
     /// Whether it is heard.
     pub state: NodeState,
+    /// Its agent has said that it goes: it takes no new grants until its next Hello.
+    pub leaving: bool,
     /// Slots with capacity and use, by name.
     pub slots: Vec<(SlotName, Count)>,
     /// Live leases.
@@ -146,6 +160,10 @@ pub struct NodeView {
     pub closed: Vec<ClosedGroup>,
     /// Names that it offers and the fleet does not declare, one sentence each.
     pub warnings: Vec<String>,
+    /// Kinds that it is not offered for a while, by name.
+    pub backoffs: Vec<BackoffView>,
+    /// What is kept on it for jobs that wait, the first in line first.
+    pub earmarks: Vec<EarmarkView>,
 }
 
 /// Whether a queue moves.
@@ -209,6 +227,8 @@ pub struct Snapshot {
     pub nodes: Vec<NodeView>,
     /// By name, at most 10,000.
     pub tenants: Vec<TenantView>,
+    /// By name.
+    pub crons: Vec<CronEntry>,
     /// What a person should look at, the worst first.
     pub attention: Vec<Arc<str>>,
     /// Live jobs.

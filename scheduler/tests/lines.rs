@@ -213,6 +213,39 @@ fn a_key_is_shared_by_the_classes_of_a_kind() {
     );
 }
 
+/// The head of the one class came back late and waits in a low band; with its key taken by the other class, the next
+/// one stands there, which has waited for longer.
+#[test]
+fn a_class_whose_head_loses_its_key_stands_where_its_next_job_does() {
+    check(
+        "
+        kind chat concurrency=1 hard=24h
+        kind other
+        enqueue late kind=chat ckey=a run_at=16m
+        enqueue old kind=chat ckey=b
+        enqueue first kind=chat ckey=a hard=1h priority=1
+        enqueue third kind=other priority=-1
+        advance 17m
+        node n1
+        show granted
+        tick
+        ",
+        expect![[r#"
+            1s: deferred first no_matching_node: no node runs this kind
+            1s: deferred old no_matching_node: no node runs this kind
+            1s: deferred third no_matching_node: no node runs this kind
+            30s: deferred first no_matching_node: no node runs this kind
+            30s: deferred old no_matching_node: no node runs this kind
+            30s: deferred third no_matching_node: no node runs this kind
+            960s: ready late
+            1020s: granted first -> n1 token=1.1
+            1020s: granted old -> n1 token=1.2
+            1020s: granted third -> n1 token=1.3
+            1020s: deferred late concurrency_key: 1 with key a runs
+        "#]],
+    );
+}
+
 #[test]
 fn a_limit_by_key_changes_live_and_stops_nothing() {
     check(

@@ -1,6 +1,7 @@
 //! Histories at random, absurd ones too. A seed is a whole history: a failure prints it, and
 //! `TENURE_SCHEDULER_SEED=N` replays it with its trace. `TENURE_SCHEDULER_SEEDS=N` tries more of them than the usual run
-//! does; the ignored test goes on for as long as `TENURE_SCHEDULER_SECONDS` or `TENURE_SCHEDULER_STEPS` say.
+//! does; the ignored test goes on for as long as `TENURE_SCHEDULER_SECONDS` or `TENURE_SCHEDULER_STEPS` say, and with
+//! `TENURE_SCHEDULER_SPARING=1` does what costs most at some of the steps only.
 
 mod faults;
 mod fuzz;
@@ -15,6 +16,7 @@ use std::{
 };
 
 use self::fuzz::Fuzz;
+use crate::support::Closeness;
 
 /// How many seeds a usual run tries; about ten seconds.
 const SEEDS: u64 = 25;
@@ -69,6 +71,7 @@ fn the_same_history_gives_the_same_events_and_effects() {
         let transcript = |seed| {
             let mut fuzz = Fuzz::new(seed, traced);
             fuzz.world.paranoid = false;
+            fuzz.transcript = Some(0);
             (0..STEPS).for_each(|_| fuzz.step());
             fuzz.transcript
         };
@@ -87,6 +90,7 @@ struct Run {
     steps: AtomicU64,
     most_steps: u64,
     until: Option<Instant>,
+    sparing: bool,
 }
 
 impl Run {
@@ -101,10 +105,24 @@ impl Run {
             let seed = self.next.fetch_add(1, Ordering::Relaxed);
             let _replay = OnPanic(seed);
             let mut fuzz = Fuzz::new(seed, false);
+            if self.sparing {
+                fuzz.world.closeness = Closeness::sparing(close_looks(seed));
+            }
             (0..STEPS).for_each(|_| fuzz.step());
             fuzz.heal();
             self.steps.fetch_add(u64::from(STEPS), Ordering::Relaxed);
         }
+    }
+}
+
+/// One step of so many is looked at closely. Some histories have every step looked at, most have few: far more of them are
+/// tried for it.
+fn close_looks(seed: u64) -> u32 {
+    match seed % 16 {
+        0 => 1,
+        1..4 => 5,
+        4..8 => 15,
+        _ => 40,
     }
 }
 
@@ -126,6 +144,7 @@ fn random_histories_for_as_long_as_one_asks() {
         steps: AtomicU64::new(0),
         most_steps: steps.unwrap_or(if seconds.is_some() { u64::MAX } else { 100_000 }),
         until: seconds.map(|seconds| begun + Duration::from_secs(seconds)),
+        sparing: variable("TENURE_SCHEDULER_SPARING") == Some(1),
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let failed = thread::scope(|scope| {

@@ -301,8 +301,16 @@ impl Bare {
                 if let Some(token) = rng.pick(&held) {
                     let (rule, generation) = ("headroom".into(), rng.below(3));
                     let (observed, threshold) = (1.0, 1.0);
-                    let (retry_after, started, usage) = (None, false, Usage::new());
-                    let said = Return { rule, observed, threshold, generation, retry_after, started, usage };
+                    let said = Return {
+                        rule,
+                        observed,
+                        threshold,
+                        generation,
+                        retry_after: None,
+                        started: false,
+                        checkpoint: None,
+                        usage: Usage::new(),
+                    };
                     self.report(token, Statement::Returned(said));
                 }
             }

@@ -10,6 +10,8 @@ mod budget;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod cron;
+#[cfg(test)]
 mod earmarks;
 #[cfg(test)]
 mod enqueue;
@@ -20,7 +22,11 @@ mod instance;
 #[cfg(test)]
 mod lease;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod lines;
+#[cfg(test)]
+mod nodes;
 #[cfg(test)]
 mod operate;
 #[cfg(test)]

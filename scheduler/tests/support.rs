@@ -2,7 +2,9 @@
 //! an oracle for placement.
 
 mod agent;
+mod closeness;
 mod commands;
+pub(crate) mod crons;
 mod explained;
 mod oracle;
 mod pace;
@@ -11,10 +13,11 @@ mod script;
 mod store;
 mod trace;
 mod words;
-mod world;
+pub(crate) mod world;
 
 pub(crate) use self::{
     agent::{Agent, Holding},
+    closeness::Closeness,
     rng::Rng,
     script::{Script, check, token_of},
     world::World,

@@ -1,6 +1,6 @@
 //! Tenants: who is owed how much, and faults of other schedulers in sharing.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use expect_test::expect;
 use tenure_scheduler::{
@@ -364,11 +364,11 @@ impl Bare {
         let fleet = Fleet {
             slots: slots.iter().map(|(name, scope)| (SlotName::new(*name), *scope)).collect(),
             kinds: kinds.iter().map(|(name, needs)| (KindName::new(*name), policy(needs))).collect(),
-            rates: BTreeMap::new(),
             tenants: weights
                 .iter()
                 .map(|&(name, weight)| (Tenant::new(name), TenantPolicy { weight }))
                 .collect(),
+            ..Fleet::default()
         };
         state.apply(Self::now(), Command::Apply { fleet: Box::new(fleet), validate_only: false }).unwrap();
         let mut agent = Agent::new("n1");

@@ -42,6 +42,7 @@ use self::{
     turn::Turn,
 };
 use crate::{
+    calendar,
     clock::Clock,
     handle::{Inboxes, Query, ServerStatus, SubmitError},
     metrics::{Metrics, TurnFigures},
@@ -60,6 +61,9 @@ const MOST_QUERIES: usize = 10;
 
 /// What a query should take at the most.
 const LONG_QUERY: Duration = Duration::from_millis(1);
+
+/// Timetables that are computed for one turn.
+const MOST_PLANS: usize = 64;
 
 /// How far above its own epoch a leader believes a node. The scheduler refuses what is further.
 const MOST_AHEAD: u64 = 1000;
@@ -267,6 +271,7 @@ impl<J: Journal> Driver<J> {
                 Input::Time => None,
             };
             self.drain();
+            self.plan_crons(leader);
             let steady = self.ends.clock.steady();
             if self.isolation.judge(steady) == TrialEnd::Reload {
                 return End::Reload { at_least: Epoch(0), wait: Duration::ZERO };
@@ -312,7 +317,8 @@ impl<J: Journal> Driver<J> {
 
     /// How long nothing is due.
     fn wait(&mut self, leader: &mut Leader) -> Duration {
-        if self.tick_soon || !self.next.is_empty() {
+        let unplanned = leader.state.unplanned_crons(1).next().is_some();
+        if self.tick_soon || !self.next.is_empty() || unplanned {
             return Duration::ZERO;
         }
         let now = self.now(leader);
@@ -332,6 +338,18 @@ impl<J: Journal> Driver<J> {
             && let Ok(call) = inboxes.producers.try_recv()
         {
             next.push(Item::Call(call));
+        }
+    }
+
+    /// Says how timetables go on of which the scheduler has to know more.
+    fn plan_crons(&mut self, leader: &Leader) {
+        if leader.state.unplanned_crons(1).next().is_none() || self.next.has_plans() {
+            return;
+        }
+        let wall = self.ends.clock.wall();
+        for entry in leader.state.unplanned_crons(MOST_PLANS) {
+            let plan = Box::new(calendar::plan(entry, wall));
+            self.next.push(Item::Own(tenure_scheduler::Command::PlanCron(plan)));
         }
     }
 
@@ -399,6 +417,9 @@ impl<J: Journal> Driver<J> {
             if let Err(error) = committed {
                 return Err(self.failed(turn, error));
             }
+            // It is committed, and nobody has heard of it.
+            #[cfg(feature = "failpoints")]
+            fail::fail_point!("driver::before_release", |_| std::process::abort());
             turn.beside = beside;
             commit = Some(self.ends.clock.steady().saturating_sub(began));
             self.ends.publisher.changed();

@@ -9,6 +9,7 @@
 //! `tasks`, `chain`.
 
 pub mod access;
+mod calendar;
 pub mod chain;
 pub mod clock;
 pub mod config;

@@ -95,6 +95,8 @@ pub struct Metrics {
     refusals: IntCounterVec,
     failed_handshakes: IntCounterVec,
     handed_on: IntCounterVec,
+    firings: IntCounterVec,
+    missed_firings: IntCounterVec,
     deferrals: IntCounterVec,
     commands: IntCounterVec,
     evaluations: IntCounterVec,
@@ -132,6 +134,8 @@ impl Metrics {
             refusals: counter(Figure::Refusals)?,
             failed_handshakes: counter(Figure::FailedHandshakes)?,
             handed_on: counter(Figure::HandedOn)?,
+            firings: counter(Figure::Firings)?,
+            missed_firings: counter(Figure::MissedFirings)?,
             deferrals: counter(Figure::Deferrals)?,
             commands: counter(Figure::Commands)?,
             evaluations: counter(Figure::Evaluations)?,
@@ -239,6 +243,10 @@ impl Metrics {
             self.observe_end(end);
         } else if let Event::Ended { state, .. } = event {
             self.observe_state(state);
+        } else if let Event::CronFired { entry, .. } = event {
+            self.firings.with_label_values(&[entry.as_str()]).inc();
+        } else if let Event::CronMissed { entry, missed } = event {
+            self.missed_firings.with_label_values(&[entry.as_str(), &missed.reason]).inc_by(missed.count);
         } else if let Event::Deferred { reason, .. } = event {
             self.deferrals.with_label_values(&[reason.name()]).inc();
         }

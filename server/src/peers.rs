@@ -91,7 +91,59 @@ pub(crate) enum Failed {
     /// It was not sent, and another try would be one too many.
     Busy,
     /// The leader is gone, or was never there. Whether it carried the call out is not known.
-    Gone,
+    Gone(Gone),
+}
+
+/// Why a leader that is known does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// There is no connection to where it serves servers.
+    Unreachable,
+    /// There is somebody, with whom there is no TLS, or who is no server of this fleet.
+    NotTrusted,
+    /// The connection broke with the call on it.
+    Broken,
+    /// It was deposed or resigned meanwhile.
+    LeadsNoMore,
+}
+
+impl Gone {
+    /// What an error of the transport means.
+    fn by(error: &(dyn std::error::Error + 'static)) -> Self {
+        let causes = || std::iter::successors(Some(error), |&cause| cause.source());
+        let distrusted =
+            causes().filter_map(|cause| cause.downcast_ref::<connect::Error>()).any(|cause| match cause {
+                connect::Error::Tls(error) => error.is_lasting(),
+                connect::Error::NoServer { .. } => true,
+            });
+        if distrusted {
+            Self::NotTrusted
+        } else if causes().any(|cause| cause.is::<tonic::ConnectError>()) {
+            Self::Unreachable
+        } else {
+            Self::Broken
+        }
+    }
+
+    /// As a part of a sentence about the leader.
+    pub(crate) fn sentence(self) -> &'static str {
+        match self {
+            Self::Unreachable => "cannot be connected to from here",
+            Self::NotTrusted => "shows no certificate of a server of this fleet",
+            Self::Broken => "broke the connection",
+            Self::LeadsNoMore => "leads no more",
+        }
+    }
+
+    /// For programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::NotTrusted => "not_trusted",
+            Self::Broken => "broken",
+            Self::LeadsNoMore => "leads_no_more",
+        }
+    }
 }
 
 impl Peers {
@@ -119,7 +171,7 @@ impl Peers {
         let answered = self.ask(leader, request, lasts).await;
         self.0.metrics.observe_handed_on(match &answered {
             Ok(_) => "answered",
-            Err(Failed::Gone) => "gone",
+            Err(Failed::Gone(_)) => "gone",
             Err(Failed::Busy) => "busy",
         });
         answered
@@ -132,7 +184,7 @@ impl Peers {
         lasts: Lasts,
     ) -> Result<Response<Body>, Failed> {
         let place = self.place(lasts).ok_or(Failed::Busy)?;
-        let channel = self.channel(leader).ok_or(Failed::Gone)?;
+        let channel = self.channel(leader).ok_or(Failed::Gone(Gone::Unreachable))?;
         // Of the connection that it came by.
         request.headers_mut().remove(HOST);
         let answer = async {
@@ -143,7 +195,9 @@ impl Peers {
         let answered = tokio::select! {
             biased;
             answered = answer => answered,
-            () = leads_no_more(self.0.standings.clone(), leader.clone()) => return Err(Failed::Gone),
+            () = leads_no_more(self.0.standings.clone(), leader.clone()) => {
+                return Err(Failed::Gone(Gone::LeadsNoMore));
+            }
         };
         match answered {
             Ok(response) => {
@@ -153,7 +207,7 @@ impl Peers {
             }
             Err(error) => {
                 self.complain(leader, &error);
-                Err(Failed::Gone)
+                Err(Failed::Gone(Gone::by(&error)))
             }
         }
     }

@@ -13,8 +13,9 @@ use prost_types::FileDescriptorSet;
 use tenure_proto::{
     node::v1::node_service_server::NodeServiceServer,
     v1::{
-        admin_service_server::AdminServiceServer, fleet_service_server::FleetServiceServer,
-        health_service_server::HealthServiceServer, job_service_server::JobServiceServer,
+        admin_service_server::AdminServiceServer, cron_service_server::CronServiceServer,
+        fleet_service_server::FleetServiceServer, health_service_server::HealthServiceServer,
+        job_service_server::JobServiceServer,
     },
 };
 use tokio::sync::watch;
@@ -28,6 +29,7 @@ pub(crate) mod auth;
 pub(crate) mod check;
 pub(crate) mod convert;
 pub(crate) mod convert_node;
+mod cron;
 pub(crate) mod decode;
 pub(crate) mod elsewhere;
 mod fleet;
@@ -95,6 +97,7 @@ pub(crate) fn router(
     add!(
         JobServiceServer::new(jobs::Jobs::new(api.clone())),
         FleetServiceServer::new(fleet::Fleet(api.clone())),
+        CronServiceServer::new(cron::Cron(api.clone())),
         HealthServiceServer::new(health::Health::new(api.clone())),
         AdminServiceServer::new(admin::Admin(api.clone())),
         NodeServiceServer::new(nodes),

@@ -23,8 +23,9 @@ use std::{
     },
 };
 
+use bytes::Bytes;
 use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId, Stored};
-use tenure_store::{Payload, ResultBytes};
+use tenure_store::{Left, Payload, ResultBytes};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -64,12 +65,47 @@ pub(crate) struct FromNode {
     pub(crate) session: SessionId,
     /// What it says.
     pub(crate) command: Command,
-    /// Of a finished report.
-    pub(crate) result: Option<ResultBytes>,
+    /// What travels beside it.
+    pub(crate) carried: Carried,
     /// With Hello: the way back.
     pub(crate) attach: Option<Peer>,
     /// Held until the command's turn is over; none for the end of a session, which must always get through.
     pub(crate) credit: Option<OwnedSemaphorePermit>,
+}
+
+/// Bytes that travel beside a command of a node.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Carried {
+    /// Of a finished report.
+    pub(crate) result: Option<ResultBytes>,
+    /// Of a report that brings one.
+    pub(crate) checkpoint: Option<Bytes>,
+}
+
+impl Carried {
+    /// In bytes.
+    pub(crate) fn len(&self) -> usize {
+        let result = self.result.as_ref().map_or(0, |result| result.data.len());
+        result + self.checkpoint.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// What joins a grant on its way to the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Joined {
+    /// The payload of its job; empty if that has none.
+    pub(crate) payload: Payload,
+    /// What earlier executions left.
+    pub(crate) left: Left,
+}
+
+impl Joined {
+    /// In bytes.
+    fn len(&self) -> usize {
+        let left = self.left.checkpoint.as_ref().map_or(0, Bytes::len);
+        let partial = self.left.partial.as_ref().map_or(0, |partial| partial.data.len());
+        self.payload.data.len() + left + partial
+    }
 }
 
 impl FromNode {
@@ -207,8 +243,18 @@ impl Drop for Peer {
     }
 }
 
-/// Jobs whose payloads a session asks for, with what they may weigh.
-type Wanted = Vec<(JobId, u64)>;
+/// A job whose bytes a session asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Want {
+    job: JobId,
+    /// The size of its payload.
+    payload: u64,
+    /// It was granted before: an earlier execution may have left something.
+    again: bool,
+}
+
+/// All that is asked for at once.
+type Wanted = Vec<Want>;
 
 fn slow_reader() -> Status {
     crate::rpc::status::No::session_ended("SLOW_READER", "the node does not read its messages").into_status()

@@ -2,6 +2,8 @@
 
 #[path = "edge/calls.rs"]
 mod calls;
+#[path = "edge/cron.rs"]
+mod cron;
 #[path = "edge/fleet.rs"]
 mod fleet;
 #[path = "edge/hostile.rs"]

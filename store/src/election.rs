@@ -114,6 +114,9 @@ impl Trust {
 
     fn age(&self) -> Age {
         let Self(Some(renewals)) = self else { return Age::NeedsNone };
+        // A leader that trusts itself for ever.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("election::trust", |_| Age::NeedsNone);
         match renewals.sent_us.load(Ordering::SeqCst) {
             0 => Age::Never,
             sent => Age::Of(renewals.steady.now().saturating_sub(Duration::from_micros(sent - 1))),
@@ -238,6 +241,23 @@ mod tests {
         let now = Arc::new(AtomicU64::new(0));
         let read = Arc::clone(&now);
         (Trust::by_renewals(Steady::new(move || Duration::from_millis(read.load(Ordering::SeqCst)))), now)
+    }
+
+    /// Run by `scripts/test` with the feature, which no other of its builds has.
+    #[cfg(feature = "failpoints")]
+    #[test]
+    fn failpoints_make_a_leader_trust_itself_for_ever() {
+        let (trust, now) = scripted();
+        trust.renewed(Duration::ZERO);
+        now.store(60_000, Ordering::SeqCst);
+        let scenario = fail::FailScenario::setup();
+        assert!(!trust.holds(), "a point that nobody switched on does nothing");
+        fail::cfg("election::trust", "return").unwrap();
+        assert!(trust.holds() && trust.left() == Duration::MAX);
+        fail::cfg("election::trust", "1*off->return").unwrap();
+        assert_eq!((trust.holds(), trust.holds()), (false, true), "the second time");
+        scenario.teardown();
+        assert!(!trust.holds());
     }
 
     #[test]

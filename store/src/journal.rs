@@ -38,7 +38,7 @@ pub trait Journal: Send + 'static {
     /// Writes one turn in one transaction: epoch check, deletes, updates, inserts. OK means that it survives a crash.
     ///
     /// Of `beside` it takes what `changes` asks for, which is the payload of every inserted job whose `payload_size`
-    /// is not zero, and the bytes of every result put; the rest (the payload of a deduplicated enqueue) is ignored.
+    /// is not zero, and the bytes of every result and checkpoint put; the rest (the payload of a deduplicated enqueue) is ignored.
     ///
     /// # Errors
     /// Any error, [`Error::is_ours`] or not, means: drop the state and take over from oneself. Nothing was written,
@@ -87,6 +87,8 @@ pub struct Beside {
     pub payloads: BTreeMap<JobId, Payload>,
     /// Of finished reports, by job and token.
     pub results: BTreeMap<(JobId, FencingToken), ResultBytes>,
+    /// Of reports that brought one, by job and token: the newest of the turn.
+    pub checkpoints: BTreeMap<(JobId, FencingToken), Bytes>,
 }
 
 /// The input of a job. Opaque to the server.
@@ -173,7 +175,7 @@ pub enum Error {
     /// The changes ask for bytes that do not travel beside. A bug of ours. Nothing was written.
     #[error("the {what} of job {job} does not travel beside")]
     NothingBeside {
-        /// Payload or result.
+        /// Payload, result or checkpoint.
         what: &'static str,
         /// Whose.
         job: JobId,

@@ -24,5 +24,5 @@ mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
 pub use reader::{
-    Durability, Examination, JobCursor, JobFilter, KindCutoff, Reader, StoredResult, Violation,
+    Durability, Examination, JobCursor, JobFilter, KindCutoff, Left, Reader, StoredResult, Violation,
 };

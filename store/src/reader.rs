@@ -12,7 +12,7 @@ use tenure_scheduler::{
 };
 
 use crate::{
-    journal::{Cause, Payload},
+    journal::{Cause, Payload, ResultBytes},
     memory, postgres, rows, sqlite,
 };
 
@@ -82,6 +82,14 @@ impl Reader {
     /// As every read: [`Error`].
     pub async fn payloads(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Payload>, Error> {
         each!(self, reader => reader.payloads(jobs).await)
+    }
+
+    /// What earlier executions of these jobs left for the next one. A job of which there is nothing is absent.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn left(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Left>, Error> {
+        each!(self, reader => reader.left(jobs).await)
     }
 
     /// The newest stored result of a job, whether its time is over or not.
@@ -235,7 +243,7 @@ impl Durability {
 }
 
 /// The names of the views that [`Reader::violations`] evaluates.
-pub const INVARIANTS: [&str; 7] = [
+pub const INVARIANTS: [&str; 8] = [
     "inv_one_live_lease",
     "inv_slots_within_capacity",
     "inv_leases_have_owners",
@@ -243,6 +251,7 @@ pub const INVARIANTS: [&str; 7] = [
     "inv_final_is_settled",
     "inv_results_have_executions",
     "inv_attempts_are_counted",
+    "inv_instants_fire_once",
 ];
 
 /// The names of the views that [`Reader::lease_violations`] evaluates: I7, I8 and I9. They grow with what runs, not with
@@ -344,6 +353,17 @@ pub struct StoredResult {
     pub created_at: Wall,
     /// When it is swept.
     pub expires_at: Wall,
+    /// It is what there was when its execution had to end.
+    pub partial: bool,
+}
+
+/// What earlier executions of a job left for the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Left {
+    /// The newest checkpoint.
+    pub checkpoint: Option<Bytes>,
+    /// The newest partial result that is kept.
+    pub partial: Option<ResultBytes>,
 }
 
 // A result may hold secrets: its text form tells its size only.

@@ -9,6 +9,7 @@
 //! here panics, whatever a row holds.
 
 mod cells;
+mod crons;
 mod families;
 mod fleet;
 mod jobs;
@@ -27,6 +28,7 @@ use self::positional::{mapped, positional};
 
 pub(crate) use self::{
     cells::{Arrays, At, Cell, Hex, JSONB_VERSION, Json, Text},
+    crons::{CronRow, read_cron},
     fleet::{
         KindRow, NodeRow, SlotRow, TenantRow, TimelineRow, read_class, read_kind, read_node, read_slot,
         read_tenant,

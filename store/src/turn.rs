@@ -2,7 +2,8 @@
 //!
 //! Unique indexes are checked row by row, so the rows that free something are written before those that may take it.
 
-use tenure_scheduler::{Changes, FencingToken, Job, JobChange, JobId, Lease, ResultPut};
+use bytes::Bytes;
+use tenure_scheduler::{Changes, CheckpointPut, FencingToken, Job, JobChange, JobId, Lease, ResultPut};
 
 use crate::{Beside, Payload, ResultBytes, journal::Error};
 
@@ -25,6 +26,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) leases: Vec<&'a Lease>,
     /// New results.
     pub(crate) results: Vec<(&'a ResultPut, &'a ResultBytes)>,
+    /// New checkpoints, each instead of the one that its job had.
+    pub(crate) checkpoints: Vec<(&'a CheckpointPut, &'a Bytes)>,
 }
 
 impl<'a> Turn<'a> {
@@ -58,7 +61,22 @@ impl<'a> Turn<'a> {
             let missing = Error::NothingBeside { what: "result", job: put.job };
             results.push((put, beside.results.get(&(put.job, put.token)).ok_or(missing)?));
         }
-        Ok(Self { changes, deleted, updated_free, updated_held, inserted, payloads, leases, results })
+        let mut checkpoints = Vec::new();
+        for put in &changes.checkpoints_put {
+            let missing = Error::NothingBeside { what: "checkpoint", job: put.job };
+            checkpoints.push((put, beside.checkpoints.get(&(put.job, put.token)).ok_or(missing)?));
+        }
+        Ok(Self {
+            changes,
+            deleted,
+            updated_free,
+            updated_held,
+            inserted,
+            payloads,
+            leases,
+            results,
+            checkpoints,
+        })
     }
 }
 

@@ -82,7 +82,11 @@ impl Fleet {
         let directory = tempfile::Builder::new().prefix("tenure-").tempdir()?;
         let mark = format!("{}-{}", std::process::id(), uuid::Uuid::now_v7());
         lay_out(directory.path(), &plan)?;
-        let postgres = plan.is_on_postgres().then(Cluster::start).transpose()?;
+        let postgres = plan.is_on_postgres().then(|| match plan.small_disk {
+            None => Cluster::start(),
+            Some(mib) => Cluster::start_on_small_disk(mib),
+        });
+        let postgres = postgres.transpose()?;
         if let Some(cluster) = &postgres {
             fs::write(directory.path().join("database-url"), cluster.database()?)?;
             let file = format!("[server]\ndatabase_url_file = \"database-url\"\n{}", plan.server_file);

@@ -58,6 +58,8 @@ pub struct Run {
     pub units: Vec<String>,
     /// The locks that it could not have.
     pub problems: Vec<String>,
+    /// It goes on after it has waited without ending: a part of an execution whose part before has ended.
+    pub resumed: bool,
 }
 
 /// Everything that was written.
@@ -147,18 +149,30 @@ impl Log {
         match what {
             "start" => {
                 let (units, problems) = (items(fields.get("slots")?), items(fields.get("problems")?));
-                self.runs.push(Run { start: stamp, end: None, exit: None, units, problems });
+                self.runs.push(Run { start: stamp, end: None, exit: None, units, problems, resumed: false });
+            }
+            // From here on it has no slots.
+            "park" => self.open(&stamp)?.end = Some(stamp.at),
+            "unpark" => {
+                let (units, problems) = (items(fields.get("slots")?), items(fields.get("problems")?));
+                self.runs.push(Run { start: stamp, end: None, exit: None, units, problems, resumed: true });
             }
             "end" => {
-                let same = |run: &&mut Run| run.start.token == stamp.token && run.start.pid == stamp.pid;
-                let run = self.runs.iter_mut().find(same)?;
+                let exit = fields.get("exit")?.parse().ok();
+                let run = self.open(&stamp)?;
                 run.end = Some(stamp.at);
-                run.exit = fields.get("exit")?.parse().ok();
+                run.exit = exit;
             }
             "child" => self.children.push(stamp),
             _ => return None,
         }
         Some(())
+    }
+
+    /// The execution that wrote this, if it has not written its end.
+    fn open(&mut self, stamp: &Stamp) -> Option<&mut Run> {
+        let same = |run: &&mut Run| run.start.token == stamp.token && run.start.pid == stamp.pid;
+        self.runs.iter_mut().filter(|run| run.end.is_none()).find(same)
     }
 
     /// The executions of one job, by start.
@@ -185,7 +199,7 @@ impl Log {
         let mut found = Vec::new();
         let mut tokens = BTreeSet::new();
         let mut newest: BTreeMap<&str, &Stamp> = BTreeMap::new();
-        for Run { start, .. } in &self.runs {
+        for Run { start, .. } in self.runs.iter().filter(|run| !run.resumed) {
             if !tokens.insert(start.token) {
                 found.push(format!("token {} started more than one process: {start}", start.token));
             }
@@ -292,6 +306,25 @@ mod tests {
         assert_eq!(violations(&older).len(), 1);
         let twice = [start("a", 1, 10, "-"), end("a", 1, 11), start("b", 1, 12, "-")];
         assert_eq!(violations(&twice).len(), 1);
+    }
+
+    #[test]
+    fn a_process_that_waits_has_no_slots_and_one_that_goes_on_has_them_again() {
+        let unpark = |at, units: &str| line("unpark", "a", 1, at, &format!("slots={units} problems=-"));
+        let lawful = [
+            start("a", 1, 10, "s#0"),
+            line("park", "a", 1, 12, ""),
+            start("b", 2, 13, "s#0"),
+            end("b", 2, 14),
+            unpark(15, "s#0"),
+            end("a", 1, 16),
+        ];
+        assert!(violations(&lawful).is_empty(), "{:?}", violations(&lawful));
+        let mut early = lawful.clone();
+        early[4] = unpark(13, "s#0");
+        assert_eq!(violations(&early).len(), 1);
+        assert!(Log::parse(&unpark(1, "-")).is_ok());
+        assert!(Log::parse(&line("park", "a", 1, 12, "")).is_err(), "nothing runs");
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub struct Plan {
     pub(crate) hosts: bool,
     pub(crate) older: bool,
     postgres: bool,
+    pub(crate) small_disk: Option<u32>,
 }
 
 /// A kind, run by the test job.
@@ -95,6 +96,14 @@ impl Plan {
     #[must_use]
     pub fn postgres(mut self) -> Self {
         self.postgres = true;
+        self
+    }
+
+    /// The same, on a disk of its own of so many MiB. Needs root.
+    #[must_use]
+    pub fn postgres_on_small_disk(mut self, mib: u32) -> Self {
+        self.postgres = true;
+        self.small_disk = Some(mib);
         self
     }
 

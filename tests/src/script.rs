@@ -52,12 +52,23 @@ pub enum Step {
     Result(String),
     /// Writes the value of this variable as the result; an empty one if it is not set.
     Tell(String),
+    /// Runs `tenure attempt` with these words, and fails with its code.
+    Attempt(String),
+    /// Has children, waits for all of them without ending, and writes how they ended as the result. A family is
+    /// `COUNT KIND STEP`: so many children of a kind, each with this one step.
+    Park(String),
+    /// The same, but it ends meanwhile, and comes back.
+    Detach(String),
     /// Writes this text to stdout.
     Say(String),
     /// Writes this text to stderr.
     Print(String),
     /// Ends itself by this signal.
     Signal(i32),
+    /// Waits until this signal has come, which it catches from here on. Gives up after a minute, with exit code 99.
+    Heed(i32),
+    /// If an earlier attempt left a checkpoint or a partial result, writes both as the result and exits with 0.
+    TellLeft,
 }
 
 impl Script {
@@ -137,9 +148,14 @@ impl Step {
             "flood" => Self::Flood(number(rest, line)?),
             "result" => Self::Result(rest.to_owned()),
             "tell" => Self::Tell(rest.to_owned()),
+            "attempt" => Self::Attempt(rest.to_owned()),
+            "park" => Self::Park(rest.to_owned()),
+            "detach" => Self::Detach(rest.to_owned()),
             "say" => Self::Say(rest.to_owned()),
             "print" => Self::Print(rest.to_owned()),
             "signal" => Self::Signal(number(rest, line)?),
+            "heed" => Self::Heed(number(rest, line)?),
+            "tell-left" => Self::TellLeft,
             _ => return Err(format!("unknown step {line:?}")),
         })
     }
@@ -171,9 +187,14 @@ impl fmt::Display for Step {
             Self::Flood(bytes) => write!(f, "flood {bytes}"),
             Self::Result(text) => write!(f, "result {text}"),
             Self::Tell(name) => write!(f, "tell {name}"),
+            Self::Attempt(words) => write!(f, "attempt {words}"),
+            Self::Park(family) => write!(f, "park {family}"),
+            Self::Detach(family) => write!(f, "detach {family}"),
             Self::Say(text) => write!(f, "say {text}"),
             Self::Print(text) => write!(f, "print {text}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Heed(signal) => write!(f, "heed {signal}"),
+            Self::TellLeft => f.write_str("tell-left"),
         }
     }
 }
@@ -201,9 +222,14 @@ mod tests {
             .then(Step::Flood(1 << 20))
             .then(Step::Result("a b".to_owned()))
             .then(Step::Tell("TRACEPARENT".to_owned()))
+            .then(Step::Attempt("progress 40 half".to_owned()))
+            .then(Step::Park("4 shell sleep 5".to_owned()))
+            .then(Step::Detach("4 shell sleep 5".to_owned()))
             .then(Step::Say("a word".to_owned()))
             .then(Step::Print("an error".to_owned()))
             .then(Step::Signal(6))
+            .then(Step::Heed(10))
+            .then(Step::TellLeft)
             .exit(7);
         assert_eq!(Script::parse(&script.to_string()), Ok(script));
     }

@@ -20,7 +20,7 @@ const MOST_LINE: usize = 1024 * 1024;
 const BUFFER: usize = 64 * 1024;
 
 /// The lines of a file or of stdin.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     reader: Box<dyn AsyncBufRead + Unpin>,
     /// What has been read of the present line.
     partial: Vec<u8>,
@@ -32,16 +32,16 @@ pub(super) struct Lines {
 
 /// One line that is not blank.
 #[derive(Debug, PartialEq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// From 1.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// The job, or what is wrong with the line.
-    pub(super) job: Result<Box<JobSpec>, String>,
+    pub(crate) job: Result<Box<JobSpec>, String>,
 }
 
 impl Lines {
     /// Opens a file; `-` is stdin. Its size, if it has one.
-    pub(super) async fn open(path: &Path) -> io::Result<(Self, Option<u64>)> {
+    pub(crate) async fn open(path: &Path) -> io::Result<(Self, Option<u64>)> {
         if path.as_os_str() == "-" {
             let stdin = std::fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
             return Ok((Self::new(BufReader::with_capacity(BUFFER, File::from_std(stdin))), None));
@@ -62,7 +62,7 @@ impl Lines {
     }
 
     /// The next line that is not blank; none at the end. Cancel-safe: what was read of a line stays.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let read = self.reader.fill_buf().await?;
             let at_end = read.is_empty();

@@ -128,6 +128,9 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
         }
     }
     row("time limit", human::wire_length(job.hard_time_limit.as_ref()).into());
+    if job.soft_time_limit.is_some() {
+        row("soft time limit", human::wire_length(job.soft_time_limit.as_ref()).into());
+    }
     row("payload", human::bytes(job.payload_size).into());
     table
 }
@@ -205,7 +208,8 @@ fn attempt(job: &Job) -> String {
 /// An execution per row, oldest first.
 pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
     let headers = ["ATTEMPT", "ROUND", "NODE", "OUTCOME", "CAUSE", "EXIT", "RAN", "ENDED", "ERROR"];
-    let mut table = Table::new(headers.into_iter().chain(output.wide(|| ["TOKEN", "GRANTED", "USED"])));
+    let mut table =
+        Table::new(headers.into_iter().chain(output.wide(|| ["TOKEN", "GRANTED", "USED", "CHECKPOINT"])));
     for attempt in attempts {
         let fields = [
             Field::figure(attempt.attempt),
@@ -224,11 +228,16 @@ pub(super) fn attempts(attempts: &[Attempt], output: &Output) -> Table {
         ];
         let more = output.wide(|| {
             let granted = output.when(attempt.grant_time.as_ref());
-            [Field::figure(attempt.token), granted.into(), used(attempt).into()]
+            [Field::figure(attempt.token), granted.into(), used(attempt).into(), checkpoint(attempt).into()]
         });
         table.row(fields.into_iter().chain(more));
     }
     table
+}
+
+/// The size of the newest checkpoint that it saved.
+fn checkpoint(attempt: &Attempt) -> String {
+    if attempt.checkpoint_size == 0 { "-".to_owned() } else { human::bytes(attempt.checkpoint_size) }
 }
 
 /// `pages=3 tokens=1200`.
@@ -241,6 +250,11 @@ fn used(attempt: &Attempt) -> String {
 
 fn outcome(attempt: &Attempt) -> Field {
     let (word, tone) = match attempt.outcome() {
+        Outcome::Succeeded if attempt.partial => ("succeeded in part", Tone::Good),
+        Outcome::TimedOut if attempt.partial => ("timed out, partial result", Tone::Bad),
+        Outcome::Stalled if attempt.partial => ("stalled, partial result", Tone::Bad),
+        Outcome::Stalled => ("stalled", Tone::Bad),
+        Outcome::FailedRetryable if attempt.partial => ("failed, partial result", Tone::Bad),
         Outcome::Succeeded => ("succeeded", Tone::Good),
         Outcome::FailedRetryable => ("failed", Tone::Bad),
         Outcome::FailedPermanent => ("failed for good", Tone::Bad),

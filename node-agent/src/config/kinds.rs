@@ -16,6 +16,10 @@ use crate::shim::Limits;
 
 /// Between SIGTERM and SIGKILL, unless the kind says otherwise.
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
+/// Between the soft notice and SIGTERM, unless the kind says otherwise.
+const DEFAULT_SOFT_GRACE: Duration = Duration::from_secs(30);
+/// A longer soft grace is another soft limit.
+const LONGEST_SOFT_GRACE: Duration = Duration::from_secs(3600);
 /// A longer grace would hold up every drain.
 const LONGEST_GRACE: Duration = Duration::from_secs(600);
 /// No program starts in less memory, or does anything in less disk.
@@ -46,6 +50,8 @@ pub struct Kind {
     pub limits: Limits,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
+    /// Between the soft notice and SIGTERM.
+    pub soft_grace: Duration,
     /// Where the result is found.
     pub result: ResultSource,
     /// What one attempt takes in its first moments.
@@ -102,6 +108,8 @@ pub(super) struct KindFile {
     limits: LimitsFile,
     #[serde(default, deserialize_with = "units::optional_duration")]
     grace: Option<Duration>,
+    #[serde(default, deserialize_with = "units::optional_duration")]
+    soft_grace: Option<Duration>,
     #[serde(default)]
     result: ResultSource,
     headroom: Option<HeadroomSettings>,
@@ -167,6 +175,10 @@ impl KindFile {
         if grace > LONGEST_GRACE {
             found.add(&["kinds", kind, "grace"], "must be at most 10 min");
         }
+        let soft_grace = self.soft_grace.unwrap_or(DEFAULT_SOFT_GRACE);
+        if soft_grace > LONGEST_SOFT_GRACE {
+            found.add(&["kinds", kind, "soft_grace"], "must be at most 1 h");
+        }
         let limits = self.limits.check(kind, found);
         let user = check_user(kind, self.user.as_ref(), identity, found);
         if found.violations.len() > before {
@@ -181,6 +193,7 @@ impl KindFile {
             user,
             limits,
             grace,
+            soft_grace,
             result: self.result,
             headroom: self.headroom.map(Headroom::from),
             base: base.to_owned(),

@@ -180,7 +180,7 @@ fn a_key_that_is_unknown_is_named_at_every_level() {
         };
         let error = check(&text).expect_err(table);
         assert!(
-            error.contains("unknown field `surprise`") && error.starts_with("node.toml:"),
+            error.contains("surprise is unknown; known here: ") && error.starts_with("node.toml:"),
             "{table}: {error}"
         );
     }

@@ -71,13 +71,13 @@ impl Named {
 }
 
 fn check_server(key: &str, text: &str, safe: Safe, found: &mut Findings<'_>) -> Option<Uri> {
-    let uri = match text.parse::<Uri>() {
-        Ok(uri) if matches!(uri.scheme_str(), Some("http" | "https")) && uri.port_u16().is_some() => uri,
-        Ok(_) | Err(_) => {
-            let text = clipped(text);
-            found.add(&[key], &format!("\"{text}\" is no address such as \"http://127.0.0.1:7070\""));
-            return None;
-        }
+    let Some(uri) = address(text, safe).filter(|uri| {
+        let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+        scheme && uri.port_u16().is_some() && matches!(uri.path(), "" | "/")
+    }) else {
+        let text = clipped(text);
+        found.add(&[key], &format!("\"{text}\" is no address such as \"http://127.0.0.1:7070\""));
+        return None;
     };
     if uri.scheme_str() == Some("https") {
         if !safe.tls {
@@ -93,8 +93,19 @@ fn check_server(key: &str, text: &str, safe: Safe, found: &mut Findings<'_>) -> 
     Some(uri)
 }
 
+/// Written as clients take it, too: with blanks around it, and without a scheme, which is that of the certificates.
+fn address(text: &str, safe: Safe) -> Option<Uri> {
+    let text = text.trim();
+    if text.contains("://") {
+        return text.parse().ok();
+    }
+    let scheme = if safe.tls { "https" } else { "http" };
+    format!("{scheme}://{text}").parse().ok()
+}
+
 /// Whether a host of an address is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }

@@ -65,10 +65,13 @@ fn the_example_of_the_documentation_is_accepted() {
 #[test]
 fn a_key_that_does_not_exist_is_named_with_its_line() {
     let error = check("name = \"a\"\nslot = 3\n", false).unwrap_err();
-    assert!(error.starts_with("/etc/tenure/node.toml:2: unknown field `slot`"), "{error}");
+    assert!(
+        error.starts_with("/etc/tenure/node.toml:2: slot is unknown; did you mean \"slots\"?"),
+        "{error}"
+    );
     let error = check("name = \"a\"\n[kinds.x]\ncommand = [\"sh\"]\nlimits = { gpu = \"1GiB\" }\n", false);
     let error = error.unwrap_err();
-    assert!(error.contains(":4: unknown field `gpu`"), "{error}");
+    assert!(error.contains(":4: gpu is unknown; did you mean \"cpu\"?"), "{error}");
     let error = check("[slots]\nbrowser = -1\n", false).unwrap_err();
     assert!(error.contains("node.toml:2: "), "{error}");
 }
@@ -156,8 +159,22 @@ fn several_servers_are_a_list_in_the_file_or_stand_between_commas_in_the_flag() 
     let file = |servers: &str| check(&format!("name = \"a\"\nservers = {servers}\n"), false);
     assert_eq!(addresses(&file(r#"["http://127.0.0.1:1", "http://localhost:2"]"#).unwrap()), both);
     let flag = Some("http://127.0.0.1:1, http://localhost:2".to_owned());
-    let overrides = Overrides { name: Some("a".to_owned()), server: flag, ..Overrides::default() };
-    assert_eq!(addresses(&NodeFile::default().validate(overrides).unwrap()), both);
+    let overrides = |flag| Overrides { name: Some("a".to_owned()), server: flag, ..Overrides::default() };
+    let by_flag = |flag| NodeFile::default().validate(overrides(flag));
+    assert_eq!(addresses(&by_flag(flag).unwrap()), both);
+    // As a client takes them.
+    let flag = by_flag(Some(" 127.0.0.1:1 ,LOCALHOST:2,[::1]:3, http://127.0.0.9:4/".to_owned())).unwrap();
+    let four = ["http://127.0.0.1:1/", "http://LOCALHOST:2/", "http://[::1]:3/", "http://127.0.0.9:4/"];
+    assert_eq!(addresses(&flag), four);
+    for (bad, told) in [
+        ("127.0.0.1", "is no address such as"),
+        ("127.0.0.1:1/x", "is no address such as"),
+        ("10.0.0.1:1", "is not on this machine"),
+        ("", "is no address such as"),
+    ] {
+        let error = by_flag(Some(bad.to_owned())).unwrap_err().to_string();
+        assert!(error.contains(told), "{bad}: {error}");
+    }
     for (bad, told) in [
         ("[]", ":2: servers must name 1 to 16 addresses"),
         (r#"["http://127.0.0.1:1", "http://10.0.0.1:2"]"#, ":2: servers \"http://10.0.0.1:2\" is not on this machine"),

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::lease::{FIRST_LEASE, Held};
-use super::{End, FencingToken, Holdings, Link, Phase};
+use super::{End, FencingToken, Holdings, Link, Phase, Waiting};
 use crate::clock::Mono;
 
 /// An attempt of an earlier agent whose shim was taken over.
@@ -26,13 +26,15 @@ pub struct Adopted {
     pub started: Option<Mono>,
     /// It is being stopped already.
     pub stopping: bool,
+    /// It waited for others.
+    pub waiting: Option<Waiting>,
 }
 
 impl Holdings {
     /// An attempt of an earlier agent goes on: it is held as if this one had started it. Which grant or renewal its
     /// deadline counts from is not known any more, so it stays what it is until the server renews it.
     pub fn adopted(&mut self, token: FencingToken, job: &str, adopted: Adopted) {
-        let Adopted { slots, lease, grace, gone_by, started, stopping } = adopted;
+        let Adopted { slots, lease, grace, gone_by, started, stopping, waiting } = adopted;
         let finished = self.unstored.get(&token).is_some_and(|unstored| unstored.end == End::Finished);
         let phase = match started {
             _ if finished => Phase::Finished { started },
@@ -47,6 +49,7 @@ impl Holdings {
             counted: lease.min(FIRST_LEASE),
             gone_by,
             grace,
+            waiting,
             ..Held::left(job)
         };
         self.leases.insert(token, held);
@@ -93,6 +96,10 @@ impl Held {
             gone: false,
             accepted_said: false,
             give_back: None,
+            waiting: None,
+            waited: 0,
+            progress: None,
+            progress_unsaid: false,
         }
     }
 }

@@ -66,7 +66,8 @@ impl Holdings {
 
     /// Units of a slot that leases with a tree, or the promise of one, take.
     pub(super) fn used(&self, slot: &str) -> u32 {
-        let units = self.leases.values().filter(|held| !held.gone).filter_map(|held| held.slots.get(slot));
+        let units =
+            self.leases.values().filter(|held| !held.gone).filter_map(|held| held.charged().get(slot));
         units.fold(0, |sum, &units| sum.saturating_add(units))
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use super::waits::Waiting;
 use crate::clock::Mono;
 use crate::own_rule::OwnRule;
 
@@ -125,6 +126,14 @@ pub(super) struct Held {
     pub(super) accepted_said: bool,
     /// Set if it never started and is given back.
     pub(super) give_back: Option<Return>,
+    /// Its process waits for others.
+    pub(super) waiting: Option<Waiting>,
+    /// The newest wait of it that is over. 0: none.
+    pub(super) waited: u64,
+    /// How it gets on, as its process said.
+    pub(super) progress: Option<(u32, String)>,
+    /// Whether that is still to be said.
+    pub(super) progress_unsaid: bool,
 }
 
 impl Held {

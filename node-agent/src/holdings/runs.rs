@@ -50,8 +50,20 @@ impl Holdings {
         self.unsaid.push_back((token, Word::Started));
     }
 
+    /// It saved a checkpoint.
+    pub fn checkpointed(&mut self, token: FencingToken) {
+        let runs = self.leases.get(&token).is_some_and(|held| match held.phase {
+            Phase::Starting | Phase::Started { .. } | Phase::Stopping { .. } => !held.gone,
+            Phase::Granted | Phase::Accepted | Phase::Finished { .. } | Phase::Unkillable { .. } => false,
+        });
+        if runs && self.saved.add(token) && self.link == Link::Up {
+            self.unsaid.push_back((token, Word::Checkpoint));
+        }
+    }
+
     /// Its end is in the spool: `finished`, its tree may still live; or `returned`, its tree is gone.
     pub fn ended(&mut self, token: FencingToken, job: &str, end: End) {
+        self.saved.ended(token);
         // Of an adopted attempt it may stand there already, and then it is said already.
         if self.unstored.insert(token, Unstored { job: job.to_owned(), end }).is_none() {
             self.unsaid.push_back((token, Word::Spooled));
@@ -274,5 +286,5 @@ pub(super) fn gone_by(anchor: Mono, lease: Duration) -> Mono {
 
 pub(super) fn listed(now: Mono, token: FencingToken, held: &Held) -> Listed {
     let elapsed = held.phase.started().map_or(Duration::ZERO, |at| now.since(at));
-    Listed { job: held.job.clone(), token, phase: held.phase, elapsed }
+    Listed { job: held.job.clone(), token, phase: held.phase, elapsed, parked_in: held.parked_in() }
 }

@@ -3,6 +3,7 @@
 
 mod adoption;
 mod random;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -104,9 +105,22 @@ fn trace(mut machine: Holdings, script: &str) -> String {
                     gone_by: Mono::from_micros(words[4].parse::<u64>().unwrap() * 1_000),
                     started: words.get(5).map(|at| Mono::from_micros(at.parse::<u64>().unwrap() * 1_000)),
                     stopping: words.get(6) == Some(&"stopping"),
+                    waiting: words.get(6).filter(|word| **word == "parked").map(|_| super::Waiting {
+                        epoch: 1,
+                        parked: true,
+                        ..super::Waiting::default()
+                    }),
                 };
                 machine.adopted(token(2), words[3], adopted);
             }
+            "waits" => machine.waits(token(2), words[3].parse().unwrap(), None),
+            "parked" => {
+                let kept = words.get(4).map(|slot| BTreeMap::from([((*slot).to_owned(), 1)]));
+                machine.waits(token(2), words[3].parse().unwrap(), Some(kept.unwrap_or_default()));
+            }
+            "over" => machine.wait_over(token(2), words[3].parse().unwrap(), verdict(words[4]), None),
+            "resume" => machine.resumed(token(2), words[3].parse().unwrap(), verdict(words[4])),
+            "progress" => machine.gets_on(token(2), words[3].parse().unwrap(), String::new()),
             "hand-over" => machine.hand_over(now),
             "leftover" => machine.left_over(token(2), words[3], [("browser".to_owned(), 1)]),
             "stored" => machine.answered(token(2), End::Finished, Verdict::Done),
@@ -154,15 +168,22 @@ fn order(action: &Action) -> String {
             format!("extend {token} gone_by={}", gone_by.as_micros() / 1_000)
         }
         Action::Stop { token, stop } => format!("stop {token} {:?} at_once={}", stop.reason, stop.at_once),
+        Action::Resume { token, epoch, verdict } => format!("resume {token} {epoch} {verdict:?}"),
         Action::Forget { token } => format!("forget {token}"),
         Action::SetAside { token } => format!("set aside {token}"),
     }
+}
+
+fn verdict(word: &str) -> super::WaitVerdict {
+    if word == "go" { super::WaitVerdict::Go } else { super::WaitVerdict::MustDetach }
 }
 
 fn word(statement: &Statement) -> String {
     match statement {
         Statement::Accepted { token, .. } => format!("accepted {token}"),
         Statement::Started { token, .. } => format!("started {token}"),
+        Statement::Checkpoint { token, .. } => format!("checkpoint {token}"),
+        Statement::Progress { token, percent, .. } => format!("progress {token} {percent}"),
         Statement::Spooled { token } => format!("spooled {token}"),
         Statement::Returned { token, give_back, .. } => {
             let Return { rule, observed, threshold, .. } = give_back;
@@ -177,6 +198,7 @@ fn list(held: &[Listed]) -> String {
         let phase = match listed.phase {
             Phase::Granted => "granted",
             Phase::Accepted | Phase::Starting => "accepted",
+            Phase::Started { .. } if listed.parked_in.is_some() => "parked",
             Phase::Started { .. } => "started",
             Phase::Stopping { .. } => "stopping",
             Phase::Finished { .. } => "finished",

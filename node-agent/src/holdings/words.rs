@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::lease::{FencingToken, Phase, Return, Stop};
+use super::waits::WaitVerdict;
 use crate::clock::Mono;
 
 /// What the caller has to do now, in this order.
@@ -41,6 +42,15 @@ pub enum Action {
         /// Why and how.
         stop: Stop,
     },
+    /// Its wait for others is over.
+    Resume {
+        /// Which lease.
+        token: FencingToken,
+        /// Which wait.
+        epoch: u64,
+        /// What its process does.
+        verdict: WaitVerdict,
+    },
     /// Its report was answered: remove it from the spool.
     Forget {
         /// Which lease.
@@ -71,6 +81,24 @@ pub enum Statement {
         token: FencingToken,
         /// For how long already.
         elapsed: Duration,
+    },
+    /// Its newest checkpoint, whose bytes stand in its directory.
+    Checkpoint {
+        /// Its job.
+        job: String,
+        /// Its token.
+        token: FencingToken,
+    },
+    /// It is getting on.
+    Progress {
+        /// Its job.
+        job: String,
+        /// Its token.
+        token: FencingToken,
+        /// 0 to 100.
+        percent: u32,
+        /// For people.
+        message: String,
     },
     /// Its end, as it stands in the spool: `finished` or `returned{started}`.
     Spooled {
@@ -106,6 +134,8 @@ pub struct Listed {
     pub phase: Phase,
     /// For how long its process has been running.
     pub elapsed: Duration,
+    /// The wait in which the server has parked it.
+    pub parked_in: Option<u64>,
 }
 
 /// Which of the two spooled reports it is.

@@ -13,7 +13,7 @@ use super::{Error, Found, Leftover, Options};
 use crate::clock::Clock;
 use crate::output::Captured;
 use crate::shim::files::{STATE, State};
-use crate::shim::{Cause, ExitRecord, OLDEST, VERSION};
+use crate::shim::{Cause, ExitRecord, OLDEST, OLDEST_ADOPTED, VERSION};
 
 /// How long a shim may take to see that its agent is gone.
 const SETTLED: Duration = Duration::from_secs(5);
@@ -40,7 +40,9 @@ impl Remain {
     /// same clock.
     pub(super) fn to_adopt(&self) -> Option<&State> {
         let state = self.state.as_ref().filter(|_| self.ours)?;
-        let speaks = state.version == VERSION && state.clock == self.clock && state.child.is_some();
+        let speaks = (OLDEST_ADOPTED..=VERSION).contains(&state.version)
+            && state.clock == self.clock
+            && state.child.is_some();
         (speaks && state.shim.is_alive()).then_some(state)
     }
 
@@ -73,6 +75,7 @@ impl Remain {
             ran_for: Duration::ZERO,
             stdout: Captured::default(),
             stderr: Captured::default(),
+            notified: false,
         };
         ended.then(|| Box::new(record))
     }

@@ -16,9 +16,10 @@ use tokio::task::JoinSet;
 
 use super::attempt::remove;
 use super::indexes::Assigned;
+use super::socket::{Said, Stand, Wait};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Error, Event, Shared, outcome};
-use crate::holdings::{self, End, FencingToken};
+use super::{Error, Event, Shared, checkpoint, detach, outcome, words};
+use crate::holdings::{self, End, FencingToken, Waiting};
 use crate::leftovers::{self, Change, Leftovers};
 use crate::output::Captured;
 use crate::shim::{Cause, ExitRecord, Shim, VERSION};
@@ -61,6 +62,8 @@ pub(super) struct Followed {
     pub(super) shim: Shim,
     pub(super) workspace: Workspace,
     pub(super) memo: Memo,
+    /// Its slots have numbers.
+    pub(super) numbered: bool,
 }
 
 struct Left {
@@ -69,6 +72,8 @@ struct Left {
     memo: Option<Memo>,
     /// The numbers of its slots that it has.
     assigned: Assigned,
+    /// What it has said of itself.
+    said: Said,
     /// Nothing of it ran: nothing is said of it.
     silent: bool,
     /// It had ended before this agent looked: whatever ended it, this agent did not.
@@ -117,7 +122,7 @@ pub(super) async fn begin(
             match outcome::end_of(&record, None) {
                 End::Finished => write(shared, finished(&one, *record, shared.max_result()).await).await,
                 // It says that the tree is gone.
-                End::Returned if leftover.gone => write(shared, outcome::returned(&record, None)).await,
+                End::Returned if leftover.gone => write(shared, returned(&one, &record).await).await,
                 End::Returned => {}
             }
         }
@@ -146,22 +151,40 @@ fn follow(token: FencingToken, one: Left, adopted: leftovers::Adopted) -> Follow
         Memo::default()
     });
     let leftovers::Adopted { shim, gone_by, started, stopping, lease, grace } = adopted;
-    let held = holdings::Adopted { slots: memo.slots.clone(), lease, grace, gone_by, started, stopping };
+    let (slots, waiting) = holds(&memo, one.said.wait.as_ref());
+    let held = holdings::Adopted { slots, lease, grace, gone_by, started, stopping, waiting };
     let adopted = Adopted { token, job: one.job, held };
-    Followed { adopted, shim, workspace: one.workspace, memo }
+    let numbered = !one.assigned.is_empty();
+    Followed { adopted, shim, workspace: one.workspace, memo, numbered }
+}
+
+/// What an attempt holds that an earlier agent started: it may wait for others, or have waited.
+fn holds(memo: &Memo, wait: Option<&Wait>) -> (BTreeMap<String, u32>, Option<Waiting>) {
+    let mut slots = memo.slots.clone();
+    let waiting = wait.and_then(|wait| match &wait.stand {
+        Stand::Asked => Some(Waiting { epoch: wait.epoch, ..Waiting::default() }),
+        Stand::Parked { kept } => Some(Waiting { epoch: wait.epoch, kept: kept.clone(), parked: true }),
+        Stand::Over { kept: Some(kept), .. } => {
+            slots.clone_from(kept);
+            None
+        }
+        Stand::Over { kept: None, .. } | Stand::Refused { .. } => None,
+    });
+    (slots, waiting)
 }
 
 async fn describe(dir: &Path, job: String, found: &leftovers::Found) -> Left {
     let workspace = Workspace::at(dir);
     let reader = workspace.clone();
-    let read = tokio::task::spawn_blocking(move || (reader.memo(), reader.assigned())).await;
-    let (memo, assigned) = read.unwrap_or_default();
+    let read = move || (reader.memo(), reader.assigned(), Said::read(reader.dir()));
+    let read = tokio::task::spawn_blocking(read).await;
+    let (memo, assigned, said) = read.unwrap_or_default();
     let (silent, ended) = match found {
         leftovers::Found::NeverStarted | leftovers::Found::Elsewhere => (true, false),
         leftovers::Found::Stopping | leftovers::Found::Adopted(_) => (false, false),
         leftovers::Found::Ended(_) => (false, true),
     };
-    Left { job, workspace, memo, assigned, silent, ended }
+    Left { job, workspace, memo, assigned, said, silent, ended }
 }
 
 /// Follows the killing until nothing is left.
@@ -195,7 +218,7 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
     let spool = Arc::clone(shared);
     let known = tokio::task::spawn_blocking(move || spool.spool.contains(token)).await.unwrap_or(false);
     let mut written = Written::Durable;
-    let mut returned = false;
+    let mut gave_back = false;
     if !known {
         let record = record.map_or_else(|| nobody_saw(token, &one.job), |record| *record);
         // It ran, the agent that should have held it died, and this one has told its shim to end: its node's fault, a
@@ -204,14 +227,14 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         let error = "its agent died, and the next one stopped it".to_owned();
         let record = if lost { ExitRecord { cause: Cause::Lost, error, ..record } } else { record };
         let end = outcome::end_of(&record, None);
-        returned = end == End::Returned;
+        gave_back = end == End::Returned;
         let report = match end {
-            End::Returned => outcome::returned(&record, None),
+            End::Returned => returned(&one, &record).await,
             End::Finished => finished(&one, record, shared.max_result()).await,
         };
         written = shared.spool(report, end).await;
     }
-    if !returned {
+    if !gave_back {
         shared.tell(Event::Reaped { token }).await;
     }
     if written == Written::Durable {
@@ -219,18 +242,34 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
     }
 }
 
+async fn returned(one: &Left, record: &ExitRecord) -> Report {
+    let saved = saved(&one.workspace).await;
+    words::with(outcome::returned(record, None, saved), record, &one.said, None)
+}
+
 async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
-    let (workspace, memo) = (one.workspace.clone(), one.memo.clone());
-    let fallback = outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()));
+    let (workspace, memo, said) = (one.workspace.clone(), one.memo.clone(), one.said.clone());
+    let fallback =
+        outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()), None);
     let report = tokio::task::spawn_blocking(move || {
-        let result = match (record.exit_code, memo) {
-            (Some(0), Some(memo)) => workspace.read_result(&memo, &record, limit),
-            (Some(0), None) => Found::Unreadable("nothing is known of its kind".to_owned()),
-            (Some(_) | None, _) => Found::Nothing,
+        let memo_uid = memo.as_ref().map(|memo| memo.uid);
+        let result = match memo {
+            _ if !outcome::leaves_result(&record) => Found::Nothing,
+            Some(memo) => workspace.read_result(&memo, &record, limit),
+            None => Found::Unreadable("nothing is known of its kind".to_owned()),
         };
-        outcome::finished(&record, result)
+        let waits = memo_uid.filter(|_| words::wants_to_wait(&record, &said));
+        let wanted = waits.and_then(|uid| detach::read(&workspace, uid));
+        let saved = checkpoint::read(workspace.dir());
+        words::with(outcome::finished(&record, result, saved), &record, &said, wanted)
     });
     report.await.unwrap_or(fallback)
+}
+
+/// The newest checkpoint of an attempt that is over.
+async fn saved(workspace: &Workspace) -> Option<Vec<u8>> {
+    let dir = workspace.dir().to_owned();
+    tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten()
 }
 
 /// Spools without telling: nobody listens before the session starts, which begins with the spool.
@@ -255,5 +294,6 @@ fn nobody_saw(token: FencingToken, job: &str) -> ExitRecord {
         ran_for: Duration::ZERO,
         stdout: Captured::default(),
         stderr: Captured::default(),
+        notified: false,
     }
 }

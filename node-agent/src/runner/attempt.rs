@@ -12,8 +12,9 @@ use tracing::Instrument as _;
 
 use super::aftermath::Followed;
 use super::indexes::Assigned;
+use super::socket::{About, Desk, Lease, Of, Said, Socket, is_away};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Event, Orders, Shared, environment, outcome};
+use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, outcome, words};
 use crate::clock::Mono;
 use crate::config::{self, Kind};
 use crate::holdings::{End, FencingToken, Stop, StopReason};
@@ -24,6 +25,11 @@ use crate::trace::AttemptSpan;
 
 /// Without one the server would have none; it always sends one.
 const DEFAULT_HARD_LIMIT: Duration = Duration::from_secs(3_600);
+
+/// A checkpoint is told to the server no sooner than this after the one before: each is a commit of up to 256 KiB.
+const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(10);
+/// Between two tries to fetch what an execution goes on from.
+const INPUTS_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs one attempt to its end.
 pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiver<Orders>) {
@@ -42,26 +48,39 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
         shared,
         orders,
         told: Told::default(),
+        checkpoint_due: None,
         in_memory: false,
         trace,
+        desk: None,
     };
     attempt.run(grant).instrument(span).await;
 }
 
 /// Follows an attempt that an earlier agent has started, to its end. Its span has ended with that agent.
 pub(super) async fn follow(shared: Arc<Shared>, followed: Followed, orders: watch::Receiver<Orders>) {
-    let Followed { adopted, shim, workspace, memo } = followed;
+    let Followed { adopted, shim, workspace, memo, numbered } = followed;
     let span = tracing::info_span!("attempt", job.id = %adopted.job, lease.token = adopted.token.0);
-    let attempt = Attempt {
+    let mut attempt = Attempt {
         token: adopted.token,
         workspace,
-        shared,
         orders,
-        told: Told { gone_by: adopted.held.gone_by, stop: None },
+        told: Told { gone_by: adopted.held.gone_by, ..Told::default() },
+        // The agent before may not have come to saying what was saved.
+        checkpoint_due: Some(shared.options.clock.now()),
+        shared,
         in_memory: false,
         trace: AttemptSpan::default(),
+        desk: None,
     };
-    attempt.follow(shim, adopted.held.grace, &memo).instrument(span).await;
+    let (job, grace) = (adopted.job, adopted.held.grace);
+    let followed = async move {
+        // Without it the job goes on, and cannot speak.
+        if let Err(error) = attempt.open_socket(&job, &memo, numbered).await {
+            tracing::error!(%error, "the socket of an attempt that was taken over cannot be made");
+        }
+        attempt.follow(shim, grace, &memo).await;
+    };
+    followed.instrument(span).await;
 }
 
 struct Attempt {
@@ -70,10 +89,14 @@ struct Attempt {
     shared: Arc<Shared>,
     orders: watch::Receiver<Orders>,
     told: Told,
+    /// When its newest checkpoint is to be told. None: it was told, or there is none.
+    checkpoint_due: Option<Mono>,
     /// Whether its end could not be written to the disk.
     in_memory: bool,
     /// Its span, if spans are exported.
     trace: AttemptSpan,
+    /// What its command says, and by what socket, until that has ended.
+    desk: Option<(Arc<Desk>, Option<Socket>)>,
 }
 
 /// What the shim was told already.
@@ -81,11 +104,16 @@ struct Attempt {
 struct Told {
     gone_by: Mono,
     stop: Option<Stop>,
+    words: u64,
+    saves: u64,
+    /// When a checkpoint was told last.
+    saved_at: Option<Mono>,
 }
 
 enum Input {
     Shim(Option<shim::Event>),
     Orders,
+    Checkpoint,
 }
 
 impl Attempt {
@@ -95,11 +123,15 @@ impl Attempt {
         };
         let user = kind.user.clone().filter(|user| user.uid != rustix::process::geteuid().as_raw());
         let account = kind.user.clone().unwrap_or_else(config::own_account);
-        let memo = Memo { slots: grant.slots.clone(), result: kind.result, uid: account.uid };
+        let about = About::of(&grant);
+        let memo = Memo { slots: grant.slots.clone(), result: kind.result, uid: account.uid, about };
+        let owner = user.clone();
         let (workspace, remembered) = (self.workspace.clone(), memo.clone());
         let prepared = tokio::task::spawn_blocking(move || {
             let prepared = workspace.prepare(&grant, &remembered, user.as_ref());
-            grant.payload.clear(); // It is on the disk; the memory is free while the attempt runs.
+            grant.checkpoint.iter_mut().for_each(|saved| saved.data.clear());
+            grant.partial.iter_mut().for_each(|result| result.data.clear());
+            grant.payload.clear(); // All is on the disk; the memory is free while the attempt runs.
             (grant, prepared)
         });
         let grant = match prepared.await {
@@ -124,7 +156,16 @@ impl Attempt {
         if !self.remember(&assigned).await {
             return self.give_up(OwnRule::Workdir).await;
         }
-        let spec = self.spec(&grant, &kind, &account, &assigned);
+        if let Err(error) = self.open_socket(&grant.job_id, &memo, !assigned.is_empty()).await {
+            tracing::warn!(%error, "the socket of an attempt cannot be made; its grant is given back");
+            return self.give_up(OwnRule::Workdir).await;
+        }
+        let inputs = match self.inputs(&grant, owner.as_ref()).await {
+            Ok(inputs) => inputs,
+            Err(rule) => return self.give_up(rule).await,
+        };
+        let mut spec = self.spec(&grant, &kind, &account, &assigned);
+        spec.env.extend(environment::of_socket(&self.workspace, inputs.as_ref()));
         match Shim::start(&self.shared.options.shim, spec).await {
             // Told to stop meanwhile: dropped before its start, the shim leaves, and nothing has run.
             Ok(_) if self.orders.borrow().stop.is_some() => self.give_up(OwnRule::Draining).await,
@@ -165,6 +206,73 @@ impl Attempt {
         }
     }
 
+    /// Makes the socket of the attempt, and reads what it has said so far.
+    async fn open_socket(&mut self, job: &str, memo: &Memo, numbered: bool) -> std::io::Result<()> {
+        let of = Of {
+            lease: Lease { job: job.to_owned(), token: self.token },
+            about: memo.about.clone(),
+            dir: self.workspace.dir().to_owned(),
+            uid: memo.uid,
+            numbered,
+        };
+        let (shared, orders) = (Arc::clone(&self.shared), self.orders.clone());
+        let desk = tokio::task::spawn_blocking(move || Desk::new(shared, of, orders));
+        let desk = Arc::new(desk.await.map_err(std::io::Error::other)?);
+        let opened = Socket::open(Arc::clone(&desk));
+        let failed = opened.as_ref().err().map(|error| std::io::Error::new(error.kind(), error.to_string()));
+        self.desk = Some((desk, opened.ok()));
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// What the command has said. From here on it says no more.
+    async fn heard(&mut self) -> Said {
+        let Some((desk, socket)) = &mut self.desk else { return Said::default() };
+        drop(socket.take());
+        desk.said().await
+    }
+
+    /// Fetches what the execution goes on from, if it does, for as long as it takes.
+    async fn inputs(
+        &mut self,
+        grant: &Grant,
+        user: Option<&config::Account>,
+    ) -> Result<Option<inputs::Inputs>, OwnRule> {
+        if grant.input_results.is_none() {
+            return Ok(None);
+        }
+        let lease = Lease { job: grant.job_id.clone(), token: self.token };
+        loop {
+            let calls = &self.shared.options.calls;
+            match inputs::fetch(calls, &lease, self.workspace.dir(), user).await {
+                Ok(inputs) => return Ok(Some(inputs)),
+                Err(inputs::Error::Server(status)) if is_away(&status) => {
+                    tracing::debug!(%status, "what an attempt goes on from cannot be fetched; again soon");
+                }
+                Err(error) => {
+                    let rule = if matches!(error, inputs::Error::Server(_)) {
+                        OwnRule::Revoked
+                    } else {
+                        OwnRule::Workdir
+                    };
+                    let error = crate::Chain(&error).to_string();
+                    tracing::warn!(
+                        error,
+                        "what an attempt goes on from is not there; its grant is given back"
+                    );
+                    return Err(rule);
+                }
+            }
+            let stopped = self.orders.wait_for(|orders| orders.stop.is_some());
+            // A sender that is gone gives no more orders.
+            if let Ok(_stopped) = tokio::time::timeout(INPUTS_AGAIN, stopped).await {
+                return Err(OwnRule::Draining);
+            }
+            if self.orders.borrow().gone_by <= self.shared.options.clock.now() {
+                return Err(OwnRule::CutOff);
+            }
+        }
+    }
+
     fn spec(&mut self, grant: &Grant, kind: &Kind, account: &config::Account, assigned: &Assigned) -> Spec {
         let options = &self.shared.options;
         let env = environment::build(grant, kind, account, (&self.workspace, assigned), |name| {
@@ -196,6 +304,9 @@ impl Attempt {
             grace: kind.grace,
             lease: length(grant.lease).unwrap_or_default(),
             hard_time_limit: length(grant.hard_time_limit).unwrap_or(DEFAULT_HARD_LIMIT),
+            soft_time_limit: length(grant.soft_time_limit),
+            soft_grace: kind.soft_grace,
+            progress_timeout: length(grant.progress_timeout),
             gone_by: self.told.gone_by,
         }
     }
@@ -213,15 +324,27 @@ impl Attempt {
     /// Follows a command until its tree is gone.
     async fn follow(mut self, mut shim: Shim, grace: Duration, memo: &Memo) {
         let mut returning = None;
+        let clock = self.shared.options.clock;
         loop {
+            let due = self.checkpoint_due;
             let input = tokio::select! {
                 // Cancel-safe, as documented there.
                 event = shim.next() => Input::Shim(event),
                 // Cancel-safe: watch changed. A sender that is gone gives no more orders.
                 Ok(()) = self.orders.changed() => Input::Orders,
+                // Cancel-safe: the deadline stays.
+                () = clock.sleep_until(due.unwrap_or(Mono::MAX)), if due.is_some() => Input::Checkpoint,
             };
             match input {
                 Input::Orders => self.follow_orders(&mut shim, grace),
+                Input::Checkpoint => {
+                    (self.checkpoint_due, self.told.saved_at) = (None, Some(clock.now()));
+                    self.shared.tell(Event::Checkpointed { token: self.token }).await;
+                }
+                // What hears of it besides the process is served on the local socket.
+                Input::Shim(Some(shim::Event::Notified)) => {
+                    tracing::info!("an attempt was asked to wrap up");
+                }
                 Input::Shim(Some(shim::Event::Started { .. })) => {
                     self.trace.started();
                     self.shared.tell(Event::Started { token: self.token }).await;
@@ -242,7 +365,11 @@ impl Attempt {
         // Before anybody hears that its slots are free.
         self.shared.indexes.release(self.token);
         if let Some(record) = returning {
-            let report = outcome::returned(&record, self.reason());
+            let said = self.heard().await;
+            let dir = self.workspace.dir().to_owned();
+            let saved = tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten();
+            let report = outcome::returned(&record, self.reason(), saved);
+            let report = words::with(report, &record, &said, None);
             self.trace.reported(&report);
             let written = self.shared.spool(report, End::Returned).await;
             return self.clean_up(written).await;
@@ -253,13 +380,18 @@ impl Attempt {
     }
 
     async fn finish(&mut self, record: ExitRecord, memo: &Memo) {
+        let said = self.heard().await;
         let (workspace, memo, limit) = (self.workspace.clone(), memo.clone(), self.shared.max_result());
         let report = tokio::task::spawn_blocking(move || {
-            let result = match record.exit_code {
-                Some(0) => workspace.read_result(&memo, &record, limit),
-                Some(_) | None => Found::Nothing,
+            let result = if outcome::leaves_result(&record) {
+                workspace.read_result(&memo, &record, limit)
+            } else {
+                Found::Nothing
             };
-            outcome::finished(&record, result)
+            let waits = words::wants_to_wait(&record, &said);
+            let wanted = if waits { detach::read(&workspace, memo.uid) } else { None };
+            let saved = checkpoint::read(workspace.dir());
+            words::with(outcome::finished(&record, result, saved), &record, &said, wanted)
         });
         match report.await {
             Ok(report) => {
@@ -277,6 +409,17 @@ impl Attempt {
         if orders.gone_by > self.told.gone_by {
             self.told.gone_by = orders.gone_by;
             self.note(shim.renew(orders.gone_by));
+        }
+        self.note(shim.pause(orders.parked));
+        if orders.words != self.told.words {
+            self.told.words = orders.words;
+            self.note(shim.heard());
+        }
+        if orders.saves != self.told.saves {
+            self.told.saves = orders.saves;
+            let now = self.shared.options.clock.now();
+            let earliest = self.told.saved_at.map_or(now, |told| told + BETWEEN_CHECKPOINTS);
+            self.checkpoint_due.get_or_insert(earliest.max(now));
         }
         if let Some(stop) = orders.stop.filter(|&stop| self.told.stop != Some(stop)) {
             self.told.stop = Some(stop);
@@ -306,6 +449,7 @@ impl Attempt {
     /// Ends an attempt that never started.
     async fn give_up(mut self, rule: OwnRule) {
         self.trace.never_started(rule);
+        self.desk = None;
         self.shared.indexes.release(self.token);
         let token = self.token;
         let shared = Arc::clone(&self.shared);

@@ -5,10 +5,13 @@
 //! Invariant: nothing of the payload, and nothing of the agent's environment that the kind does not name.
 
 use std::path::Path;
+use std::time::Duration;
 
 use tenure_proto::node::v1::Grant;
 
 use super::indexes::{self, Assigned};
+use super::inputs::Inputs;
+use super::socket::Socket;
 use super::workspace::Workspace;
 use crate::config::{Account, Kind};
 
@@ -48,6 +51,15 @@ pub(super) fn build(
     set("TENURE_TENANT", grant.tenant.clone());
     set("TENURE_RESULT", text(&workspace.result()));
     set("TENURE_WORKDIR", text(&workspace.work()));
+    if let Some(limit) = grant.soft_time_limit.and_then(|limit| Duration::try_from(limit).ok()) {
+        set("TENURE_SOFT_DEADLINE_S", limit.as_secs_f64().to_string());
+    }
+    if grant.checkpoint.is_some() {
+        set("TENURE_CHECKPOINT", text(&workspace.checkpoint_before()));
+    }
+    if grant.partial.is_some() {
+        set("TENURE_PARTIAL_RESULT", text(&workspace.partial_before()));
+    }
     for (slot, numbers) in assigned {
         set(&indexes::variable(slot), indexes::value(numbers));
     }
@@ -59,6 +71,18 @@ pub(super) fn build(
         if !grant.tracestate.is_empty() {
             set("TRACESTATE", grant.tracestate.clone());
         }
+    }
+    variables
+}
+
+/// How the command speaks with its agent, and what it goes on from.
+pub(super) fn of_socket(workspace: &Workspace, inputs: Option<&Inputs>) -> Vec<(String, String)> {
+    let set = |name: &str, path: &Path| (name.to_owned(), path.to_string_lossy().into_owned());
+    let mut variables =
+        vec![set("TENURE_SOCKET", &Socket::path(workspace.dir())), set("TENURE_WAIT", &workspace.wait())];
+    if let Some(inputs) = inputs {
+        variables.push(set("TENURE_CHILD_RESULTS", &inputs.results));
+        variables.extend(inputs.state.as_ref().map(|state| set("TENURE_RESUME_STATE", state)));
     }
     variables
 }
@@ -84,6 +108,9 @@ mod tests {
             idempotency_key: "key".to_owned(),
             tenant: "t".to_owned(),
             payload: "secret".into(),
+            soft_time_limit: Some(prost_types::Duration { seconds: 90, nanos: 500_000_000 }),
+            checkpoint: Some(tenure_proto::node::v1::Checkpoint { data: "8 of 12".into() }),
+            partial: Some(tenure_proto::node::v1::ResultBytes::default()),
             traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
             tracestate: "rojo=1".to_owned(),
             ..Grant::default()
@@ -115,6 +142,9 @@ mod tests {
                 "TENURE_TENANT=t",
                 "TENURE_RESULT=/attempts/9/io/result",
                 "TENURE_WORKDIR=/attempts/9/work",
+                "TENURE_SOFT_DEADLINE_S=90.5",
+                "TENURE_CHECKPOINT=/attempts/9/before.checkpoint",
+                "TENURE_PARTIAL_RESULT=/attempts/9/before.partial",
                 "TENURE_SLOT_gpu_a=0,2",
                 "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "TRACESTATE=rojo=1",

@@ -6,7 +6,9 @@
 //! Invariant: an attempt that ended for a reason neither its own nor its node's is a return.
 
 use serde::de::IgnoredAny;
-use tenure_proto::node::v1::{Finished, FinishedOutcome, Report, ResultBytes, Returned, report::Event};
+use tenure_proto::node::v1::{
+    Checkpoint, Finished, FinishedOutcome, Report, ResultBytes, Returned, report::Event,
+};
 
 use super::workspace::Found;
 use crate::holdings::{End, StopReason};
@@ -29,33 +31,81 @@ pub(super) fn end_of(record: &ExitRecord, stop: Option<StopReason>) -> End {
         | Cause::Oom
         | Cause::Disk
         | Cause::Limit
+        | Cause::SoftLimit
+        | Cause::Stalled
         | Cause::Spawn
         | Cause::Lost => End::Finished,
     }
 }
 
+/// Whether what stands where its result may be is worth reading: it succeeded, or had to end before it was done.
+pub(super) fn leaves_result(record: &ExitRecord) -> bool {
+    record.started && (record.exit_code == Some(0) || had_to_end(record))
+}
+
+/// Whether it was asked to wrap up, or stopped at a limit of its time, so that its result is partial.
+fn had_to_end(record: &ExitRecord) -> bool {
+    let stopped = matches!(record.cause, Cause::Limit | Cause::SoftLimit | Cause::Stalled);
+    let may_tell = stopped || matches!(record.cause, Cause::Exit | Cause::Signal | Cause::Oom | Cause::Disk);
+    stopped || record.notified && may_tell
+}
+
 /// `returned`: it was stopped, be it before its command was executed, and its tree is gone.
-pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>) -> Report {
+pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>, saved: Option<Vec<u8>>) -> Report {
     let rule = match (record.cause, stop) {
         (Cause::CutOff, _) => OwnRule::CutOff,
         (Cause::Terminated, _) => OwnRule::Terminated,
         (_, Some(stop)) => stop.rule(),
         (_, None) => OwnRule::Draining,
     };
-    let returned = Returned { rule: rule.to_string(), started: record.started, ..Returned::default() };
+    let returned = Returned {
+        rule: rule.to_string(),
+        started: record.started,
+        checkpoint: saved.map(|bytes| Checkpoint { data: bytes.into() }),
+        ..Returned::default()
+    };
     report(record, Event::Returned(returned))
 }
 
-/// `finished`: its command has ended, and `result` was found.
-pub(super) fn finished(record: &ExitRecord, result: Found) -> Report {
+/// `finished`: its command has ended, and `result` was found; `saved` is its newest checkpoint.
+pub(super) fn finished(record: &ExitRecord, result: Found, saved: Option<Vec<u8>>) -> Report {
+    let mut finished = ended(record, result);
+    if finished.outcome() != FinishedOutcome::Succeeded {
+        finished.checkpoint = saved.map(|bytes| Checkpoint { data: bytes.into() });
+    }
+    report(record, Event::Finished(finished))
+}
+
+fn ended(record: &ExitRecord, result: Found) -> Finished {
     let outcome = match record.cause {
         Cause::Exit if record.exit_code == Some(0) => return succeeded(record, result),
+        // Stopped after its soft grace, it has done what it was asked for if it leaves something: a success. One that leaves
+        // nothing has only been ended.
+        Cause::SoftLimit if record.exit_code == Some(0) && result != Found::Nothing => {
+            return succeeded(record, result);
+        }
         Cause::Exit | Cause::Signal | Cause::Oom | Cause::Disk | Cause::Spawn => FinishedOutcome::Failed,
-        Cause::Limit => FinishedOutcome::TimedOut,
+        Cause::Limit | Cause::SoftLimit => FinishedOutcome::TimedOut,
+        Cause::Stalled => FinishedOutcome::Stalled,
         Cause::Revoked => FinishedOutcome::Revoked,
         Cause::CutOff | Cause::Drained | Cause::Terminated | Cause::Lost => FinishedOutcome::Lost,
     };
-    report(record, Event::Finished(describe(record, outcome, record.cause.as_str(), error(record))))
+    let mut finished = describe(record, outcome, record.cause.as_str(), error(record));
+    match result {
+        Found::Bytes(bytes) if had_to_end(record) => {
+            (finished.result, finished.partial) = (Some(inline(bytes)), true);
+        }
+        Found::TooLarge { limit } if had_to_end(record) => {
+            let lost = format!("; its partial result is over the inline limit of {limit} bytes");
+            finished.error = cut_before(finished.error, &lost);
+        }
+        Found::Unreadable(why) if had_to_end(record) => {
+            finished.error =
+                cut_before(finished.error, &format!("; its partial result cannot be read: {why}"));
+        }
+        Found::Bytes(_) | Found::TooLarge { .. } | Found::Unreadable(_) | Found::Nothing => {}
+    }
+    finished
 }
 
 /// What a person should read: its last words, and what they may leave out.
@@ -69,18 +119,19 @@ fn error(record: &ExitRecord) -> String {
         (Cause::Oom, ..) => "killed by SIGKILL: the host was out of memory".to_owned(),
         (Cause::Disk, ..) => "stopped because its directories had grown over limits.disk".to_owned(),
         (Cause::Limit, ..) => "stopped at its hard time limit".to_owned(),
+        (Cause::SoftLimit, ..) => "stopped after its soft time limit and grace".to_owned(),
+        (Cause::Stalled, ..) => "stopped: nothing was heard of it for its progress_timeout".to_owned(),
         (Cause::Revoked, ..) => "stopped on the server's order".to_owned(),
         (cause, ..) => cause.as_str().to_owned(),
     }
 }
 
-fn succeeded(record: &ExitRecord, result: Found) -> Report {
-    let finished = match result {
+fn succeeded(record: &ExitRecord, result: Found) -> Finished {
+    match result {
         Found::Nothing => describe(record, FinishedOutcome::Succeeded, "exit", String::new()),
         Found::Bytes(bytes) => {
-            let content_type = guess(&bytes).to_owned();
-            let result = Some(ResultBytes { data: bytes.into(), content_type });
-            Finished { result, ..describe(record, FinishedOutcome::Succeeded, "exit", String::new()) }
+            let ended = describe(record, FinishedOutcome::Succeeded, "exit", String::new());
+            Finished { result: Some(inline(bytes)), partial: had_to_end(record), ..ended }
         }
         Found::TooLarge { limit } => {
             let error = format!(
@@ -92,8 +143,12 @@ fn succeeded(record: &ExitRecord, result: Found) -> Report {
             let error = format!("the result cannot be read: {why}");
             describe(record, FinishedOutcome::Failed, "result_unreadable", error)
         }
-    };
-    report(record, Event::Finished(finished))
+    }
+}
+
+fn inline(bytes: Vec<u8>) -> ResultBytes {
+    let content_type = guess(&bytes).to_owned();
+    ResultBytes { data: bytes.into(), content_type }
 }
 
 fn describe(record: &ExitRecord, outcome: FinishedOutcome, cause: &str, error: String) -> Finished {
@@ -128,6 +183,13 @@ fn guess(bytes: &[u8]) -> &'static str {
 fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(LONGEST_ERROR));
     text
+}
+
+/// A text that is cut so that what follows it is not.
+fn cut_before(mut text: String, rest: &str) -> String {
+    text.truncate(text.floor_char_boundary(LONGEST_ERROR.saturating_sub(rest.len())));
+    text.push_str(rest);
+    cut(text)
 }
 
 fn signal_name(signal: i32) -> String {
@@ -175,6 +237,7 @@ mod tests {
             ran_for: Duration::from_secs(2),
             stdout: Captured::default(),
             stderr: Captured::default(),
+            notified: false,
         }
     }
 
@@ -193,23 +256,26 @@ mod tests {
 
     #[test]
     fn exit_codes_and_signals_have_their_outcome() {
-        assert_eq!(words(&finished(&exit(0), Found::Nothing)), "SUCCEEDED exit ");
-        assert_eq!(words(&finished(&exit(3), Found::Nothing)), "FAILED exit last words");
+        assert_eq!(words(&finished(&exit(0), Found::Nothing, None)), "SUCCEEDED exit ");
+        assert_eq!(words(&finished(&exit(3), Found::Nothing, None)), "FAILED exit last words");
         let signalled = ExitRecord { signal: Some(11), ..record(Cause::Signal) };
         assert_eq!(
-            words(&finished(&signalled, Found::Nothing)),
+            words(&finished(&signalled, Found::Nothing, None)),
             "FAILED signal killed by SIGSEGV: last words"
         );
-        assert_eq!(words(&finished(&record(Cause::Limit), Found::Nothing)), "TIMED_OUT limit last words");
-        assert_eq!(words(&finished(&record(Cause::Spawn), Found::Nothing)), "FAILED spawn last words");
-        assert_eq!(words(&finished(&record(Cause::Lost), Found::Nothing)), "LOST lost last words");
+        assert_eq!(
+            words(&finished(&record(Cause::Limit), Found::Nothing, None)),
+            "TIMED_OUT limit last words"
+        );
+        assert_eq!(words(&finished(&record(Cause::Spawn), Found::Nothing, None)), "FAILED spawn last words");
+        assert_eq!(words(&finished(&record(Cause::Lost), Found::Nothing, None)), "LOST lost last words");
     }
 
     #[test]
     fn a_failure_without_last_words_still_says_what_happened() {
         let silent = |record: ExitRecord| {
             let record = ExitRecord { error: String::new(), ..record };
-            words(&finished(&record, Found::Nothing))
+            words(&finished(&record, Found::Nothing, None))
         };
         assert_eq!(silent(exit(3)), "FAILED exit exited with code 3");
         let signalled = ExitRecord { signal: Some(11), ..record(Cause::Signal) };
@@ -225,10 +291,10 @@ mod tests {
 
     #[test]
     fn a_result_comes_with_a_success_and_its_limit_is_named() {
-        let report = finished(&exit(0), Found::Bytes(b"{\"a\": 1}".to_vec()));
+        let report = finished(&exit(0), Found::Bytes(b"{\"a\": 1}".to_vec()), None);
         let Some(Event::Finished(Finished { result: Some(result), .. })) = report.event else { panic!() };
         assert_eq!(result.content_type, "application/json");
-        let report = finished(&exit(0), Found::TooLarge { limit: 262_144 });
+        let report = finished(&exit(0), Found::TooLarge { limit: 262_144 }, None);
         assert!(words(&report).starts_with("FAILED_PERMANENT result_too_large"), "{}", words(&report));
         assert!(words(&report).contains("262144"));
         assert_eq!(guess(b"plain"), "text/plain; charset=utf-8");
@@ -245,14 +311,17 @@ mod tests {
         ];
         for (cause, stop, expected) in cases {
             assert_eq!(end_of(&record(cause), stop), End::Returned);
-            assert_eq!(words(&returned(&record(cause), stop)), expected);
+            assert_eq!(words(&returned(&record(cause), stop, None)), expected);
         }
         let unstarted = ExitRecord { started: false, ..record(Cause::Terminated) };
         assert_eq!(end_of(&unstarted, Some(StopReason::Drained)), End::Returned);
-        assert_eq!(words(&returned(&unstarted, Some(StopReason::Drained))), "returned terminated false");
+        assert_eq!(
+            words(&returned(&unstarted, Some(StopReason::Drained), None)),
+            "returned terminated false"
+        );
         let cancelled = record(Cause::Revoked);
         assert_eq!(end_of(&cancelled, Some(StopReason::Cancelled)), End::Finished);
-        assert_eq!(words(&finished(&cancelled, Found::Nothing)), "REVOKED revoked last words");
+        assert_eq!(words(&finished(&cancelled, Found::Nothing, None)), "REVOKED revoked last words");
         // It had ended by itself before the order reached it.
         assert_eq!(end_of(&exit(0), Some(StopReason::Drained)), End::Finished);
     }
@@ -260,7 +329,7 @@ mod tests {
     #[test]
     fn a_long_error_is_cut_between_characters() {
         let long = ExitRecord { error: "é".repeat(LONGEST_ERROR), ..exit(1) };
-        let Some(Event::Finished(finished)) = finished(&long, Found::Nothing).event else { panic!() };
+        let Some(Event::Finished(finished)) = finished(&long, Found::Nothing, None).event else { panic!() };
         assert_eq!(finished.error.len(), LONGEST_ERROR);
     }
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tenure_proto::node::v1::Grant;
 
 use super::indexes::Assigned;
+use super::socket::About;
 use crate::config::{Account, ResultSource};
 use crate::output::{self, Stream};
 use crate::shim::ExitRecord;
@@ -36,6 +37,9 @@ pub(super) struct Memo {
     pub(super) result: ResultSource,
     /// The user that runs it.
     pub(super) uid: u32,
+    /// What it may ask of itself.
+    #[serde(default)]
+    pub(super) about: About,
 }
 
 /// What was found where a result may be.
@@ -77,6 +81,11 @@ impl Workspace {
         self.dir.join("io").join("result")
     }
 
+    /// The file that the job may write what it waits for to, before it ends.
+    pub(super) fn wait(&self) -> PathBuf {
+        self.dir.join("io").join("wait")
+    }
+
     /// The directories that the job's user can write into.
     pub(super) fn filled(&self) -> [PathBuf; 2] {
         [self.work(), self.dir.join("io")]
@@ -85,6 +94,16 @@ impl Workspace {
     /// The file on the job's standard input.
     pub(super) fn payload(&self) -> PathBuf {
         self.dir.join("payload")
+    }
+
+    /// What an earlier attempt saved, for the job to read. There only if something was saved.
+    pub(super) fn checkpoint_before(&self) -> PathBuf {
+        self.dir.join("before.checkpoint")
+    }
+
+    /// The partial result that an earlier attempt left, for the job to read. There only if one did.
+    pub(super) fn partial_before(&self) -> PathBuf {
+        self.dir.join("before.partial")
     }
 
     /// Makes everything for a grant. `user`: set if another one than the agent's runs it.
@@ -101,6 +120,14 @@ impl Workspace {
         }
         let memo = serde_json::to_vec(memo).map_err(io::Error::other)?;
         new_file(&self.dir.join("memo.json"))?.write_all(&memo)?;
+        let checkpoint = grant.checkpoint.as_ref().map(|saved| (self.checkpoint_before(), &saved.data));
+        let partial = grant.partial.as_ref().map(|result| (self.partial_before(), &result.data));
+        for (path, bytes) in checkpoint.into_iter().chain(partial) {
+            new_file(&path)?.write_all(bytes)?;
+            if let Some(user) = user {
+                std::os::unix::fs::chown(&path, Some(user.uid), Some(user.gid))?;
+            }
+        }
         new_file(&self.payload())?.write_all(&grant.payload)
     }
 
@@ -123,8 +150,8 @@ impl Workspace {
 
     /// Reads the result of a command that has ended.
     pub(super) fn read_result(&self, memo: &Memo, record: &ExitRecord, limit: u64) -> Found {
-        let written =
-            self.read_file(memo.uid, limit).unwrap_or_else(|error| Found::Unreadable(error.to_string()));
+        let written = read_file(&self.result(), memo.uid, limit)
+            .unwrap_or_else(|error| Found::Unreadable(error.to_string()));
         if written != Found::Nothing || memo.result == ResultSource::File {
             return written;
         }
@@ -153,23 +180,27 @@ impl Workspace {
         }
     }
 
-    fn read_file(&self, uid: u32, limit: u64) -> io::Result<Found> {
-        // A symlink is not followed, and a pipe does not block.
-        let flags =
-            i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or(0);
-        let file = match OpenOptions::new().read(true).custom_flags(flags).open(self.result()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-            other => other?,
-        };
-        let facts = file.metadata()?;
-        if !facts.is_file() || facts.uid() != uid {
-            return Ok(Found::Unreadable("it is no plain file of the job's user".to_owned()));
-        }
-        let mut bytes = Vec::new();
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        Ok(if length > limit { Found::TooLarge { limit } } else { Found::Bytes(bytes) })
+    /// Reads what a command waits for that has ended.
+    pub(super) fn read_wait(&self, uid: u32, limit: u64) -> Found {
+        read_file(&self.wait(), uid, limit).unwrap_or_else(|error| Found::Unreadable(error.to_string()))
     }
+}
+
+fn read_file(path: &Path, uid: u32, limit: u64) -> io::Result<Found> {
+    // A symlink is not followed, and a pipe does not block.
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or(0);
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        other => other?,
+    };
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.uid() != uid {
+        return Ok(Found::Unreadable("it is no plain file of the job's user".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    Ok(if length > limit { Found::TooLarge { limit } } else { Found::Bytes(bytes) })
 }
 
 fn new_file(path: &Path) -> io::Result<fs::File> {
@@ -193,7 +224,12 @@ mod tests {
     use crate::shim::Cause;
 
     fn memo(result: ResultSource) -> Memo {
-        Memo { slots: BTreeMap::new(), result, uid: rustix::process::geteuid().as_raw() }
+        Memo {
+            slots: BTreeMap::new(),
+            result,
+            uid: rustix::process::geteuid().as_raw(),
+            about: About::default(),
+        }
     }
 
     fn record() -> ExitRecord {
@@ -209,6 +245,7 @@ mod tests {
             ran_for: std::time::Duration::ZERO,
             stdout: output::Captured::default(),
             stderr: output::Captured::default(),
+            notified: false,
         }
     }
 

@@ -14,9 +14,13 @@ use crate::holdings::FencingToken;
 impl Session {
     /// Welcome: the stream is up.
     pub(super) fn welcome(&mut self, welcome: &Welcome) -> Result<(), Lost> {
+        // The server has taken in the Hello, and this agent knows nothing of that.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("session::before_welcome", |_| std::process::abort());
         let renewed = wire::renewals(&welcome.renewed);
         let holdings = &mut self.local.holdings;
         holdings.welcomed(welcome.epoch, welcome.anchor_seq, &renewed)?;
+        holdings.keeps_checkpoints(welcome.max_checkpoint_bytes > 0);
         self.set_heartbeat(wire::length(welcome.heartbeat_interval));
         self.backoff.set_bounds(wire::length(welcome.reconnect_min), wire::length(welcome.reconnect_max));
         if welcome.max_result_bytes > 0 {
@@ -37,6 +41,7 @@ impl Session {
         let now = self.options.clock.now();
         let holdings = &mut self.local.holdings;
         holdings.receive(message.seq)?;
+        holdings.applied(message.seen);
         match message.body {
             Some(Body::Welcome(_)) => return Err(Lost::WelcomedTwice),
             Some(Body::Grants(grants)) => {
@@ -73,8 +78,10 @@ impl Session {
                     self.options.credits = self.options.credits.min(configure.credits_ceiling);
                 }
             }
-            // This agent parks no process, so that there is none to resume.
-            Some(Body::Resume(_)) => {}
+            Some(Body::Resume(resume)) => {
+                let verdict = wire::verdict(resume.verdict());
+                holdings.resumed(FencingToken(resume.token), resume.wait_epoch, verdict);
+            }
             // A noun of a newer server.
             None => tracing::debug!(seq = message.seq, "an unknown message of the server is passed over"),
         }

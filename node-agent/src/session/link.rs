@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use super::local::Local;
-use super::wire;
+use super::wire::{self, OnDisk};
+use crate::runner::checkpoint;
 
 /// Messages that wait for the transport. When it is full, reports and heartbeats wait where they are kept anyway, in
 /// the holdings. Small, so that a heartbeat never queues behind many large replays.
@@ -138,7 +139,19 @@ impl Link {
         while let Some(statement) = local.holdings.next_statement(local.clock.now()) {
             let token = match wire::report(statement) {
                 Ok(report) => return Some(report),
-                Err(token) => token,
+                Err(OnDisk::Spooled(token)) => token,
+                Err(OnDisk::Checkpoint(job, token)) => {
+                    let dir = local.runner.attempt_dir(token);
+                    match tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await {
+                        Ok(Some(bytes)) => return Some(wire::checkpoint(job, token, bytes)),
+                        // It has ended meanwhile: its end says what there is.
+                        Ok(None) => continue,
+                        Err(error) => {
+                            tracing::error!(lease.token = token.0, %error, "reading a checkpoint ended early");
+                            continue;
+                        }
+                    }
+                }
             };
             let spool = std::sync::Arc::clone(&local.spool);
             match tokio::task::spawn_blocking(move || spool.read(token)).await {

@@ -240,10 +240,16 @@ impl Local {
                 self.holdings.never_started(token, rule);
             }
             Event::Started { token } => self.holdings.started(now, token),
+            Event::Progress { token, percent, message } => self.holdings.gets_on(token, percent, message),
+            Event::Waits { token, epoch, parked } => self.holdings.waits(token, epoch, parked),
+            Event::WaitOver { token, epoch, verdict, kept } => {
+                self.holdings.wait_over(token, epoch, verdict, kept);
+            }
             Event::Ended { token, job, end } => {
                 self.pressure.ended(token.0);
                 self.holdings.ended(token, &job, end);
             }
+            Event::Checkpointed { token } => self.holdings.checkpointed(token),
             Event::Reaped { token } => self.holdings.reaped(token),
             Event::Unkillable { token } => self.holdings.unkillable(token),
         }
@@ -262,6 +268,10 @@ impl Local {
             Action::Stop { token, stop } => {
                 tracing::info!(lease.token = token.0, reason = ?stop.reason, "an attempt is stopped");
                 self.runner.stop(token, stop);
+            }
+            Action::Resume { token, epoch, verdict } => {
+                tracing::info!(lease.token = token.0, ?verdict, "the wait of an attempt is over");
+                self.runner.resume(token, epoch, verdict);
             }
             Action::Forget { token } => self.errand(token, Spool::remove),
             Action::SetAside { token } => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Uri;
+use tonic::transport::{Channel, Uri};
 
 use crate::clock::Clock;
 use crate::holdings::Holdings;
@@ -61,6 +61,8 @@ pub struct Parts {
     pub runner: Runner,
     /// What waits for an answer.
     pub spool: Arc<Spool>,
+    /// Where calls of attempts find the connection.
+    pub connection: watch::Sender<Option<Channel>>,
     /// How the host feels.
     pub pressure: pressure::Handle,
     /// Which kinds workers have room for.

@@ -11,7 +11,9 @@ use tenure_proto::node::v1::{
 };
 
 use crate::clock::Mono;
-use crate::holdings::{End, FencingToken, Listed, Phase, Return, Statement, StopReason, Terms, Verdict};
+use crate::holdings::{
+    End, FencingToken, Listed, Phase, Return, Statement, StopReason, Terms, Verdict, WaitVerdict,
+};
 use crate::host::Host;
 use crate::own_rule::OwnRule;
 use crate::pressure::rules::Reading;
@@ -57,6 +59,7 @@ pub(super) fn held(listed: Listed) -> HeldLease {
     let phase = match listed.phase {
         Phase::Granted => LeasePhase::Granted,
         Phase::Accepted | Phase::Starting => LeasePhase::Accepted,
+        Phase::Started { .. } if listed.parked_in.is_some() => LeasePhase::Parked,
         Phase::Started { .. } => LeasePhase::Started,
         Phase::Stopping { .. } => LeasePhase::Stopping,
         Phase::Finished { .. } => LeasePhase::Finished,
@@ -67,7 +70,7 @@ pub(super) fn held(listed: Listed) -> HeldLease {
         token: listed.token.0,
         phase: phase.into(),
         elapsed: duration(listed.elapsed),
-        wait_epoch: 0,
+        wait_epoch: listed.parked_in.unwrap_or(0),
     }
 }
 
@@ -126,15 +129,33 @@ pub(super) fn without_workers(room: &Room, now: Mono) -> Vec<wire::ClosedGroup> 
     closed.collect()
 }
 
-/// A statement as a report. None for what stands in the spool: its bytes are read there.
-pub(super) fn report(statement: Statement) -> Result<Report, FencingToken> {
+/// A statement whose bytes stand on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OnDisk {
+    /// The whole report, in the spool.
+    Spooled(FencingToken),
+    /// The checkpoint of this job, in the directory of the attempt.
+    Checkpoint(String, FencingToken),
+}
+
+/// The report that brings a checkpoint.
+pub(super) fn checkpoint(job_id: String, token: FencingToken, bytes: Vec<u8>) -> Report {
+    Report { job_id, token: token.0, event: Some(Event::Checkpoint(wire::Checkpoint { data: bytes.into() })) }
+}
+
+/// A statement as a report, unless its bytes are to be read first.
+pub(super) fn report(statement: Statement) -> Result<Report, OnDisk> {
     let (job_id, token, event) = match statement {
-        Statement::Spooled { token } => return Err(token),
+        Statement::Spooled { token } => return Err(OnDisk::Spooled(token)),
+        Statement::Checkpoint { job, token } => return Err(OnDisk::Checkpoint(job, token)),
         Statement::Accepted { job, token } => (job, token, Event::Accepted(Accepted {})),
         Statement::Started { job, token, elapsed } => {
             (job, token, Event::Started(wire::Started { elapsed: duration(elapsed) }))
         }
         Statement::Returned { job, token, give_back } => (job, token, Event::Returned(returned(give_back))),
+        Statement::Progress { job, token, percent, message } => {
+            (job, token, Event::Progress(wire::Progress { percent, message }))
+        }
         Statement::Reaped { job, token } => (job, token, Event::Reaped(Reaped {})),
     };
     Ok(Report { job_id, token: token.0, event: Some(event) })
@@ -149,6 +170,7 @@ fn returned(give_back: Return) -> Returned {
         retry_after: give_back.retry_after.and_then(duration),
         started: false,
         usage: std::collections::BTreeMap::new(),
+        checkpoint: None,
     }
 }
 
@@ -188,6 +210,14 @@ pub(super) fn stop_reason(reason: RevokeReason) -> StopReason {
         RevokeReason::Cancelled => StopReason::Cancelled,
         RevokeReason::Unanswered => StopReason::Unanswered,
         RevokeReason::Drained => StopReason::Drained,
+    }
+}
+
+/// What a process that waited does.
+pub(super) fn verdict(verdict: wire::ResumeVerdict) -> WaitVerdict {
+    match verdict {
+        wire::ResumeVerdict::Go => WaitVerdict::Go,
+        wire::ResumeVerdict::MustDetach | wire::ResumeVerdict::Unspecified => WaitVerdict::MustDetach,
     }
 }
 

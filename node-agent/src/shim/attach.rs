@@ -52,6 +52,7 @@ async fn knock(state: &State, dir: &Path) -> Result<Taken, Error> {
     let (_held, path) = door::short(dir).map_err(Error::Attach)?;
     let socket = UnixStream::connect(path).await.map_err(Error::Attach)?;
     let known = Known {
+        version: state.version,
         job: state.job.clone(),
         token: state.token,
         dir: dir.to_owned(),
@@ -66,7 +67,10 @@ async fn knock(state: &State, dir: &Path) -> Result<Taken, Error> {
     shim.known.gone_by = standing.gone_by;
     shim.started = standing.started;
     if let Some(started) = standing.started {
-        shim.limit_from(started);
+        shim.limit_from(started + standing.paused_for);
+    }
+    if standing.paused {
+        shim.hold_limit();
     }
     if standing.stopping {
         shim.end_within(state.grace);
@@ -85,6 +89,7 @@ impl Shim {
             Notice::Attached(_)
             | Notice::Ready
             | Notice::Started { .. }
+            | Notice::Notified
             | Notice::Ended(_)
             | Notice::Unkillable
             | Notice::Reaped => Err(io::Error::new(io::ErrorKind::InvalidData, "it is somebody else's")),

@@ -75,6 +75,7 @@ struct End {
 #[derive(Default)]
 struct Told {
     ended: Option<Box<ExitRecord>>,
+    notified: bool,
     unkillable: bool,
     reaped: bool,
     /// A record that the disk has refused, and when to try again.
@@ -93,10 +94,15 @@ pub(super) enum Progress {
 impl Attempt {
     /// Starts the command. What fails here ends the attempt with the cause `spawn`.
     pub(super) fn start(opening: &Opening, state: &mut State, now: Mono) -> Self {
+        // It was told to go, and nothing says so on the disk.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("shim::before_start", |_| std::process::abort());
         let spec = opening.spec.clone();
         let mut attempt = Self {
             tree: Tree { zombies: true, ..state.tree() },
-            deadlines: Deadlines::new(now, spec.hard_time_limit, spec.grace, spec.lease, spec.gone_by),
+            deadlines: Deadlines::new(now, spec.hard_time_limit, spec.grace, spec.lease, spec.gone_by)
+                .with_soft(spec.soft_time_limit, spec.soft_grace)
+                .with_silence(spec.progress_timeout),
             child: None,
             stage: None,
             failed: None,
@@ -129,7 +135,7 @@ impl Attempt {
         self.stdout.drain();
         self.stderr.drain();
         self.look_at_usage(now);
-        self.obey_deadlines(now);
+        self.obey_deadlines(now, &mut notices);
         if self.end.is_some() || self.sweep.is_killing() {
             self.sweep_up(now, reaped_some, &mut notices);
         }
@@ -147,15 +153,33 @@ impl Attempt {
         self.deadlines.renew(gone_by);
     }
 
+    /// The job said something to the agent.
+    pub(super) fn heard(&mut self, now: Mono) {
+        self.deadlines.heard(now);
+    }
+
+    /// Whether there is an agent for the job to talk to.
+    pub(super) fn listen(&mut self, listens: bool, now: Mono) {
+        self.deadlines.listen(listens, now);
+    }
+
+    /// Its run clock stands still, or goes on.
+    pub(super) fn pause(&mut self, paused: bool, now: Mono) {
+        self.deadlines.pause(paused, now);
+    }
+
     /// All that an agent must hear that takes the attempt over.
-    pub(super) fn standing(&self) -> Vec<Notice> {
+    pub(super) fn standing(&self, now: Mono) -> Vec<Notice> {
         let standing = Standing {
             token: self.spec.token,
             gone_by: self.deadlines.gone_by(),
             started: self.running.then(|| self.deadlines.start()),
             stopping: self.deadlines.is_stopping(),
+            paused_for: self.deadlines.paused_for(now),
+            paused: self.deadlines.is_paused(),
         };
         let mut notices = vec![Notice::Attached(standing)];
+        notices.extend(self.told.notified.then_some(Notice::Notified));
         notices.extend(self.told.ended.clone().map(Notice::Ended));
         notices.extend(self.told.unkillable.then_some(Notice::Unkillable));
         notices.extend(self.told.reaped.then_some(Notice::Reaped));
@@ -207,6 +231,9 @@ impl Attempt {
         state.child = Some(identity);
         // The stage waits for its plan: if the state cannot be written it gets none and leaves.
         state.write(&self.spec.dir)?;
+        // The disk names a child, and the child has nothing to do yet.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("shim::before_plan", |_| std::process::abort());
         if let Some(limit) = self.spec.limits.disk {
             self.usage = Some(Watch::start(self.spec.filled.clone(), limit)?);
         }
@@ -274,11 +301,26 @@ impl Attempt {
         self.excess.get_or_insert(excess);
     }
 
-    fn obey_deadlines(&mut self, now: Mono) {
+    fn obey_deadlines(&mut self, now: Mono, notices: &mut Vec<Notice>) {
         match self.deadlines.due(now) {
             Due::Nothing => {}
+            Due::Notify => {
+                self.notify();
+                if !self.told.notified {
+                    self.told.notified = true;
+                    notices.push(Notice::Notified);
+                }
+            }
             Due::Ask => self.ask(),
             Due::Kill => self.sweep.kill(now),
+        }
+    }
+
+    /// SIGUSR1 to the command itself, if it catches it: else it would die of it. Others of its tree may catch it for
+    /// something else.
+    fn notify(&self) {
+        if let Some(child) = self.child.filter(|child| child.catches(Signal::USR1)) {
+            child.signal(Signal::USR1).ok(); // One that has just ended needs no notice.
         }
     }
 
@@ -389,6 +431,7 @@ impl Attempt {
             ran_for: if self.running { end.at.since(self.deadlines.start()) } else { Duration::ZERO },
             stdout: self.stdout.capture.captured(),
             stderr: self.stderr.capture.captured(),
+            notified: self.deadlines.was_notified(),
         }
     }
 }

@@ -92,12 +92,12 @@ mod tests {
         let mut door = Door::open(&dir).unwrap();
         assert!(door.answer(7).is_none(), "nobody is there");
         let others =
-            ["{\"version\":2,\"token\":8}\n", "{\"version\":1,\"token\":7}\n", "nonsense\n", "{\"version\":"];
+            ["{\"version\":3,\"token\":8}\n", "{\"version\":1,\"token\":7}\n", "nonsense\n", "{\"version\":"];
         for words in others {
             let _socket = knock(&dir, words);
             assert!(door.answer(7).is_none(), "{words}");
         }
-        let _socket = knock(&dir, "{\"version\":2,\"token\":7}\n\"go\"\n");
+        let _socket = knock(&dir, "{\"version\":3,\"token\":7}\n\"go\"\n");
         let (_, mut inbox) = door.answer(7).unwrap();
         assert!(inbox.pop::<super::super::wire::Order>().unwrap().is_some(), "what follows is not lost");
         assert_eq!(door.inputs().count(), 1);

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::files::State;
 use super::killer::{Killer, Word};
-use super::spec::{Cause, ExitRecord, Spec, StopReason, VERSION};
+use super::spec::{Cause, ExitRecord, HEARS, Spec, StopReason, VERSION};
 use super::tag::Owner;
 use super::tree::{Identity, Tree};
 use super::wire::{Inbox, MESSAGE_LIMIT, Notice, Opening, Order, Outbox};
@@ -59,6 +59,8 @@ pub struct Shim {
     unkillable: bool,
     /// The hard limit and its grace are over by then. A job that keeps its shim from acting gets no more than that.
     limit_by: Mono,
+    /// Since when its run clock stands still.
+    paused: Option<Mono>,
     /// It was told to stop, or its command has ended: its grace is over by then.
     stop_by: Mono,
 }
@@ -66,6 +68,8 @@ pub struct Shim {
 /// What this half knows of its attempt, whoever started it.
 #[derive(Debug)]
 pub(super) struct Known {
+    /// Of the words that it understands.
+    pub(super) version: u32,
     pub(super) job: String,
     pub(super) token: u64,
     pub(super) dir: PathBuf,
@@ -114,16 +118,19 @@ impl Shim {
         ours.set_nonblocking(true).map_err(Error::Start)?;
         let socket = UnixStream::from_std(ours).map_err(Error::Start)?;
         let errors = fs::File::create(spec.dir.join(ERRORS)).map_err(Error::Start)?;
-        let child = Command::new(&options.exe)
-            .arg0("tenure")
-            .arg("shim")
-            .env_clear()
+        let mut command = Command::new(&options.exe);
+        command.arg0("tenure").arg("shim").env_clear();
+        #[cfg(feature = "failpoints")]
+        command.envs(std::env::var_os("FAILPOINTS").map(|points| ("FAILPOINTS", points)));
+        let child = command
             .current_dir("/")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(errors)
             .spawn()
             .map_err(Error::Start)?;
+        // It holds the shim's end of the socket: without this nobody would hear of the shim's end.
+        drop(command);
         // Its pid is its own as long as the child was not waited for.
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
         let keeper = Identity::of(pid).map_err(Error::Start)?;
@@ -131,6 +138,7 @@ impl Shim {
         let cgroup = spec.cgroup.as_ref().map(Place::cgroup);
         let tree = Tree { tag: tag.clone(), keeper, uid, zombies: false, cgroup };
         let known = Known {
+            version: VERSION,
             job: spec.job.clone(),
             token: spec.token,
             dir: spec.dir.clone(),
@@ -163,6 +171,7 @@ impl Shim {
             ended: false,
             unkillable: false,
             limit_by: Mono::MAX,
+            paused: None,
             stop_by: Mono::MAX,
         }
     }
@@ -186,6 +195,26 @@ impl Shim {
         self.say(&Order::Renew { gone_by })?;
         self.known.gone_by = gone_by;
         Ok(())
+    }
+
+    /// The job said something: it is not stalled. An older shim knows of no such limit.
+    pub fn heard(&mut self) -> Result<(), Error> {
+        if self.known.version < HEARS { Ok(()) } else { self.say(&Order::Heard) }
+    }
+
+    /// Lets its run clock stand still, or go on: parked, it spends none of its time limits. Saying it again changes nothing.
+    /// With an older shim the clock runs on.
+    pub fn pause(&mut self, paused: bool) -> Result<(), Error> {
+        if self.known.version < HEARS || paused == self.paused.is_some() {
+            return Ok(());
+        }
+        let now = self.known.clock.now();
+        match self.paused.take() {
+            Some(since) if self.limit_by != Mono::MAX => self.limit_by = self.limit_by + now.since(since),
+            Some(_) => {}
+            None => self.paused = Some(now),
+        }
+        self.say(&Order::Pause { paused })
     }
 
     /// Stops the attempt: SIGTERM now, SIGKILL to the whole tree after `grace` (zero: at once). Repeating it
@@ -285,6 +314,7 @@ impl Shim {
                 self.limit();
                 self.events.push_back(Event::Started { pid: pid.unsigned_abs() });
             }
+            Notice::Notified => self.events.push_back(Event::Notified),
             Notice::Ended(record) => {
                 self.ended = true;
                 self.end_within(self.known.grace); // What outlives the command gets no more.
@@ -301,7 +331,8 @@ impl Shim {
 
     /// From when on the shim is late: everything should be gone by then.
     fn late_at(&self) -> Mono {
-        self.known.gone_by.min(self.limit_by).min(self.stop_by)
+        let limit_by = if self.paused.is_some() { Mono::MAX } else { self.limit_by };
+        self.known.gone_by.min(limit_by).min(self.stop_by)
     }
 
     /// The hard limit counts from now.
@@ -312,6 +343,11 @@ impl Shim {
     /// The hard limit counts from then.
     pub(super) fn limit_from(&mut self, began: Mono) {
         self.limit_by = began + self.known.hard_time_limit + self.known.grace + LATE;
+    }
+
+    /// Its run clock stands still, as its shim says.
+    pub(super) fn hold_limit(&mut self) {
+        self.paused = Some(self.known.clock.now());
     }
 
     /// Everything is to be gone after this grace.
@@ -377,6 +413,7 @@ impl Shim {
             ran_for: self.started.map_or(Duration::ZERO, |started| now.since(started)),
             stdout: Captured::default(),
             stderr: Captured::default(),
+            notified: false,
         }
     }
 
@@ -421,6 +458,7 @@ impl Shim {
             Notice::Ready => Ok(()),
             Notice::Attached(_)
             | Notice::Started { .. }
+            | Notice::Notified
             | Notice::Ended(_)
             | Notice::Unkillable
             | Notice::Reaped => Err(io::Error::new(io::ErrorKind::InvalidData, "it said something else")),

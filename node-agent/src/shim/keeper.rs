@@ -88,6 +88,8 @@ fn serve(agent: UnixStream, opening: Opening) -> Result<(), Error> {
     let signals = Signals::register().step("listen to signals")?;
     let state = state(&opening).step("read this process")?;
     state.write(&opening.spec.dir).step("write the state file")?;
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!("shim::after_state", |_| std::process::abort());
     let door = Door::open(&opening.spec.dir).step("open its door")?;
     let timer = Timer::new(opening.spec.clock).step("make a timer")?;
     let mut agent = Agent::new(agent).step("talk to the agent")?;
@@ -159,6 +161,7 @@ impl Keeper {
             }
             let signals = self.signals.take();
             if let Some(attempt) = &mut self.attempt {
+                attempt.listen(!self.agent.is_gone(), now);
                 if signals.terminate {
                     attempt.stop(Cause::Terminated, self.opening.spec.grace, now);
                 }
@@ -210,7 +213,7 @@ impl Keeper {
         let Some(attempt) = &self.attempt else { return };
         let Some((socket, inbox)) = self.door.answer(self.opening.spec.token) else { return };
         self.agent = Agent { socket: Some(socket), inbox, outbox: Outbox::default() };
-        for notice in attempt.standing() {
+        for notice in attempt.standing(now) {
             self.agent.say(&notice);
         }
         self.hear(now);
@@ -228,6 +231,9 @@ impl Keeper {
                 (Order::Renew { gone_by }, None) => {
                     self.opening.spec.gone_by = self.opening.spec.gone_by.max(gone_by);
                 }
+                (Order::Heard, Some(attempt)) => attempt.heard(now),
+                (Order::Pause { paused }, Some(attempt)) => attempt.pause(paused, now),
+                (Order::Heard | Order::Pause { .. }, None) => {}
                 (Order::Stop { reason, grace }, Some(attempt)) => attempt.stop(cause(reason), grace, now),
                 // Nothing runs, and nothing is to: as if the agent had hung up.
                 (Order::Stop { .. }, None) => return self.agent.hang_up(),

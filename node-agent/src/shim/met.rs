@@ -53,6 +53,8 @@ impl Met<'_> {
                 Some(format!("processes or threads were refused {refused} times, limits.tasks is {tasks}"))
             }
             Cause::Limit
+            | Cause::SoftLimit
+            | Cause::Stalled
             | Cause::CutOff
             | Cause::Revoked
             | Cause::Drained

@@ -15,10 +15,15 @@ use crate::clock::{Clock, Mono};
 use crate::output::Captured;
 
 /// The version of the spec, the messages and both files. A shim refuses a spec of another one: its agent is of the same
-/// executable. Version 1 had no door, so that nobody can take over a shim that speaks it.
-pub const VERSION: u32 = 2;
+/// executable. Version 1 had no door, so that nobody can take over a shim that speaks it; version 2 hears no word of its job,
+/// and its run clock cannot be stopped.
+pub const VERSION: u32 = 3;
 /// The oldest version whose files an agent reads.
 pub(crate) const OLDEST: u32 = 1;
+/// The oldest version of a shim that can be taken over.
+pub(crate) const OLDEST_ADOPTED: u32 = 2;
+/// The oldest version that hears words of its job, and that its run clock is to stand still.
+pub(crate) const HEARS: u32 = 3;
 
 /// Everything that a shim needs to run one attempt without its agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,6 +60,12 @@ pub struct Spec {
     pub lease: Duration,
     /// From the start of the command; SIGTERM then.
     pub hard_time_limit: Duration,
+    /// From the start of the command; it is asked to wrap up then. Absent: it never is.
+    pub soft_time_limit: Option<Duration>,
+    /// Between that and SIGTERM.
+    pub soft_grace: Duration,
+    /// It is stopped as stalled after so long a silence. Absent: silence is no fault.
+    pub progress_timeout: Option<Duration>,
     /// When everything must be gone. Moved by [`super::Shim::renew`].
     pub gone_by: Mono,
 }
@@ -122,6 +133,10 @@ pub enum Cause {
     Disk,
     /// It was stopped at its hard time limit, whatever it then exited with.
     Limit,
+    /// It was stopped because its soft grace was over.
+    SoftLimit,
+    /// It was stopped because nothing was heard of it for too long, whatever it then exited with.
+    Stalled,
     /// It was stopped because its lease ran out without a renewal.
     CutOff,
     /// It was stopped because the lease was taken back.
@@ -146,6 +161,8 @@ impl Cause {
             Self::Oom => "oom",
             Self::Disk => "disk",
             Self::Limit => "limit",
+            Self::SoftLimit => "soft_limit",
+            Self::Stalled => "stalled",
             Self::CutOff => "cut_off",
             Self::Revoked => "revoked",
             Self::Drained => "drained",
@@ -181,4 +198,7 @@ pub struct ExitRecord {
     pub stdout: Captured,
     /// What became of its standard error.
     pub stderr: Captured,
+    /// It had been asked to wrap up before it ended: what it leaves is partial.
+    #[serde(default)]
+    pub notified: bool,
 }

@@ -54,6 +54,13 @@ impl Identity {
         }
     }
 
+    /// Whether it has a handler of its own for a signal. No, if that cannot be read.
+    pub(crate) fn catches(self, signal: Signal) -> bool {
+        let status = Process::new(self.pid).and_then(|process| process.status());
+        let bit = u32::try_from(signal.as_raw() - 1).ok().and_then(|bit| 1_u64.checked_shl(bit));
+        status.is_ok_and(|status| bit.is_some_and(|bit| status.sigcgt & bit != 0))
+    }
+
     /// Signals it, whoever else may have its pid by now. Answers whether it was there.
     pub(crate) fn signal(self, signal: Signal) -> io::Result<bool> {
         let Some(pid) = Pid::from_raw(self.pid) else { return Ok(false) };

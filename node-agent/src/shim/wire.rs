@@ -51,6 +51,12 @@ pub(super) struct Standing {
     pub(super) started: Option<Mono>,
     /// It is being stopped, whatever is said now.
     pub(super) stopping: bool,
+    /// For how long its run clock has stood still.
+    #[serde(default)]
+    pub(super) paused_for: Duration,
+    /// Its run clock stands still.
+    #[serde(default)]
+    pub(super) paused: bool,
 }
 
 /// What the agent says after it.
@@ -63,6 +69,13 @@ pub(super) enum Order {
     Renew {
         /// The new end.
         gone_by: Mono,
+    },
+    /// The job said something: it is not stalled. Not to a shim before `spec::HEARS`.
+    Heard,
+    /// Its run clock is to stand still, or to go on. Not to a shim before `spec::HEARS`.
+    Pause {
+        /// To stand still.
+        paused: bool,
     },
     /// End it.
     Stop {
@@ -86,6 +99,8 @@ pub(super) enum Notice {
         /// Its process.
         pid: i32,
     },
+    /// It was asked to wrap up.
+    Notified,
     /// The command has ended and its output is complete.
     Ended(Box<ExitRecord>),
     /// The tree will not go.

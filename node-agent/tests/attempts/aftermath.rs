@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use tenure_node_agent::cgroup::Subtree;
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::holdings::{End, FencingToken};
-use tenure_node_agent::runner::{Event, Options, Runner};
+use tenure_node_agent::runner::{Calls, Event, Options, Runner};
 use tenure_node_agent::spool::{self, Spool};
 use tenure_node_agent::trace::Spans;
 use tenure_node_agent::workers::{self, Workers};
@@ -34,6 +34,7 @@ async fn end_of(bench: &Bench) -> (End, report::Event) {
         programs: BTreeMap::new(),
         indexes: BTreeMap::new(),
         cgroups: Subtree::none("the test has none"),
+        calls: Calls::new("n1".to_owned()).0,
         spans: Spans::default(),
         workers: Workers::new(workers::Options::default()),
     };

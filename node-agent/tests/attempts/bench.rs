@@ -66,6 +66,9 @@ impl Bench {
             grace: Duration::from_secs(1),
             lease: hour,
             hard_time_limit: hour,
+            soft_time_limit: None,
+            soft_grace: hour,
+            progress_timeout: None,
             gone_by: Clock::Boottime.now() + hour,
         }
     }
@@ -127,6 +130,7 @@ pub(crate) async fn hear_out(shim: &mut Shim) -> Outcome {
             Event::Started { pid } => started = Some(pid),
             Event::Ended(ended) => assert!(record.replace(*ended).is_none(), "`Ended` comes once"),
             Event::Reaped => reaped = true,
+            Event::Notified => {}
             Event::Unkillable => panic!("nothing here is unkillable"),
         }
     }

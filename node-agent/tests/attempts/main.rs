@@ -7,4 +7,5 @@ mod bench;
 mod cgroups;
 mod disk;
 mod leftovers;
+mod limits;
 mod shim;

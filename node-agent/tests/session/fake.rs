@@ -163,6 +163,7 @@ impl Stream {
             reconnect_max: span(Duration::from_millis(200)),
             warnings: Vec::new(),
             max_result_bytes: 256 * 1024,
+            max_checkpoint_bytes: 256 * 1024,
         };
         self.send(Body::Welcome(welcome)).await;
     }
@@ -270,7 +271,7 @@ fn answer(report: &Report) -> Option<StoredAnswer> {
         Event::Finished(_) => ReportKind::Finished,
         Event::Returned(_) => ReportKind::Returned,
         Event::Reaped(_) => ReportKind::Reaped,
-        Event::Accepted(_) | Event::Started(_) | Event::Progress(_) => return None,
+        Event::Accepted(_) | Event::Started(_) | Event::Progress(_) | Event::Checkpoint(_) => return None,
     };
     let verdict = StoredVerdict::Stored.into();
     Some(StoredAnswer { token: report.token, report: kind.into(), verdict, ..StoredAnswer::default() })
@@ -282,12 +283,17 @@ pub(crate) fn word(report: &Report) -> String {
         Event::Accepted(_) => "accepted".to_owned(),
         Event::Started(_) => "started".to_owned(),
         Event::Progress(_) => "progress".to_owned(),
+        Event::Checkpoint(saved) => format!("checkpoint [{}]", String::from_utf8_lossy(&saved.data)),
         Event::Reaped(_) => "reaped".to_owned(),
         Event::Returned(Returned { rule, started, .. }) => format!("returned {rule} started={started}"),
         Event::Finished(finished) => {
             let outcome =
                 finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_").to_lowercase();
-            format!("finished {outcome} {}{}", finished.cause, result_text(finished))
+            let partial = if finished.partial { " partial" } else { "" };
+            let saved = finished.checkpoint.as_ref().map_or_else(String::new, |saved| {
+                format!(" checkpoint [{}]", String::from_utf8_lossy(&saved.data))
+            });
+            format!("finished {outcome} {}{partial}{}{saved}", finished.cause, result_text(finished))
         }
     }
 }

@@ -55,7 +55,7 @@ impl Scheduler {
     fn report(&mut self, report: &Report) {
         let Some(lease) = self.live.get_mut(&report.token) else { return };
         match report.event.as_ref().unwrap() {
-            Event::Accepted(_) | Event::Progress(_) => {}
+            Event::Accepted(_) | Event::Progress(_) | Event::Checkpoint(_) => {}
             Event::Started(_) => lease.started = true,
             Event::Finished(_) if lease.recorded => {} // A replay.
             Event::Finished(finished) => {

@@ -255,7 +255,7 @@ pub struct Report {
     #[prost(uint64, tag = "2")]
     pub token: u64,
     /// What happened.
-    #[prost(oneof = "report::Event", tags = "3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "report::Event", tags = "3, 4, 5, 6, 7, 8, 9")]
     pub event: ::core::option::Option<report::Event>,
 }
 /// Nested message and enum types in `Report`.
@@ -281,7 +281,20 @@ pub mod report {
         /// It never started, or it was stopped and its tree is gone, for a reason that is neither the job's nor the node's.
         #[prost(message, tag = "8")]
         Returned(super::Returned),
+        /// It saved what another attempt may go on from.
+        #[prost(message, tag = "9")]
+        Checkpoint(super::Checkpoint),
     }
+}
+/// What a job saved for its next attempt to go on from. As a report of its own it is not answered, and is said at most once
+/// in 10 s for a lease: what it said last is in `finished` or `returned` again. The newest one of a job is kept, until the job
+/// is deleted. A server before it ends the session over such a report; an agent sends it only to a server whose Welcome says
+/// that it keeps checkpoints.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Checkpoint {
+    /// At most 256 KiB. Opaque.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub data: ::prost::bytes::Bytes,
 }
 /// The node will start it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -325,7 +338,7 @@ pub struct Finished {
     /// Earliest retry that the job asked for, at most 24 h.
     #[prost(message, optional, tag = "6")]
     pub retry_after: ::core::option::Option<::prost_types::Duration>,
-    /// Present if it succeeded and wrote one.
+    /// Present if it succeeded and wrote one, or if it had to end before it was done and had written something: see `partial`.
     #[prost(message, optional, tag = "7")]
     pub result: ::core::option::Option<ResultBytes>,
     /// How long it ran.
@@ -343,10 +356,18 @@ pub struct Finished {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Set by the node if the job had been asked to wrap up before it ended, or was stopped at a time limit: `result` is then
+    /// what there was by that time. Kept with SUCCEEDED, FAILED, FAILED_PERMANENT, TIMED_OUT and STALLED. Default: false. An old
+    /// server keeps it with SUCCEEDED, as whole.
+    #[prost(bool, tag = "11")]
+    pub partial: bool,
     /// Set by the node with FINISHED_OUTCOME_DETACHED, and required then. The server ends the attempt as failed, with the
     /// cause `bad_wait`, if nobody can wait for that.
     #[prost(message, optional, tag = "12")]
     pub detach: ::core::option::Option<Detach>,
+    /// Set by the node if the job saved one in this attempt and did not succeed. Absent: nothing. An old server ignores it.
+    #[prost(message, optional, tag = "13")]
+    pub checkpoint: ::core::option::Option<Checkpoint>,
 }
 /// What an execution waits for that ended in order to wait.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -419,6 +440,9 @@ pub struct Returned {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Set by the node if the job saved one in this attempt. Absent: nothing. An old server ignores it.
+    #[prost(message, optional, tag = "8")]
+    pub checkpoint: ::core::option::Option<Checkpoint>,
 }
 /// The agent is about to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -457,6 +481,10 @@ pub struct Welcome {
     /// Payloads and results above this are refused.
     #[prost(uint64, tag = "8")]
     pub max_result_bytes: u64,
+    /// Checkpoints above this are refused. Set by the server. 0: it keeps none, and is sent none as reports of their own; so
+    /// does an old server.
+    #[prost(uint64, tag = "9")]
+    pub max_checkpoint_bytes: u64,
 }
 /// New leases.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -530,6 +558,21 @@ pub struct Grant {
     /// agent ignores it.
     #[prost(uint32, optional, tag = "23")]
     pub input_results: ::core::option::Option<u32>,
+    /// Set by the server if the job has a soft limit: it is asked to wrap up so long after `started`. Below `hard_time_limit`.
+    /// Absent: never. An old agent ignores it.
+    #[prost(message, optional, tag = "18")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// Set by the server if the kind has one: stopped as STALLED if its node hears nothing of the job for so long. Absent:
+    /// silence is no fault. An old agent ignores it.
+    #[prost(message, optional, tag = "19")]
+    pub progress_timeout: ::core::option::Option<::prost_types::Duration>,
+    /// Set by the server if an earlier execution of the job saved one: the newest. Absent: nothing. An old agent ignores it.
+    #[prost(message, optional, tag = "20")]
+    pub checkpoint: ::core::option::Option<Checkpoint>,
+    /// Set by the server if an earlier execution of the job left one: the newest that is kept. Absent: nothing. An old agent
+    /// ignores it.
+    #[prost(message, optional, tag = "21")]
+    pub partial: ::core::option::Option<ResultBytes>,
 }
 /// The wait of a parked process is over. Said again for as long as a listing names the wait as going on. An agent that
 /// parks nothing never gets it; one that does not know it ignores it.
@@ -692,12 +735,15 @@ pub enum FinishedOutcome {
     Failed = 2,
     /// It failed for good, in the node's judgement.
     FailedPermanent = 3,
-    /// The hard limit killed it.
+    /// A time limit ended it: the hard one, or the soft one after which it did not end in time or left nothing.
     TimedOut = 4,
     /// It was killed on the server's order.
     Revoked = 5,
     /// Its shim died, and what was left was killed: nobody knows how it ended. A loss.
     Lost = 6,
+    /// It was silent for its progress timeout and was killed. An agent sends it only for a grant that has one, which an old
+    /// server never gives.
+    Stalled = 7,
     /// It ended in order to wait for children: `detach` says for which, `result` carries its state. The job comes back as an
     /// execution of its own. An old server refuses it.
     Detached = 8,
@@ -716,6 +762,7 @@ impl FinishedOutcome {
             Self::TimedOut => "FINISHED_OUTCOME_TIMED_OUT",
             Self::Revoked => "FINISHED_OUTCOME_REVOKED",
             Self::Lost => "FINISHED_OUTCOME_LOST",
+            Self::Stalled => "FINISHED_OUTCOME_STALLED",
             Self::Detached => "FINISHED_OUTCOME_DETACHED",
         }
     }
@@ -729,6 +776,7 @@ impl FinishedOutcome {
             "FINISHED_OUTCOME_TIMED_OUT" => Some(Self::TimedOut),
             "FINISHED_OUTCOME_REVOKED" => Some(Self::Revoked),
             "FINISHED_OUTCOME_LOST" => Some(Self::Lost),
+            "FINISHED_OUTCOME_STALLED" => Some(Self::Stalled),
             "FINISHED_OUTCOME_DETACHED" => Some(Self::Detached),
             _ => None,
         }

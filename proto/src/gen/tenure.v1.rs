@@ -125,6 +125,10 @@ pub struct JobSpec {
     /// old server keeps all children.
     #[prost(enumeration = "OnParent", tag = "23")]
     pub on_parent_lost: i32,
+    /// Optional. Each attempt is asked to wrap up so long after its start. May only shorten the kind's, and is below the hard
+    /// limit. Default: the kind's. An old server refuses nothing and ignores it.
+    #[prost(message, optional, tag = "15")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
 }
 /// A job as the server keeps it. Every field is set by the server.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -257,10 +261,16 @@ pub struct Job {
     /// Present while it waits for its children. An old server never sets it.
     #[prost(message, optional, tag = "40")]
     pub waiting_for: ::core::option::Option<ChildWait>,
+    /// When each attempt is asked to wrap up, from its start: its own, else its kind's. Absent: never, or an old server.
+    #[prost(message, optional, tag = "41")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
     /// Present while it runs, if its attempt said how it gets on. Not kept: a server that has just taken over does not know
     /// it. It changes no version. An old server never sets it.
     #[prost(message, optional, tag = "42")]
     pub progress: ::core::option::Option<JobProgress>,
+    /// Set by the server: the cron entry for which it was enqueued. Absent: none. An old server never sends it.
+    #[prost(message, optional, tag = "46")]
+    pub cron: ::core::option::Option<CronFiring>,
 }
 /// How a running attempt gets on, in its own words. Every field is set by the server.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -299,6 +309,16 @@ pub struct ChildWait {
     /// Its process stays meanwhile, and its lease holds what its kind keeps.
     #[prost(bool, tag = "7")]
     pub parked: bool,
+}
+/// For which cron entry a job was enqueued. Every field is set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CronFiring {
+    /// The name of the entry.
+    #[prost(string, tag = "1")]
+    pub entry: ::prost::alloc::string::String,
+    /// The instant of its timetable, which is also the label `cron.instant` of the job. Absent: a caller wanted it now.
+    #[prost(message, optional, tag = "2")]
+    pub instant: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Why a stored job does not run yet.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -391,6 +411,14 @@ pub struct Attempt {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// What it left as its result is partial: it had been asked to wrap up, or was stopped, before it was done. An old server
+    /// never sets it.
+    #[prost(bool, tag = "15")]
+    pub partial: bool,
+    /// The size in bytes of the newest checkpoint that it is known to have saved; the newest of a job is handed to its next
+    /// attempt. 0: none, or an old server.
+    #[prost(uint64, tag = "16")]
+    pub checkpoint_size: u64,
 }
 /// Output bytes of one execution.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -413,6 +441,10 @@ pub struct Result {
     /// When it is swept. Absent: with its job.
     #[prost(message, optional, tag = "6")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its execution had been asked to wrap up, or was stopped at a time limit, before it was done. That of a job that did not
+    /// succeed is always partial. An old server never sets it.
+    #[prost(bool, tag = "7")]
+    pub partial: bool,
 }
 /// Where a job stands. The last four are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -484,8 +516,10 @@ pub enum Outcome {
     FailedRetryable = 2,
     /// The command failed in a way that no further attempt cures.
     FailedPermanent = 3,
-    /// It ran into its hard time limit and was killed.
+    /// A time limit ended it: the hard one, or the soft one after which it did not end in time or left nothing.
     TimedOut = 4,
+    /// It was silent for the `progress_timeout` of its kind and was killed. Counts as a failure. An old server never sends it.
+    Stalled = 5,
     /// Its lease ended in silence, or its node or shim died.
     Lost = 6,
     /// It ended for a reason that is neither the job's nor its node's fault. Charges nothing.
@@ -507,6 +541,7 @@ impl Outcome {
             Self::FailedRetryable => "OUTCOME_FAILED_RETRYABLE",
             Self::FailedPermanent => "OUTCOME_FAILED_PERMANENT",
             Self::TimedOut => "OUTCOME_TIMED_OUT",
+            Self::Stalled => "OUTCOME_STALLED",
             Self::Lost => "OUTCOME_LOST",
             Self::Returned => "OUTCOME_RETURNED",
             Self::Cancelled => "OUTCOME_CANCELLED",
@@ -521,6 +556,7 @@ impl Outcome {
             "OUTCOME_FAILED_RETRYABLE" => Some(Self::FailedRetryable),
             "OUTCOME_FAILED_PERMANENT" => Some(Self::FailedPermanent),
             "OUTCOME_TIMED_OUT" => Some(Self::TimedOut),
+            "OUTCOME_STALLED" => Some(Self::Stalled),
             "OUTCOME_LOST" => Some(Self::Lost),
             "OUTCOME_RETURNED" => Some(Self::Returned),
             "OUTCOME_CANCELLED" => Some(Self::Cancelled),
@@ -2363,6 +2399,728 @@ pub mod job_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// An instant of a timetable that is to come. Set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ComingFiring {
+    /// The instant. A job is enqueued up to the entry's jitter later.
+    #[prost(message, optional, tag = "1")]
+    pub instant: ::core::option::Option<::prost_types::Timestamp>,
+    /// The same in the local time of the entry's zone, as RFC 3339 with the offset then.
+    #[prost(string, tag = "2")]
+    pub local_time: ::prost::alloc::string::String,
+}
+/// Instants, in a row and for one reason, that did not become a job. Set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MissedFiring {
+    /// The first.
+    #[prost(message, optional, tag = "1")]
+    pub first: ::core::option::Option<::prost_types::Timestamp>,
+    /// The last.
+    #[prost(message, optional, tag = "2")]
+    pub last: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many.
+    #[prost(uint64, tag = "3")]
+    pub count: u64,
+    /// LATE (nobody fired it in time), COALESCED (another firing stands for it), or the reason by which the enqueue was
+    /// refused, such as QUEUE_FULL and KIND_PAUSED. The set may grow.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// The same as a sentence.
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// When it was recorded.
+    #[prost(message, optional, tag = "6")]
+    pub record_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// An entry as it is in force. Every field is set by the server.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CronEntry {
+    /// Its name: \[a-z0-9._-\], at most 63.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The kind of its jobs.
+    #[prost(string, tag = "2")]
+    pub kind: ::prost::alloc::string::String,
+    /// Its timetable: five fields, or six with seconds before them.
+    #[prost(string, tag = "3")]
+    pub when: ::prost::alloc::string::String,
+    /// The IANA name of the zone in whose local time the timetable is meant. Default: UTC.
+    #[prost(string, tag = "4")]
+    pub zone: ::prost::alloc::string::String,
+    /// What becomes of instants that nobody fired in time.
+    #[prost(enumeration = "MissedPolicy", tag = "5")]
+    pub missed_policy: i32,
+    /// With MISSED_POLICY_CATCH_UP: how many are fired at the most. Else 0.
+    #[prost(uint32, tag = "6")]
+    pub catch_up: u32,
+    /// Each firing is put off by up to this, always the same for one instant. Default: zero.
+    #[prost(message, optional, tag = "7")]
+    pub jitter: ::core::option::Option<::prost_types::Duration>,
+    /// At most one of its jobs runs at once, by the slot `cron:NAME`.
+    #[prost(bool, tag = "8")]
+    pub singleton: bool,
+    /// Whether it is paused.
+    #[prost(bool, tag = "9")]
+    pub paused: bool,
+    /// Who paused it: the name under which the caller would enqueue. Empty if it is not paused.
+    #[prost(string, tag = "10")]
+    pub paused_by: ::prost::alloc::string::String,
+    /// Since when it is paused. Absent if it is not.
+    #[prost(message, optional, tag = "11")]
+    pub pause_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many jobs were enqueued for it, those of RunCronEntry included.
+    #[prost(uint64, tag = "12")]
+    pub fired: u64,
+    /// How many instants did not become a job. Of very many in a row the oldest are not counted.
+    #[prost(uint64, tag = "13")]
+    pub missed: u64,
+    /// The newest job that was enqueued for it. Empty: none yet.
+    #[prost(string, tag = "14")]
+    pub last_job_id: ::prost::alloc::string::String,
+    /// When that was enqueued.
+    #[prost(message, optional, tag = "15")]
+    pub last_fire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The instant of that job. Absent if it was run by a call.
+    #[prost(message, optional, tag = "16")]
+    pub last_instant: ::core::option::Option<::prost_types::Timestamp>,
+    /// The newest missed firings, the newest first, at most 10.
+    #[prost(message, repeated, tag = "17")]
+    pub missed_firings: ::prost::alloc::vec::Vec<MissedFiring>,
+    /// The next instants, at most five. Empty if it is paused, or has no more.
+    #[prost(message, repeated, tag = "18")]
+    pub next: ::prost::alloc::vec::Vec<ComingFiring>,
+    /// The tenant of its jobs.
+    #[prost(string, tag = "19")]
+    pub tenant: ::prost::alloc::string::String,
+}
+/// ListCronEntries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListCronEntriesRequest {}
+/// ListCronEntries.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListCronEntriesResponse {
+    /// By name.
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<CronEntry>,
+}
+/// PauseCronEntry.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseCronEntryRequest {
+    /// Set by the caller: its name.
+    #[prost(string, tag = "1")]
+    pub entry: ::prost::alloc::string::String,
+}
+/// PauseCronEntry.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PauseCronEntryResponse {
+    /// After the call.
+    #[prost(message, optional, tag = "1")]
+    pub entry: ::core::option::Option<CronEntry>,
+    /// Whether anything changed. False: it was paused already, and by whom it was stays.
+    #[prost(bool, tag = "2")]
+    pub changed: bool,
+}
+/// ResumeCronEntry.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeCronEntryRequest {
+    /// Set by the caller: its name.
+    #[prost(string, tag = "1")]
+    pub entry: ::prost::alloc::string::String,
+}
+/// ResumeCronEntry.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeCronEntryResponse {
+    /// After the call.
+    #[prost(message, optional, tag = "1")]
+    pub entry: ::core::option::Option<CronEntry>,
+    /// Whether anything changed.
+    #[prost(bool, tag = "2")]
+    pub changed: bool,
+}
+/// RunCronEntry.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunCronEntryRequest {
+    /// Set by the caller: its name.
+    #[prost(string, tag = "1")]
+    pub entry: ::prost::alloc::string::String,
+    /// Set by the caller: a UUID v7 for the job, which makes a repeated call the same call. Empty: the server makes one, and
+    /// a repeated call enqueues again.
+    #[prost(string, tag = "2")]
+    pub job_id: ::prost::alloc::string::String,
+}
+/// RunCronEntry.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunCronEntryResponse {
+    /// The job.
+    #[prost(message, optional, tag = "1")]
+    pub job: ::core::option::Option<Job>,
+    /// Nothing was stored: the same call came before.
+    #[prost(bool, tag = "2")]
+    pub deduplicated: bool,
+}
+/// What becomes of instants that nobody fired in time, such as while no server led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MissedPolicy {
+    /// Never sent by a server.
+    Unspecified = 0,
+    /// They are recorded as missed. The default.
+    Skip = 1,
+    /// One firing stands for all of them.
+    Coalesce = 2,
+    /// So many of them, the newest, are fired: see `catch_up`.
+    CatchUp = 3,
+}
+impl MissedPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MISSED_POLICY_UNSPECIFIED",
+            Self::Skip => "MISSED_POLICY_SKIP",
+            Self::Coalesce => "MISSED_POLICY_COALESCE",
+            Self::CatchUp => "MISSED_POLICY_CATCH_UP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MISSED_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "MISSED_POLICY_SKIP" => Some(Self::Skip),
+            "MISSED_POLICY_COALESCE" => Some(Self::Coalesce),
+            "MISSED_POLICY_CATCH_UP" => Some(Self::CatchUp),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod cron_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Cron entries. Repeating a verb is harmless: OK with changed = false.
+    #[derive(Debug, Clone)]
+    pub struct CronServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> CronServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> CronServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            CronServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// All entries, with the instants that come and those that were missed.
+        pub async fn list_cron_entries(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListCronEntriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListCronEntriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.CronService/ListCronEntries",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.CronService", "ListCronEntries"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Fires no instant of an entry. What comes meanwhile is not made up for.
+        pub async fn pause_cron_entry(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseCronEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseCronEntryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.CronService/PauseCronEntry",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.CronService", "PauseCronEntry"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends the pause of an entry.
+        pub async fn resume_cron_entry(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeCronEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeCronEntryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.CronService/ResumeCronEntry",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.CronService", "ResumeCronEntry"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Enqueues a job of an entry now, whatever its timetable says and whether it is paused.
+        pub async fn run_cron_entry(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RunCronEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RunCronEntryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.CronService/RunCronEntry",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.CronService", "RunCronEntry"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod cron_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with CronServiceServer.
+    #[async_trait]
+    pub trait CronService: std::marker::Send + std::marker::Sync + 'static {
+        /// All entries, with the instants that come and those that were missed.
+        async fn list_cron_entries(
+            &self,
+            request: tonic::Request<super::ListCronEntriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListCronEntriesResponse>,
+            tonic::Status,
+        >;
+        /// Fires no instant of an entry. What comes meanwhile is not made up for.
+        async fn pause_cron_entry(
+            &self,
+            request: tonic::Request<super::PauseCronEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseCronEntryResponse>,
+            tonic::Status,
+        >;
+        /// Ends the pause of an entry.
+        async fn resume_cron_entry(
+            &self,
+            request: tonic::Request<super::ResumeCronEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeCronEntryResponse>,
+            tonic::Status,
+        >;
+        /// Enqueues a job of an entry now, whatever its timetable says and whether it is paused.
+        async fn run_cron_entry(
+            &self,
+            request: tonic::Request<super::RunCronEntryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RunCronEntryResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Cron entries. Repeating a verb is harmless: OK with changed = false.
+    #[derive(Debug)]
+    pub struct CronServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> CronServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for CronServiceServer<T>
+    where
+        T: CronService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/tenure.v1.CronService/ListCronEntries" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListCronEntriesSvc<T: CronService>(pub Arc<T>);
+                    impl<
+                        T: CronService,
+                    > tonic::server::UnaryService<super::ListCronEntriesRequest>
+                    for ListCronEntriesSvc<T> {
+                        type Response = super::ListCronEntriesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListCronEntriesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as CronService>::list_cron_entries(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListCronEntriesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.CronService/PauseCronEntry" => {
+                    #[allow(non_camel_case_types)]
+                    struct PauseCronEntrySvc<T: CronService>(pub Arc<T>);
+                    impl<
+                        T: CronService,
+                    > tonic::server::UnaryService<super::PauseCronEntryRequest>
+                    for PauseCronEntrySvc<T> {
+                        type Response = super::PauseCronEntryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PauseCronEntryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as CronService>::pause_cron_entry(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PauseCronEntrySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.CronService/ResumeCronEntry" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResumeCronEntrySvc<T: CronService>(pub Arc<T>);
+                    impl<
+                        T: CronService,
+                    > tonic::server::UnaryService<super::ResumeCronEntryRequest>
+                    for ResumeCronEntrySvc<T> {
+                        type Response = super::ResumeCronEntryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResumeCronEntryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as CronService>::resume_cron_entry(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResumeCronEntrySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.CronService/RunCronEntry" => {
+                    #[allow(non_camel_case_types)]
+                    struct RunCronEntrySvc<T: CronService>(pub Arc<T>);
+                    impl<
+                        T: CronService,
+                    > tonic::server::UnaryService<super::RunCronEntryRequest>
+                    for RunCronEntrySvc<T> {
+                        type Response = super::RunCronEntryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RunCronEntryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as CronService>::run_cron_entry(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RunCronEntrySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for CronServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "tenure.v1.CronService";
+    impl<T> tonic::server::NamedService for CronServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// How failed attempts are spaced.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RetryPolicy {
@@ -2489,6 +3247,14 @@ pub struct Kind {
     /// Default: 5 min. An old server never sets it.
     #[prost(message, optional, tag = "27")]
     pub reacquire_timeout: ::core::option::Option<::prost_types::Duration>,
+    /// An attempt is asked to wrap up so long after its start; below `hard_time_limit`. Absent: never. An old server never sets
+    /// it.
+    #[prost(message, optional, tag = "29")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// An attempt of which its node hears nothing for so long is stopped as stalled. Absent: silence is no fault. An old server
+    /// never sets it.
+    #[prost(message, optional, tag = "30")]
+    pub progress_timeout: ::core::option::Option<::prost_types::Duration>,
 }
 /// A tenant with what it takes. Every field is set by the server. An old server sends none.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2620,7 +3386,8 @@ pub struct Node {
     /// It takes no new grants.
     #[prost(bool, tag = "3")]
     pub cordoned: bool,
-    /// It takes no new grants and is emptied.
+    /// It takes no new grants and is emptied: an operator drains it, or its agent has said that it goes. The latter lasts until
+    /// the next Hello.
     #[prost(bool, tag = "4")]
     pub draining: bool,
     /// Its labels.
@@ -2659,6 +3426,27 @@ pub struct Node {
     /// Kinds that it advertises and the fleet does not declare, slots likewise.
     #[prost(string, repeated, tag = "15")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Kinds that it is not offered for a while, since jobs of them failed there one after the other. By name; the server
+    /// sets it. An older server leaves it empty.
+    #[prost(message, repeated, tag = "16")]
+    pub backoffs: ::prost::alloc::vec::Vec<NodeBackoff>,
+    /// Units that are kept on it for jobs that wait, the first in line first; the server sets it. An older server leaves it
+    /// empty.
+    #[prost(message, repeated, tag = "17")]
+    pub earmarks: ::prost::alloc::vec::Vec<Earmark>,
+}
+/// A kind that a node is not offered for a while.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeBackoff {
+    /// The kind.
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// How many jobs of it failed there of late, none between having succeeded; 3 to 9, since no more are counted.
+    #[prost(uint32, tag = "2")]
+    pub failed: u32,
+    /// Then one job of it is tried. UncordonNode ends it at once.
+    #[prost(message, optional, tag = "3")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// One slot of one node.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2749,6 +3537,9 @@ pub struct GetFleetResponse {
     /// By name, at most 10,000: the tenants that the fleet file declares, and those with leases or queued jobs.
     #[prost(message, repeated, tag = "3")]
     pub tenants: ::prost::alloc::vec::Vec<Tenant>,
+    /// All cron entries, by name. An old server sends none.
+    #[prost(message, repeated, tag = "4")]
+    pub cron_entries: ::prost::alloc::vec::Vec<CronEntry>,
 }
 /// Request of ListKinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3267,7 +4058,7 @@ pub mod fleet_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Makes the kinds, slots and tenants those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
         pub async fn apply(
             &mut self,
             request: impl tonic::IntoRequest<super::ApplyRequest>,
@@ -3289,7 +4080,7 @@ pub mod fleet_service_client {
                 .insert(GrpcMethod::new("tenure.v1.FleetService", "Apply"));
             self.inner.unary(req, path, codec).await
         }
-        /// The kinds, slots and tenants in force.
+        /// The kinds, slots, tenants and cron entries in force.
         pub async fn get_fleet(
             &mut self,
             request: impl tonic::IntoRequest<super::GetFleetRequest>,
@@ -3654,12 +4445,12 @@ pub mod fleet_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with FleetServiceServer.
     #[async_trait]
     pub trait FleetService: std::marker::Send + std::marker::Sync + 'static {
-        /// Makes the kinds, slots and tenants those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
         async fn apply(
             &self,
             request: tonic::Request<super::ApplyRequest>,
         ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
-        /// The kinds, slots and tenants in force.
+        /// The kinds, slots, tenants and cron entries in force.
         async fn get_fleet(
             &self,
             request: tonic::Request<super::GetFleetRequest>,

@@ -1,6 +1,9 @@
-//! Whose earmarks concern a job.
+//! Whose earmarks concern a job, and which are on a node.
+
+use std::collections::BTreeMap;
 
 use crate::{
+    ids::NodeName,
     job::Job,
     place::{classes::Class, earmarks::Earmark, fit},
     slots::Needs,
@@ -25,13 +28,27 @@ impl State {
                 || shares(&earmark.units.fleet, &class.fleet)
                 || (shares(&earmark.units.node, &class.node) && may_run())
         };
-        let view = |earmark: &Earmark| EarmarkView {
-            job: earmark.job,
-            node: earmark.node.clone(),
-            slots: earmark.needs(),
-            by: now.wall.after(earmark.by.since(now.mono)),
-        };
         let all = self.earmarks.iter().filter(|_| job.state.is_waiting());
-        all.filter(concerns).take(MOST_EARMARKS).map(view).collect()
+        all.filter(concerns).take(MOST_EARMARKS).map(|earmark| view(now, earmark)).collect()
+    }
+
+    /// All of them by their nodes, the first in line first.
+    pub(crate) fn earmarks_by_node(&self, now: Now) -> BTreeMap<&NodeName, Vec<EarmarkView>> {
+        let mut all: Vec<&Earmark> = self.earmarks.iter().collect();
+        all.sort_unstable_by_key(|earmark| earmark.rank);
+        let mut by_node: BTreeMap<&NodeName, Vec<EarmarkView>> = BTreeMap::new();
+        for earmark in all {
+            by_node.entry(&earmark.node).or_default().push(view(now, earmark));
+        }
+        by_node
+    }
+}
+
+fn view(now: Now, earmark: &Earmark) -> EarmarkView {
+    EarmarkView {
+        job: earmark.job,
+        node: earmark.node.clone(),
+        slots: earmark.needs(),
+        by: now.wall.after(earmark.by.since(now.mono)),
     }
 }

@@ -51,7 +51,7 @@ pub struct Checking {
 }
 
 /// What came of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     /// The names of what was evaluated, in the order of [`NAMES`].
     pub names: Vec<&'static str>,

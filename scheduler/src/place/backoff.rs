@@ -15,6 +15,7 @@ use crate::{
     state::{Due, State},
     step::Step,
     time::{Mono, Now},
+    view::BackoffView,
 };
 
 /// From so many jobs on that failed, none between having succeeded, a node backs off.
@@ -64,6 +65,13 @@ impl Backoff {
             self.jobs.remove(0);
         }
         self.at = now;
+    }
+
+    /// For who asks about the node; none: it is offered the kind.
+    pub(crate) fn view(&self, kind: &KindName, now: Now) -> Option<BackoffView> {
+        let until = self.until.filter(|until| *until > now.mono)?;
+        let failed = u32::try_from(self.count(now.mono)).unwrap_or(u32::MAX);
+        Some(BackoffView { kind: kind.clone(), failed, until: now.wall.after(until.since(now.mono)) })
     }
 
     /// Until when the node is not offered the kind. Its end is an event, so that whoever waits for it is woken by it.
@@ -133,7 +141,7 @@ impl Step<'_> {
             Outcome::Succeeded | Outcome::Detached if known.is_some() => {
                 self.emit(Event::BackoffOver { node: node.clone(), kind: kind.clone(), forgotten: true });
             }
-            Outcome::Failed | Outcome::TimedOut | Outcome::Lost if !asks_for_later => {
+            Outcome::Failed | Outcome::TimedOut | Outcome::Stalled | Outcome::Lost if !asks_for_later => {
                 let enabled = self.state.kinds.get(kind).is_some_and(|entry| entry.kind.policy.node_backoff);
                 if !enabled || known.is_some_and(|known| token <= known.since) {
                     return;
@@ -147,6 +155,7 @@ impl Step<'_> {
             | Outcome::Detached
             | Outcome::Failed
             | Outcome::TimedOut
+            | Outcome::Stalled
             | Outcome::Lost
             | Outcome::FailedPermanent
             | Outcome::Returned

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     ids::{JobId, NodeName, Sequence, Tenant},
-    place::{ClassId, classes::Class, earmarks::Holder},
+    place::{ClassId, classes::Class, earmarks::Holder, keyed::scope_of},
     slots::Needs,
     state::{JobEntry, State, tenants::Share},
     step::Step,
@@ -221,11 +221,25 @@ impl Line {
         }
         self.rank(state, &turn.tenant);
         self.join(state, now, turn.class);
+        self.stand_anew(state, now, turn);
         // The next in line of a kind in strict order may be of another class, which was not looked at or was behind.
         let kind = state.jobs.get(&turn.job).map(|entry| &entry.job.kind);
         if let Some((_, class)) = kind.and_then(|kind| state.first_in_line(kind)) {
             self.join(state, now, class);
         }
+    }
+
+    /// A turn may have closed its key to the heads of other classes. Each stands with its next job from now on, which may
+    /// have waited for longer than the head had, and be due before others.
+    fn stand_anew(&mut self, state: &State, now: Now, turn: &Turn) {
+        let scope = state.jobs.get(&turn.job).and_then(|entry| scope_of(&entry.job));
+        let Some(scope) = scope.filter(|scope| !state.is_key_open(scope)) else { return };
+        let Some(key) = state.key_uses.get(&scope).filter(|key| !key.classes.is_empty()) else { return };
+        let Some(group) = self.groups.get_mut(&turn.tenant) else { return };
+        let has_key = |(_, id): &(Standing, ClassId)| *id != turn.class && key.classes.contains(id);
+        let stood: Vec<ClassId> = group.classes.extract_if(.., has_key).map(|(_, id)| id).collect();
+        self.rank(state, &turn.tenant);
+        stood.into_iter().for_each(|id| self.join(state, now, id));
     }
 
     /// A tenant stands where it stands now.

@@ -40,7 +40,10 @@ pub(crate) struct Scorer<'a> {
 impl<'a> Scorer<'a> {
     pub(crate) fn new(state: &'a State, class: &'a Class, job: &'a Job) -> Self {
         let placement = state.kinds.get(&job.kind).map(|entry| entry.kind.policy.placement);
-        let failed = matches!(job.last_outcome, Some(Outcome::Failed | Outcome::TimedOut | Outcome::Lost));
+        let failed = matches!(
+            job.last_outcome,
+            Some(Outcome::Failed | Outcome::TimedOut | Outcome::Stalled | Outcome::Lost)
+        );
         let failed_on = job.last_node.as_ref().filter(|_| failed);
         Self {
             state,

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
     job::Attempt,
     place::ClassId,
-    rows::{Changes, ClassRow, JobChange, ResultPut},
+    rows::{Changes, CheckpointPut, ClassRow, JobChange, ResultPut},
     state::State,
     time::Now,
 };
@@ -37,10 +37,12 @@ pub(crate) struct Dirty {
     attempts: BTreeMap<(JobId, FencingToken), Attempt>,
     results: BTreeMap<(JobId, FencingToken), ResultPut>,
     results_deleted: BTreeSet<(JobId, FencingToken)>,
+    checkpoints: BTreeMap<JobId, CheckpointPut>,
     kinds: Named<KindName>,
     slots: Named<SlotName>,
     tenants: Named<Tenant>,
     nodes: Named<NodeName>,
+    crons: Named<CronName>,
     classes: BTreeSet<ClassId>,
     /// Of those: without a row so far.
     new_classes: BTreeSet<ClassId>,
@@ -76,6 +78,7 @@ impl Dirty {
         self.attempts.retain(|(job, _), _| *job != id);
         self.results.retain(|(job, _), _| *job != id);
         self.results_deleted.retain(|(job, _)| *job != id);
+        self.checkpoints.remove(&id);
     }
 
     pub(crate) fn now_final(&mut self, id: JobId) {
@@ -110,6 +113,10 @@ impl Dirty {
         self.results.insert((result.job, result.token), result);
     }
 
+    pub(crate) fn checkpoint(&mut self, checkpoint: CheckpointPut) {
+        self.checkpoints.insert(checkpoint.job, checkpoint);
+    }
+
     pub(crate) fn delete_result(&mut self, job: JobId, token: FencingToken) {
         self.results.remove(&(job, token)); // One of this turn has no row yet.
         self.results_deleted.insert((job, token));
@@ -128,6 +135,11 @@ impl Dirty {
     /// A tenant is declared, or no more; `known`: whether it was declared just before.
     pub(crate) fn tenant(&mut self, name: &Tenant, known: bool) {
         self.tenants.entry(name.clone()).or_insert(known);
+    }
+
+    /// A cron entry changes, comes or goes; `known`: whether it was there just before.
+    pub(crate) fn cron(&mut self, name: &CronName, known: bool) {
+        self.crons.entry(name.clone()).or_insert(known);
     }
 
     /// A node changes, comes or goes; `known`: whether it was there just before.
@@ -183,6 +195,7 @@ impl Dirty {
         changes.leases_deleted = self.leases_deleted.into_iter().collect();
         changes.results_put = self.results.into_values().collect();
         changes.results_deleted = self.results_deleted.into_iter().collect();
+        changes.checkpoints_put = self.checkpoints.into_values().collect();
         for (name, stored) in self.kinds {
             match state.kinds.get(&name) {
                 Some(entry) => changes.kinds_put.push(entry.kind.clone()),
@@ -208,6 +221,13 @@ impl Dirty {
             match state.nodes.get(&name) {
                 Some(entry) => changes.nodes_put.push(entry.node.clone()),
                 None if stored => changes.nodes_deleted.push(name),
+                None => {}
+            }
+        }
+        for (name, stored) in self.crons {
+            match state.crons.get(&name) {
+                Some(cron) => changes.crons_put.push(cron.entry.clone()),
+                None if stored => changes.crons_deleted.push(name),
                 None => {}
             }
         }

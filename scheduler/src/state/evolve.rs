@@ -1,5 +1,6 @@
 //! The only mutator: what each event does to the state. It cannot refuse; the handlers checked before they emitted.
 
+mod crons;
 mod earmarks;
 mod family;
 mod jobs;
@@ -50,6 +51,13 @@ impl State {
             }
             Event::TenantPut { tenant, policy } => self.declare_tenant(tenant, Some(*policy)),
             Event::TenantRemoved(tenant) => self.declare_tenant(tenant, None),
+            Event::CronPut(entry) => self.cron_put(entry),
+            Event::CronRemoved(entry) => self.cron_removed(entry),
+            Event::CronPaused { entry, pause } => self.cron_paused(entry, pause.as_ref(), now),
+            Event::CronFired { entry, instant, job } => self.cron_fired(entry, *instant, *job, now),
+            Event::CronMissed { entry, missed } => self.cron_missed(entry, missed),
+            Event::CronPlanned(plan) => self.cron_planned(plan),
+            Event::CronUnplanned(entry) => self.cron_unplanned(entry),
             Event::Enqueued(job) => self.enqueued(job, now),
             Event::Ready(id) | Event::WaitOver(id) => self.ready(*id, now),
             Event::Granted { lease, waits } => self.granted(lease, waits, now),
@@ -69,6 +77,7 @@ impl State {
             Event::Requeued(job) => self.requeued(job, now),
             Event::Reprioritized { job, priority } => self.reprioritized(*job, *priority),
             Event::Deleted(id) => self.deleted(*id),
+            Event::Checkpointed { job, token, size } => self.checkpointed(*job, *token, *size, now),
             Event::ResultDropped { job, token } => self.dirty.delete_result(*job, *token),
             Event::LeaseUnreaped(token) => self.lease_over(*token, Some(Stage::Unreaped), now),
             Event::LeaseGone(token) => self.lease_over(*token, None, now),

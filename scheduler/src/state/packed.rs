@@ -50,6 +50,7 @@ struct Common {
     prefer: Preferences,
     labels: BTreeMap<String, String>,
     hard_time_limit: Option<Duration>,
+    soft_time_limit: Option<Duration>,
     on_parent_cancel: OnParent,
     on_parent_lost: OnParent,
 }
@@ -163,6 +164,7 @@ impl Packed {
             dedupe_held,
             fingerprint,
             hard_time_limit,
+            soft_time_limit,
             parent,
             on_parent_cancel,
             on_parent_lost,
@@ -234,6 +236,7 @@ impl Packed {
             prefer,
             labels,
             hard_time_limit,
+            soft_time_limit,
             on_parent_cancel,
             on_parent_lost,
         };
@@ -260,6 +263,7 @@ impl Packed {
             prefer,
             labels,
             hard_time_limit,
+            soft_time_limit,
             on_parent_cancel,
             on_parent_lost,
         } = (*self.common).clone();
@@ -283,6 +287,7 @@ impl Packed {
             dedupe_held: rest.dedupe_held,
             fingerprint: self.fingerprint,
             hard_time_limit,
+            soft_time_limit,
             parent: rest.parent,
             on_parent_cancel,
             on_parent_lost,

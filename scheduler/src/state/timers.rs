@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    ids::{FencingToken, JobId, KindName, NodeName, SlotName},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName},
     place::ClassId,
     time::{Mono, Now, Wall},
 };
@@ -41,6 +41,8 @@ pub(crate) enum Due {
     Backoff(NodeName, KindName),
     /// The head of a class may have been blocked for long enough to get an earmark, or has one that is late.
     Reserve(ClassId),
+    /// An instant of a cron entry may be due.
+    Cron(CronName),
     /// The drain deadline of a node is over.
     Drain(NodeName),
     /// Nodes had time to come back.
@@ -64,6 +66,7 @@ impl Due {
             | Self::Mask(..)
             | Self::Backoff(..)
             | Self::Reserve(_)
+            | Self::Cron(_)
             | Self::Drain(_)
             | Self::WarmUp
             | Self::SaveTimelines => None,

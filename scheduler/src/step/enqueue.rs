@@ -95,7 +95,24 @@ fn whose<'a>(state: &'a State, enqueue: &'a Enqueue) -> Result<&'a Tenant, Refus
     Ok(tenant)
 }
 
-fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
+/// A soft limit of its own may only shorten its kind's, and comes before the hard limit of the job.
+fn check_soft_limit(policy: &KindPolicy, enqueue: &Enqueue) -> Result<(), Refusal> {
+    let Some(own) = enqueue.soft_time_limit else { return Ok(()) };
+    let field = "job.soft_time_limit";
+    if let Some(kinds) = policy.soft_time_limit.filter(|kinds| own > *kinds) {
+        let problem = format!("may only shorten the kind's, which is {} s", kinds.as_secs());
+        return Err(Refusal::InvalidField { field, problem });
+    }
+    let hard = enqueue.hard_time_limit.unwrap_or(policy.hard_time_limit);
+    if own >= hard {
+        let problem = format!("must be below the hard limit, which is {} s", hard.as_secs_f64());
+        return Err(Refusal::InvalidField { field, problem });
+    }
+    Ok(())
+}
+
+/// The job that it would be, if nothing refuses it. That nothing is there under its id or dedupe key was checked before.
+pub(super) fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
     let policy = &kind.kind.policy;
     if enqueue.hard_time_limit.is_some_and(|own| own > policy.hard_time_limit) {
         return Err(Refusal::InvalidField {
@@ -103,6 +120,7 @@ fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result
             problem: format!("may only shorten the kind's, which is {} s", policy.hard_time_limit.as_secs()),
         });
     }
+    check_soft_limit(policy, enqueue)?;
     if enqueue.concurrency_key.is_some() && policy.concurrency.is_none() {
         return Err(Refusal::InvalidField {
             field: "job.concurrency_key",
@@ -222,6 +240,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         concurrency_key: enqueue.concurrency_key.clone(),
         fingerprint: enqueue.fingerprint,
         hard_time_limit: enqueue.hard_time_limit,
+        soft_time_limit: enqueue.soft_time_limit,
         parent: enqueue.parent,
         root: parent.map_or(enqueue.job, |parent| parent.root),
         depth: parent.map_or(0, |parent| parent.depth.saturating_add(1)),

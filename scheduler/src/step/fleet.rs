@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    cron::{CronEntry, CronPolicy},
     effect::{Message, Reply},
     event::Event,
     ids::{FencingToken, KindName, NodeName, SlotName},
@@ -16,6 +17,7 @@ use crate::{
     slots::{Scope, Slot},
     state::State,
     step::Step,
+    time::Wall,
 };
 
 impl Step<'_> {
@@ -24,7 +26,7 @@ impl Step<'_> {
         if !conflicts.is_empty() {
             return Err(Refusal::FleetConflict { conflicts });
         }
-        let (events, changes) = difference(self.state, fleet);
+        let (events, changes) = difference(self.state, fleet, self.now.wall);
         if !validate_only {
             let before = intervals(self.state);
             events.into_iter().for_each(|event| self.emit(event));
@@ -69,6 +71,15 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
             conflicts.push(format!("kind {kind} keeps slot {slot}, which is not declared"));
         }
     }
+    for (entry, policy) in &fleet.crons {
+        if !fleet.kinds.contains_key(&policy.kind) {
+            conflicts.push(format!("cron {entry} enqueues kind {}, which is not declared", policy.kind));
+        }
+        let needs = policy.job.needs.iter().flat_map(|needs| needs.iter());
+        for (slot, _) in needs.filter(|(slot, _)| !fleet.slots.contains_key(*slot)) {
+            conflicts.push(format!("cron {entry} needs slot {slot}, which is not declared"));
+        }
+    }
     for kind in state.kinds.keys().filter(|kind| !fleet.kinds.contains_key(*kind)) {
         // Counted one by one: jobs that were set aside are in no figure of their kind.
         let of_kind = |job: &Job| job.kind == *kind && !job.state.is_final();
@@ -101,6 +112,20 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
     // The slot of a kind may go while it is held: what runs runs on, and nothing asks for it any more.
     let gone = |slot: &&SlotName| !slot.is_of_kind() && !fleet.slots.contains_key(*slot);
     for slot in state.slots.keys().filter(gone) {
+        if let Some(entry) = slot.cron_entry() {
+            let single = fleet.crons.iter().any(|(name, policy)| name.as_str() == entry && policy.singleton);
+            let needed = state.jobs.values().filter(|job| {
+                !job.job.state.is_final() && job.job.needs.as_ref().is_some_and(|n| n.amount(slot) > 0)
+            });
+            let needed = if single { 0 } else { needed.count() };
+            if needed > 0 {
+                conflicts.push(format!(
+                    "cron {entry} is gone from the file, or is no singleton any more, and {needed} live jobs of it \
+                     need its slot"
+                ));
+            }
+            continue;
+        }
         if is_held(state, slot) {
             conflicts.push(format!("slot {slot} is gone from the file while leases hold it"));
         }
@@ -126,7 +151,7 @@ fn is_held(state: &State, slot: &SlotName) -> bool {
 }
 
 /// The events that make the state that of the file, and a line for each.
-fn difference(state: &State, fleet: &Fleet) -> (Vec<Event>, Vec<String>) {
+fn difference(state: &State, fleet: &Fleet, now: Wall) -> (Vec<Event>, Vec<String>) {
     let (mut events, mut lines) = (Vec::new(), Vec::new());
     let slots = fleet.all_slots();
     for (name, scope) in &slots {
@@ -161,7 +186,59 @@ fn difference(state: &State, fleet: &Fleet) -> (Vec<Event>, Vec<String>) {
         events.push(Event::SlotRemoved(name.clone()));
     }
     tenants(state, fleet, &mut events, &mut lines);
+    crons(state, fleet, now, (&mut events, &mut lines));
     (events, lines)
+}
+
+/// An entry that is changed keeps what it has done. A timetable or zone that is changed counts from now on.
+fn crons(state: &State, fleet: &Fleet, now: Wall, (events, lines): (&mut Vec<Event>, &mut Vec<String>)) {
+    for (name, policy) in &fleet.crons {
+        let Some(known) = state.crons.get(name).map(|cron| &cron.entry) else {
+            lines.push(format!("cron {name} declared: {} {}", policy.when, policy.zone));
+            events.push(Event::CronPut(Box::new(CronEntry::new(name.clone(), policy.clone(), now))));
+            continue;
+        };
+        if known.policy == *policy {
+            continue;
+        }
+        lines.push(format!("cron {name}: {}", changed_of_cron(&known.policy, policy).join(", ")));
+        let same = (&known.policy.when, &known.policy.zone) == (&policy.when, &policy.zone);
+        let last_instant = if same { known.last_instant } else { known.last_instant.max(now) };
+        let entry = CronEntry { policy: policy.clone(), last_instant, ..known.clone() };
+        events.push(Event::CronPut(Box::new(entry)));
+    }
+    for name in state.crons.keys().filter(|name| !fleet.crons.contains_key(*name)) {
+        lines.push(format!("cron {name} removed"));
+        events.push(Event::CronRemoved(name.clone()));
+    }
+}
+
+fn changed_of_cron(old: &CronPolicy, new: &CronPolicy) -> Vec<String> {
+    let mut changed = Vec::new();
+    for (name, old, new) in [("when", &old.when, &new.when), ("zone", &old.zone, &new.zone)] {
+        if old != new {
+            changed.push(format!("{name} {old} -> {new}"));
+        }
+    }
+    let (job, of_new) = (&old.job, &new.job);
+    let fields = [
+        ("kind", old.kind != new.kind),
+        ("missed", old.missed != new.missed),
+        ("jitter", old.jitter != new.jitter),
+        ("singleton", old.singleton != new.singleton),
+        ("payload", job.payload != of_new.payload),
+        ("content_type", job.content_type != of_new.content_type),
+        ("tenant", job.tenant != of_new.tenant),
+        ("priority", job.priority != of_new.priority),
+        ("labels", job.labels != of_new.labels),
+        ("needs", job.needs != of_new.needs),
+        ("selector", job.selector != of_new.selector),
+        ("stale_after", job.stale_after != of_new.stale_after),
+        ("hard_time_limit", job.hard_time_limit != of_new.hard_time_limit),
+        ("concurrency_key", job.concurrency_key != of_new.concurrency_key),
+    ];
+    changed.extend(fields.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name.to_owned()));
+    changed
 }
 
 fn slot_with(
@@ -239,6 +316,8 @@ fn changed_fields(old: &KindPolicy, new: &KindPolicy) -> Vec<&'static str> {
         ("retry", old.retry != new.retry),
         ("permanent_exit_codes", old.permanent_exit_codes != new.permanent_exit_codes),
         ("hard_time_limit", old.hard_time_limit != new.hard_time_limit),
+        ("soft_time_limit", old.soft_time_limit != new.soft_time_limit),
+        ("progress_timeout", old.progress_timeout != new.progress_timeout),
         ("queue_cap", old.queue_cap != new.queue_cap),
         ("max_running", old.max_running != new.max_running),
         ("concurrency", old.concurrency != new.concurrency),

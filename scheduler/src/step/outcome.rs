@@ -32,6 +32,10 @@ pub(crate) struct End {
     pub(crate) retry_after: Option<Duration>,
     pub(crate) usage: Usage,
     pub(crate) keep_result: bool,
+    /// Its result, if it left one, is what there was when it had to end.
+    pub(crate) partial: bool,
+    /// The size of its newest checkpoint, if that travels beside.
+    pub(crate) checkpoint: Option<u64>,
     /// The node found it stale before it could start.
     pub(crate) stale: bool,
     /// What it waits for, if it detached.
@@ -60,6 +64,8 @@ impl End {
             retry_after: None,
             usage: Usage::new(),
             keep_result: false,
+            partial: false,
+            checkpoint: None,
             stale: false,
             detached: None,
         }
@@ -133,17 +139,23 @@ fn decide(
     if job.cancel_requested {
         end.outcome = Outcome::Cancelled;
     }
-    let (next, reason) = next_state(job, &policy, now, &end);
+    let (next, mut reason) = next_state(job, &policy, now, &end);
     let succeeded = end.outcome == Outcome::Succeeded;
     let only = job.failures + job.losses + job.returns == 0 && job.round == 1 && job.detached.is_none();
+    let partial = end.partial && end.keep_result && may_be_partial(end.outcome);
+    if succeeded && partial {
+        reason = Some(text("its result is partial: it had been asked to wrap up"));
+    }
     let detached = end.detached.take().filter(|_| end.outcome == Outcome::Detached);
     AttemptEnd {
         token,
         job: job.id,
         outcome: end.outcome,
-        keep_row: !(succeeded && only && end.usage.is_empty()),
+        keep_row: !(succeeded && only && !partial && end.usage.is_empty()),
         usage: end.usage,
-        keep_result: (succeeded || detached.is_some()) && end.keep_result,
+        keep_result: (succeeded || partial || detached.is_some()) && end.keep_result,
+        partial,
+        checkpoint: end.checkpoint.filter(|_| !succeeded),
         cause: end.cause,
         error: end.error,
         exit_code: end.exit_code,
@@ -152,6 +164,18 @@ fn decide(
         reason,
         lease,
         detached,
+    }
+}
+
+/// Whether what an execution left as its result may be kept as a partial one: it ran, and had its time.
+fn may_be_partial(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Succeeded
+        | Outcome::Failed
+        | Outcome::FailedPermanent
+        | Outcome::TimedOut
+        | Outcome::Stalled => true,
+        Outcome::Lost | Outcome::Returned | Outcome::Cancelled | Outcome::Detached => false,
     }
 }
 
@@ -168,10 +192,10 @@ fn next_state(job: &Job, policy: &KindPolicy, now: Now, end: &End) -> (JobState,
         Outcome::Detached => (JobState::Queued { since: at }, None),
         Outcome::Cancelled => (JobState::Cancelled { at }, None),
         Outcome::FailedPermanent => (JobState::Dead { at }, said),
-        Outcome::Failed | Outcome::TimedOut if job.failures + 1 >= policy.max_failures => {
+        Outcome::Failed | Outcome::TimedOut | Outcome::Stalled if job.failures + 1 >= policy.max_failures => {
             (JobState::Dead { at }, said)
         }
-        Outcome::Failed | Outcome::TimedOut => {
+        Outcome::Failed | Outcome::TimedOut | Outcome::Stalled => {
             let asked = end.retry_after.unwrap_or_default().min(MOST_RETRY_AFTER);
             (later(backoff(&policy.retry, job.id, job.attempt()).max(asked)), said)
         }

@@ -39,6 +39,7 @@ impl Step<'_> {
                 self.progressed(&report, Phase::Started, Duration::ZERO);
                 self.gets_on(&report, *percent, message);
             }
+            Statement::Checkpoint { size } => self.checkpoint(&report, *size),
             Statement::Finished(finish) => {
                 let verdict = self.finished(&report, finish);
                 self.stored(&report, ReportKind::Finished, verdict);
@@ -93,6 +94,15 @@ impl Step<'_> {
         }
     }
 
+    /// A checkpoint of a running execution is kept, that of another one is not.
+    fn checkpoint(&mut self, report: &Report, size: u64) {
+        self.progressed(report, Phase::Started, Duration::ZERO);
+        let live = self.state.leases.get(&report.token).filter(|entry| !entry.lease.orphaned);
+        if live.is_some() && self.stage(report) == Some(Stage::Granted) {
+            self.emit(Event::Checkpointed { job: report.job, token: report.token, size });
+        }
+    }
+
     fn finished(&mut self, report: &Report, finish: &Finish) -> Verdict {
         let mut end = self.end_of(report, finish);
         if self.state.leases.get(&report.token).is_some_and(|entry| entry.watch.spooled) {
@@ -123,6 +133,7 @@ impl Step<'_> {
             FinishedHow::Failed => Outcome::Failed,
             FinishedHow::FailedPermanent => Outcome::FailedPermanent,
             FinishedHow::TimedOut => Outcome::TimedOut,
+            FinishedHow::Stalled => Outcome::Stalled,
             FinishedHow::Revoked if revoked == Some(RevokeReason::Cancelled) => Outcome::Cancelled,
             FinishedHow::Revoked => Outcome::Returned,
             FinishedHow::Lost => Outcome::Lost,
@@ -135,6 +146,8 @@ impl Step<'_> {
             retry_after: finish.retry_after,
             usage: finish.usage.clone(),
             keep_result: finish.has_result,
+            partial: finish.partial,
+            checkpoint: finish.checkpoint,
             ..End::new(outcome, How::Ended)
         }
     }
@@ -173,6 +186,7 @@ impl Step<'_> {
                     | Outcome::Failed
                     | Outcome::FailedPermanent
                     | Outcome::TimedOut
+                    | Outcome::Stalled
                     | Outcome::Detached
                     | Outcome::Cancelled,
                 ),
@@ -192,6 +206,7 @@ impl Step<'_> {
             | Outcome::Failed
             | Outcome::FailedPermanent
             | Outcome::TimedOut
+            | Outcome::Stalled
             | Outcome::Lost
             | Outcome::Detached
             | Outcome::Cancelled => {
@@ -232,6 +247,7 @@ impl Step<'_> {
                     End {
                         cause: bounded_text(&returned.rule),
                         error: return_text(returned),
+                        checkpoint: returned.checkpoint,
                         stale: &*returned.rule == "stale" && !returned.started && may_expire,
                         usage: returned.usage.clone(),
                         ..End::new(outcome, How::Gone)
@@ -263,6 +279,7 @@ impl Step<'_> {
                 | Outcome::Failed
                 | Outcome::FailedPermanent
                 | Outcome::TimedOut
+                | Outcome::Stalled
                 | Outcome::Detached
                 | Outcome::Lost,
             ) => Verdict::LeaseLost(LostCause::Expired),

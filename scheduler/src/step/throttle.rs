@@ -20,7 +20,10 @@ impl Step<'_> {
     pub(super) fn heeded(&mut self, token: FencingToken, finish: &Finish) -> Option<Throttled> {
         let said = finish.throttled.as_ref()?;
         let failed = match finish.how {
-            FinishedHow::Failed | FinishedHow::FailedPermanent | FinishedHow::TimedOut => true,
+            FinishedHow::Failed
+            | FinishedHow::FailedPermanent
+            | FinishedHow::TimedOut
+            | FinishedHow::Stalled => true,
             FinishedHow::Succeeded | FinishedHow::Revoked | FinishedHow::Lost | FinishedHow::Detached => {
                 false
             }

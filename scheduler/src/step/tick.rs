@@ -54,6 +54,7 @@ impl Step<'_> {
                 Due::Reserve(class) => {
                     heads.insert(class);
                 }
+                Due::Cron(entry) => self.due_cron(&entry),
                 Due::Drain(node) => self.due_drain(&node),
                 Due::WarmUp => self.emit(Event::WarmedUp),
                 Due::SaveTimelines => save = true,

@@ -36,6 +36,7 @@ impl Step<'_> {
             exit_code: finish.exit_code,
             keep_result: finish.has_result,
             usage: finish.usage.clone(),
+            checkpoint: finish.checkpoint,
             ..End::new(Outcome::Detached, How::Ended)
         };
         let failed = |problem: &str| End {
@@ -43,6 +44,7 @@ impl Step<'_> {
             error: bounded_text(problem),
             exit_code: finish.exit_code,
             usage: finish.usage.clone(),
+            checkpoint: finish.checkpoint,
             ..End::new(Outcome::Failed, How::Ended)
         };
         let Some(detach) = &finish.detach else { return failed("it detached, and does not say for what") };

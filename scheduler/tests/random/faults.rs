@@ -43,6 +43,7 @@ impl Fuzz {
     }
 
     pub(crate) fn trouble(&mut self) {
+        self.world.closeness.look_next();
         let name = self.node();
         let chance = self.rng.below(20);
         if chance == 0 {
@@ -149,7 +150,7 @@ impl Fuzz {
     pub(crate) fn absurd(&mut self) {
         let (name, other) = (self.node(), self.node());
         let Some((job, token, node)) = self.rng.pick(&self.grants) else { return };
-        let statement = match self.rng.below(5) {
+        let statement = match self.rng.below(6) {
             0 => Statement::Accepted,
             1 => Statement::Started { elapsed: Duration::MAX },
             2 => Statement::Reaped,
@@ -165,8 +166,11 @@ impl Fuzz {
                 }),
                 usage: [(CounterName::new("tokens"), u64::MAX)].into(),
                 has_result: true,
+                partial: true,
+                checkpoint: Some(u64::MAX),
                 detach: None,
             }),
+            4 => Statement::Checkpoint { size: u64::MAX },
             _ => Statement::Progress { percent: 40, message: "on it".into() },
         };
         let some_job = self.rng.pick(&self.jobs).filter(|some| *some != job);

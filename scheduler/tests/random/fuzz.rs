@@ -35,8 +35,8 @@ pub(crate) struct Fuzz {
     wall_steps: bool,
     /// Prints its trace.
     traced: bool,
-    /// A digest of everything that was decided.
-    pub(crate) transcript: u64,
+    /// A digest of everything that was decided; none: nobody asks for it.
+    pub(crate) transcript: Option<u64>,
 }
 
 impl Fuzz {
@@ -62,7 +62,7 @@ impl Fuzz {
             ghosts: Vec::new(),
             wall_steps,
             traced,
-            transcript: 0,
+            transcript: None,
         };
         fuzz.run(Command::Apply { fleet: Box::new(fleet(2, 3)), validate_only: false });
         for n in 0..NODES {
@@ -100,9 +100,11 @@ impl Fuzz {
         if self.traced {
             self.trace(&result);
         }
-        let mut hasher = DefaultHasher::new();
-        format!("{} {result:?}", self.transcript).hash(&mut hasher);
-        self.transcript = hasher.finish();
+        if let Some(transcript) = &mut self.transcript {
+            let mut hasher = DefaultHasher::new();
+            format!("{transcript} {result:?}").hash(&mut hasher);
+            *transcript = hasher.finish();
+        }
         self.learn();
         result.ok()
     }
@@ -261,6 +263,7 @@ impl Fuzz {
             prefer: super::routing::prefer(rng),
             needs,
             hard_time_limit: rng.percent(30).then(|| Duration::from_secs(1 + rng.below(30))),
+            soft_time_limit: rng.percent(10).then(|| Duration::from_secs(1 + rng.below(20))),
             parent: if rng.percent(30) { rng.pick(&self.jobs) } else { None },
             on_parent_cancel: on_parent(rng),
             on_parent_lost: on_parent(rng),
@@ -352,6 +355,7 @@ impl Fuzz {
             retry_after,
             started,
             usage: Usage::new(),
+            checkpoint: started.then_some(generation),
         })
     }
 
@@ -383,6 +387,7 @@ impl Fuzz {
             0..5 => FinishedHow::Succeeded,
             5..8 => FinishedHow::Failed,
             8 => FinishedHow::FailedPermanent,
+            9 if self.rng.percent(50) => FinishedHow::Stalled,
             9 => FinishedHow::TimedOut,
             10 => FinishedHow::Revoked,
             _ => FinishedHow::Lost,
@@ -396,6 +401,8 @@ impl Fuzz {
             throttled: self.throttled(),
             usage: self.usage(),
             has_result: self.rng.percent(30),
+            partial: self.rng.percent(30),
+            checkpoint: self.rng.percent(20).then(|| self.rng.below(9)),
             detach: None,
         })
     }
@@ -571,5 +578,6 @@ pub(crate) fn fleet(f1: u32, f2: u32) -> Fleet {
         slots: fleets.chain(nodes).map(|(name, scope)| (SlotName::new(name), scope)).collect(),
         kinds: KINDS.into_iter().map(KindName::new).zip(kinds).collect(),
         tenants: (f1 > 1).then(|| (Tenant::new("t1"), TenantPolicy { weight: f1 })).into_iter().collect(),
+        ..Fleet::default()
     }
 }

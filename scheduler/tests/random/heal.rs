@@ -45,6 +45,8 @@ impl Fuzz {
             self.advance(Duration::from_secs(1));
             let rows = self.world.state.durable();
             if rows.jobs.is_empty() && rows.leases.is_empty() {
+                self.world.closeness.look_next();
+                self.tick();
                 return;
             }
         }

@@ -165,6 +165,7 @@ impl Agent {
     ) -> Command {
         match &statement {
             Statement::Accepted => self.phase(token, Phase::Accepted),
+            Statement::Checkpoint { .. } => self.phase(token, Phase::Started),
             Statement::Started { elapsed } => {
                 self.phase(token, Phase::Started);
                 let at = clock.saturating_sub(u64::try_from(elapsed.as_micros()).unwrap_or(0));
@@ -295,6 +296,7 @@ impl Agent {
                 retry_after: None,
                 started,
                 usage: Usage::new(),
+                checkpoint: None,
             };
             self.spool.insert(token, (holding.job, Statement::Returned(cut_off)));
         }

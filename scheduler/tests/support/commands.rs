@@ -36,6 +36,7 @@ pub(crate) fn enqueue(line: &Line, job: JobId, parent: Option<JobId>, now: Now) 
         prefer: Preferences::new(line.requirements("prefer")),
         needs: line.needs("needs"),
         hard_time_limit: line.duration("hard"),
+        soft_time_limit: line.duration("soft"),
         parent,
         on_parent_cancel: on_parent(line.get("on_cancel").unwrap_or("cancel")),
         on_parent_lost: on_parent(line.get("on_lost").unwrap_or("keep")),
@@ -60,6 +61,7 @@ pub(crate) fn statements(line: &Line) -> Vec<Statement> {
             percent: line.number("percent").unwrap_or(0),
             message: line.get("message").unwrap_or_default().into(),
         }],
+        "checkpoint" => vec![Statement::Checkpoint { size: line.number("saved").unwrap_or(1) }],
         "reaped" => vec![Statement::Reaped],
         "done" => vec![Statement::Finished(finish(line, "ok")), Statement::Reaped],
         "finish" => vec![Statement::Finished(finish(line, line.name(1)))],
@@ -71,6 +73,7 @@ pub(crate) fn statements(line: &Line) -> Vec<Statement> {
             retry_after: line.duration("retry_after"),
             started: line.has("started"),
             usage: usage(line),
+            checkpoint: line.number("saved"),
         })],
     }
 }
@@ -82,6 +85,7 @@ fn finish(line: &Line, how: &str) -> Finish {
         "fail" => (FinishedHow::Failed, "exit"),
         "permanent" => (FinishedHow::FailedPermanent, "exit"),
         "timeout" => (FinishedHow::TimedOut, "limit"),
+        "stalled" => (FinishedHow::Stalled, "stalled"),
         "revoked" => (FinishedHow::Revoked, "revoked"),
         "lost" => (FinishedHow::Lost, "shim_died"),
         "detached" => (FinishedHow::Detached, "exit"),
@@ -104,6 +108,8 @@ fn finish(line: &Line, how: &str) -> Finish {
         throttled,
         usage,
         has_result,
+        partial: line.has("partial"),
+        checkpoint: line.number("saved"),
         detach: None,
     }
 }

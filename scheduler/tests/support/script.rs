@@ -17,6 +17,8 @@
 //! | `tick`, `advance 5s`, `wall +1h`, `reload`, `limits key=value…`, `begin`, `commit`, `lose` | the clock and the driver |
 //! | `job J`, `why J`, `explain J`, `groups J`, `health K`, `show X`, `hide X` | says something |
 //!
+//! Cron entries have lines of their own: see `crons.rs`.
+//!
 //! A selector, or a list of what is preferred (`prefer=`), is `a:x`, `a:x|y`, `a:!x|y`, `a` (has it) and `!a`, with commas between.
 //! Reports take `token=1.2`, `node=N` and `via=7` (a session) to be absurd. A grant is read by its agent at once.
 
@@ -24,9 +26,9 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use expect_test::Expect;
 use tenure_scheduler::{
-    Applied, Command, Concurrency, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName, KindPolicy,
-    Limits, NodeName, PausePolicy, Phase, Placement, Preferences, Refusal, Reply, RetryPolicy, Scope,
-    SessionId, SlotName, Tenant, TenantPolicy,
+    Applied, Command, Concurrency, CronName, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName,
+    KindPolicy, Limits, NodeName, PausePolicy, Phase, Placement, Preferences, Refusal, Reply, RetryPolicy,
+    Scope, SessionId, SlotName, Tenant, TenantPolicy,
 };
 use uuid::Uuid;
 
@@ -112,7 +114,7 @@ impl Script {
 
     fn line(&mut self, line: &Line) {
         match line.verb.as_str() {
-            "slot" | "kind" | "tenant" | "drop" => self.fleet_line(line),
+            "slot" | "kind" | "tenant" | "cron" | "drop" => self.fleet_line(line),
             "node" => self.node_line(line),
             "hello" => self.hello_line(line),
             "beat" => self.beat_line(line),
@@ -128,10 +130,11 @@ impl Script {
                 self.run_named(line.name(0), command);
             }
             "detach" | "accepted" | "started" | "run" | "finish" | "reaped" | "return" | "done"
-            | "progress" => {
+            | "progress" | "checkpoint" => {
                 self.report_line(line);
             }
             "park" => self.park_line(line),
+            "fire" | "cron?" => self.cron_line(line),
             "cancel" | "requeue" | "priority" | "delete" | "sweep" | "aside" => self.job_line(line),
             "pause" | "resume" | "capacity" | "cordon" | "uncordon" | "drain" | "forget" => {
                 self.operator_line(line);
@@ -209,6 +212,12 @@ impl Script {
         if let Event::Granted { lease, .. } = event {
             self.grants.insert(lease.job, (lease.token, lease.node.clone()));
         }
+        if let Event::CronFired { entry, job, instant: Some(_) } = event {
+            let known = self.ids.values().filter(|name| name.starts_with(&format!("{entry}."))).count();
+            let name = format!("{entry}.{}", known + 1);
+            self.names.insert(name.clone(), *job);
+            self.ids.insert(*job, name);
+        }
         if let Event::Deferred { class, job, .. } | Event::Masked { class, job, .. } = event {
             let kind = self.world.state.job(*job).map(|job| job.kind.to_string());
             self.classes.insert(class.to_string(), kind.unwrap_or_default());
@@ -280,6 +289,12 @@ impl Script {
             ("tenant", name) => {
                 let weight = line.number("weight").unwrap_or(1);
                 self.fleet.tenants.insert(Tenant::new(name), TenantPolicy { weight });
+            }
+            ("cron", name) => {
+                self.fleet.crons.insert(CronName::new(name), super::crons::policy(line));
+            }
+            (_, "cron") => {
+                self.fleet.crons.remove(&super::crons::name(line, 1));
             }
             (_, "tenant") => {
                 self.fleet.tenants.remove(&Tenant::new(line.name(1)));
@@ -517,6 +532,8 @@ impl Script {
                 Command::PauseKind { kind: KindName::new(line.name(1)), policy }
             }
             ("resume", "kind") => Command::ResumeKind { kind: KindName::new(line.name(1)) },
+            ("pause", "cron") => Command::PauseCron { entry: super::crons::name(line, 1), by: "ops".into() },
+            ("resume", "cron") => Command::ResumeCron { entry: super::crons::name(line, 1) },
             ("pause", _) => {
                 let duration = line.names.get(2).map(|text| duration(text));
                 Command::PauseSlot { slot: SlotName::new(line.name(1)), duration }
@@ -539,6 +556,15 @@ impl Script {
         let name = if matches!(line.verb.as_str(), "pause" | "resume") { line.name(1) } else { line.name(0) };
         let name = if name.is_empty() { about } else { name.to_owned() };
         self.run_named(&name, command);
+    }
+
+    fn cron_line(&mut self, line: &Line) {
+        if line.verb == "fire" {
+            let (entry, job) = (super::crons::name(line, 1), self.id(line.name(2)));
+            return self.run_named(line.name(2), Command::RunCron { entry, job, prior: None });
+        }
+        let text = self.world.state.cron(&super::crons::name(line, 0)).map(super::crons::text);
+        text.expect("an entry of the script").lines().for_each(|line| self.say(line));
     }
 
     fn say_line(&mut self, line: &Line) {
@@ -578,6 +604,8 @@ fn policy(line: &Line) -> KindPolicy {
         max_losses: line.number("max_losses").unwrap_or(defaults.max_losses),
         retry,
         hard_time_limit: line.duration("hard").unwrap_or(defaults.hard_time_limit),
+        soft_time_limit: line.duration("soft"),
+        progress_timeout: line.duration("silence"),
         queue_cap: line.number("cap"),
         max_running: line.number("max_running"),
         concurrency: line

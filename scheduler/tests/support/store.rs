@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Attempt, Changes, ClassRow, DedupeKey, Durable, FencingToken, Job, JobChange, JobId, JobState, Kind,
-    KindName, Lease, Node, NodeName, Prior, ResultPut, Slot, SlotName, Tenant, TenantPolicy,
+    Attempt, Changes, ClassRow, CronEntry, CronName, DedupeKey, Durable, FencingToken, Job, JobChange, JobId,
+    JobState, Kind, KindName, Lease, Node, NodeName, Prior, ResultPut, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 /// See the module. Job rows stay when they are final, as on a disk.
@@ -19,6 +19,7 @@ pub(crate) struct Store {
     slots: BTreeMap<SlotName, Slot>,
     tenants: BTreeMap<Tenant, TenantPolicy>,
     nodes: BTreeMap<NodeName, Node>,
+    crons: BTreeMap<CronName, CronEntry>,
     classes: BTreeMap<String, ClassRow>,
     /// The holders of `jobs_dedupe_held`.
     held: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
@@ -71,6 +72,12 @@ impl Store {
         delete_all(&mut self.tenants, &changes.tenants_deleted);
         put_all(&mut self.nodes, changes.nodes_put, |node| node.name.clone());
         delete_all(&mut self.nodes, &changes.nodes_deleted);
+        for entry in &changes.crons_put {
+            let falls = self.crons.get(&entry.name).is_some_and(|row| row.last_instant > entry.last_instant);
+            assert!(!falls, "the last instant of {entry:?} falls");
+        }
+        put_all(&mut self.crons, changes.crons_put, |entry| entry.name.clone());
+        delete_all(&mut self.crons, &changes.crons_deleted);
         delete_all(&mut self.classes, &changes.classes_deleted);
         put_all(&mut self.classes, changes.classes_put, |row| row.class.clone());
     }
@@ -138,6 +145,7 @@ impl Store {
             slots: self.slots.clone(),
             nodes: self.nodes.clone(),
             tenants: self.tenants.clone(),
+            crons: self.crons.clone(),
             jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
             leases: self.leases.clone(),
             classes: self.classes.clone(),

@@ -49,12 +49,17 @@ pub(crate) fn event(
         | Event::Requeued(_)
         | Event::Reprioritized { .. }
         | Event::Deleted(_)
+        | Event::Checkpointed { .. }
         | Event::ResultDropped { .. }
         | Event::LeaseUnreaped(_)
         | Event::LeaseGone(_)
         | Event::SlotsFreed(_)
         | Event::LeaseOrphaned(_)
         | Event::NodeForgotten(_)
+        | Event::CronRemoved(_)
+        | Event::CronPaused { .. }
+        | Event::CronFired { .. }
+        | Event::CronMissed { .. }
         | Event::NodeSuspected(_)
         | Event::NodeLeaving(_)
         | Event::Spared { .. }
@@ -69,6 +74,9 @@ pub(crate) fn event(
         | Event::SlotRemoved(_)
         | Event::TenantPut { .. }
         | Event::TenantRemoved(_)
+        | Event::CronPut(_)
+        | Event::CronPlanned(_)
+        | Event::CronUnplanned(_)
         | Event::Enqueued(_)
         | Event::NodePut(_)
         | Event::SessionOpened { .. }
@@ -150,7 +158,7 @@ fn message(message: &Message, applied: u64) -> String {
             text
         }
         Message::Grant(grant) => format!(
-            "grant {} {} attempt={} lease={:?} first={:?} window={:?} hard={:?} stale_in={:?} anchor={applied}",
+            "grant {} {} attempt={} lease={:?} first={:?} window={:?} hard={:?}{} stale_in={:?} anchor={applied}",
             grant.job,
             grant.token,
             grant.attempt,
@@ -158,6 +166,7 @@ fn message(message: &Message, applied: u64) -> String {
             grant.first_lease,
             grant.start_window,
             grant.hard_time_limit,
+            limits(grant),
             grant.stale_in
         ),
         Message::Renewed { anchor, leases: renewed } => format!("renewed anchor={anchor}{}", leases(renewed)),
@@ -184,6 +193,7 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         Reply::Job { changed: false, job } => Some(format!("unchanged {}", job.state.name())),
         Reply::Kind { changed: false, .. }
         | Reply::Slot { changed: false, .. }
+        | Reply::Cron { changed: false, .. }
         | Reply::Node { changed: false, .. } => Some("unchanged".into()),
         Reply::Wait { answer, .. } => Some(format!("wait: {answer:?}")),
         Reply::Forgotten { ended, .. } if *ended > 0 => Some(format!("held {ended} leases")),
@@ -194,6 +204,7 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         | Reply::Deleted { .. }
         | Reply::Kind { .. }
         | Reply::Slot { .. }
+        | Reply::Cron { .. }
         | Reply::Node { .. }
         | Reply::Forgotten { .. } => None,
     }
@@ -207,6 +218,8 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     {
         write!(text, ", near {nearest:?}").unwrap();
     } else if let Refusal::SlotNotFound { nearest, .. } = refusal {
+        write!(text, ", near {nearest:?}").unwrap();
+    } else if let Refusal::CronNotFound { nearest, .. } = refusal {
         write!(text, ", near {nearest:?}").unwrap();
     } else if let Refusal::NodeNotFound { nearest, .. } = refusal {
         write!(text, ", near {nearest:?}").unwrap();
@@ -274,7 +287,9 @@ fn attempts(world: &World, name: &str, id: JobId) -> String {
     let rows = world.store.attempts.values().filter(|row| row.job == id);
     let lines = rows.map(|row| {
         let code = row.exit_code.map(|code| format!(" exit={code}")).unwrap_or_default();
-        let used: String = row.usage.iter().map(|(counter, used)| format!(" {counter}={used}")).collect();
+        let mut used: String = row.usage.iter().map(|(counter, used)| format!(" {counter}={used}")).collect();
+        used += if row.partial { " partial" } else { "" };
+        used += &row.checkpoint_size.map(|size| format!(" saved={size}")).unwrap_or_default();
         format!(
             "{name} round={} attempt={} {} on {}: {} {}{code}{used} {}",
             row.round,
@@ -328,4 +343,16 @@ pub(crate) fn pressure(line: &Line) -> Pressure {
         caps: line.amounts("caps").unwrap_or_default().into_iter().collect(),
         weight: line.number("weight").unwrap_or(1),
     }
+}
+
+/// Those of its limits that few grants have.
+fn limits(grant: &tenure_scheduler::Grant) -> String {
+    let mut text = String::new();
+    if let Some(soft) = grant.soft_time_limit {
+        write!(text, " soft={soft:?}").unwrap();
+    }
+    if let Some(silence) = grant.progress_timeout {
+        write!(text, " silence={silence:?}").unwrap();
+    }
+    text
 }

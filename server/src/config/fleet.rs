@@ -1,9 +1,10 @@
-//! The fleet file: declared slots, kinds with their policies, and tenants with their weights.
+//! The fleet file: declared slots, kinds with their policies, tenants with their weights, and cron entries.
 //!
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
 
 mod budget;
+mod cron;
 mod slot;
 
 use std::{
@@ -24,8 +25,8 @@ use super::{
 };
 
 /// Keys of later versions, so that the answer is not "unknown".
-const LATER_TABLES: &[&str] = &["cron", "webhooks", "budgets"];
-const LATER_KIND: &[&str] = &["soft_time_limit", "progress_timeout", "mask_payload"];
+const LATER_TABLES: &[&str] = &["webhooks", "budgets"];
+const LATER_KIND: &[&str] = &["mask_payload"];
 
 /// The most units of one slot.
 const MOST_UNITS: u32 = 1_000_000;
@@ -53,9 +54,11 @@ pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
     let kinds = kinds.map(|table| kinds_of(table, &slots, defaults, &mut problems)).unwrap_or_default();
     let tenants = root.take_table("tenants", &mut problems);
     let tenants = tenants.map(|table| tenants_of(table, &mut problems)).unwrap_or_default();
+    let crons = root.take_table("cron", &mut problems);
+    let crons = crons.map(|table| cron::entries(table, &kinds, &slots, &mut problems)).unwrap_or_default();
     root.finish(LATER_TABLES, &mut problems);
     let found = problems.into_found();
-    if found.is_empty() { Ok(Fleet { slots, rates, kinds, tenants }) } else { Err(found) }
+    if found.is_empty() { Ok(Fleet { slots, rates, kinds, tenants, crons }) } else { Err(found) }
 }
 
 fn slots(table: Table<'_>, problems: &mut Problems) -> (Slots, Rates) {
@@ -165,6 +168,10 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     if let Some(value) = table.take("hard_time_limit") {
         set(&mut policy.hard_time_limit, value.duration(problems, SHORTEST_LIMIT..=LONGEST));
     }
+    soft_limit(&mut table, &mut policy, problems);
+    if let Some(value) = table.take("progress_timeout") {
+        policy.progress_timeout = value.duration(problems, SHORTEST_LIMIT..=LONGEST);
+    }
     if let Some(value) = table.take("queue_cap") {
         policy.queue_cap = value.integer(problems, 1..=20_000_000);
     }
@@ -214,6 +221,17 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
     }
     table.finish(LATER_KIND, problems);
     policy
+}
+
+/// When an attempt is asked to wrap up: before the hard limit, which was read already.
+fn soft_limit(table: &mut Table<'_>, policy: &mut KindPolicy, problems: &mut Problems) {
+    let Some(value) = table.take("soft_time_limit") else { return };
+    let (at, path) = (value.at(), value.path().to_owned());
+    policy.soft_time_limit = value.duration(problems, SHORTEST_LIMIT..=LONGEST);
+    if policy.soft_time_limit.is_some_and(|soft| soft >= policy.hard_time_limit) {
+        let hard = policy.hard_time_limit.as_secs_f64();
+        problems.add(at, &path, format!("must be below hard_time_limit, which is {hard} s"));
+    }
 }
 
 fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {

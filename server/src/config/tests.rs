@@ -36,6 +36,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
         retry = { intervals = ["10s", "1m"] }
         permanent_exit_codes = [64, 3, 64]
         hard_time_limit = "30m"
+        soft_time_limit = "28m"
+        progress_timeout = "5m"
         queue_cap = 20
         max_running = 3
         budget = { tokens = "2M/day", pages = "90 / hour", cents = "1k/month", on_exhausted = "refuse" }
@@ -87,6 +89,8 @@ fn a_fleet_file_becomes_slots_and_kinds() {
     assert_eq!(qa.keep_on_wait, [SlotName::new("browser")].into());
     assert_eq!(qa.reacquire_timeout, Duration::from_secs(90));
     assert_eq!(qa.retention, Duration::from_secs(2 * 86_400));
+    let (soft, silence) = (Duration::from_secs(28 * 60), Duration::from_secs(300));
+    assert_eq!((qa.soft_time_limit, qa.progress_timeout), (Some(soft), Some(silence)));
     assert_eq!(fleet.kinds[&KindName::new("plain")], tenure_scheduler::KindPolicy::default());
     let weights: Vec<_> = fleet.tenants.iter().map(|(name, policy)| (name.as_str(), policy.weight)).collect();
     assert_eq!(weights, [("plain", 1), ("site", 3)]);
@@ -149,7 +153,7 @@ queue_cap = "many"
 retry = { intervals = [], initial = "1s" }
 permanent_exit_codes = [0, 75, 256]
 leese = "10s"
-soft_time_limit = "1m"
+soft_time_limit = "1h"
 
 [kinds.b]
 retry = { initial = "2h", max = "1h", factor = 0.5, jitter = 2 }
@@ -193,7 +197,7 @@ x = 3
             line 17: kinds."site.qa".permanent_exit_codes[1]: 75 always means "try again"
             line 17: kinds."site.qa".permanent_exit_codes[2]: must be 1 to 255
             line 18: kinds."site.qa".leese: is unknown; did you mean "lease"?
-            line 19: kinds."site.qa".soft_time_limit: is not supported by this version
+            line 19: kinds."site.qa".soft_time_limit: must be below hard_time_limit, which is 3600 s
             line 22: kinds.b.retry.factor: must be 1 to 100
             line 22: kinds.b.retry.max: is shorter than the first wait, 2h
             line 22: kinds.b.retry.jitter: must be 0 to 1
@@ -206,8 +210,8 @@ x = 3
             line 27: kinds.b.reacquire_timeout: must be at least 1s
             line 28: kinds.b.retention: must be at most 3660 days
             line 29: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
-            line 31: cron: is not supported by this version
-            line 34: limits: is unknown; known here: slots, kinds, tenants
+            line 31: cron.c.when: is required
+            line 34: limits: is unknown; known here: slots, kinds, tenants, cron
             line 36: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
             line 37: tenants.Site.weight: must be 1 to 1000
             line 39: tenants.web.weight: must be 1 to 1000

@@ -66,7 +66,7 @@ impl Item {
     fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.submission.payload.as_ref().map_or(0, |payload| payload.data.len()),
-            Self::Node(from) => from.result.as_ref().map_or(0, |result| result.data.len()),
+            Self::Node(from) => from.carried.len(),
             Self::Own(_) => 0,
         }
     }
@@ -95,6 +95,11 @@ impl Batch {
     /// Puts a command of the driver itself before everything that was collected.
     pub(super) fn push_first(&mut self, command: Command) {
         self.items.push_front(Item::Own(command));
+    }
+
+    /// Whether a plan of a cron entry waits: the next ones come after it.
+    pub(super) fn has_plans(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Own(Command::PlanCron(_))))
     }
 
     /// Takes the whole turn, or only its first item.

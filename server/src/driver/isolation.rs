@@ -196,6 +196,8 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Ended { job, .. }
         | Event::Reprioritized { job, .. }
         | Event::Deleted(job)
+        | Event::Checkpointed { job, .. }
+        | Event::CronFired { job, .. }
         | Event::ResultDropped { job, .. } => Some(*job),
         Event::KindPut(_)
         | Event::KindRemoved(_)
@@ -204,6 +206,12 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::SlotRemoved(_)
         | Event::TenantPut { .. }
         | Event::TenantRemoved(_)
+        | Event::CronPut(_)
+        | Event::CronRemoved(_)
+        | Event::CronPaused { .. }
+        | Event::CronMissed { .. }
+        | Event::CronPlanned(_)
+        | Event::CronUnplanned(_)
         | Event::LeaseUnreaped(_)
         | Event::LeaseGone(_)
         | Event::SlotsFreed(_)

@@ -21,6 +21,10 @@ fn warn(epoch: Epoch, events: &[Event]) {
         if let Event::NotThrottled { token, slot } = event {
             tracing::warn!(%epoch, lease.token = %token, slot.name = %slot, "{event}: its lease holds no such fleet slot");
         }
+        if let Event::CronMissed { entry, missed } = event {
+            let (count, reason) = (missed.count, &missed.reason);
+            tracing::warn!(%epoch, cron.entry = %entry, count, %reason, "firings were missed: {}", missed.message);
+        }
         if let Event::Spared { fallen, .. } = event {
             let (_, leases) = spared.unwrap_or((fallen, 0_usize));
             spared = Some((fallen, leases + 1));
@@ -60,7 +64,7 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::Reprioritized { job, .. }
         | Event::Deleted(job)
         | Event::SetAside(job) => tracing::debug!(%epoch, job.id = %job, "{event}"),
-        Event::ResultDropped { job, token } => {
+        Event::ResultDropped { job, token } | Event::Checkpointed { job, token, .. } => {
             tracing::debug!(%epoch, job.id = %job, lease.token = %token, "{event}");
         }
         Event::Parked { job, token, .. } | Event::Unparked { job, token, .. } => {
@@ -109,7 +113,18 @@ fn log(epoch: Epoch, event: &Event) {
         Event::SlotRemoved(slot) | Event::Refilled(slot) => {
             tracing::debug!(%epoch, slot.name = %slot, "{event}")
         }
-        Event::TenantPut { .. }
+        Event::CronFired { entry, job, .. } => {
+            tracing::debug!(%epoch, cron.entry = %entry, job.id = %job, "{event}");
+        }
+        Event::CronMissed { entry, missed } => {
+            tracing::debug!(%epoch, cron.entry = %entry, reason = %missed.reason, "{event}");
+        }
+        Event::CronRemoved(entry) | Event::CronUnplanned(entry) | Event::CronPaused { entry, .. } => {
+            tracing::debug!(%epoch, cron.entry = %entry, "{event}");
+        }
+        Event::CronPut(_)
+        | Event::CronPlanned(_)
+        | Event::TenantPut { .. }
         | Event::TenantRemoved(_)
         | Event::KindPut(_)
         | Event::KindRemoved(_)

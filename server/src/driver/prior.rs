@@ -37,7 +37,8 @@ impl Asked {
                 Command::Cancel { job, .. }
                 | Command::Requeue { job, .. }
                 | Command::Reprioritize { job, .. }
-                | Command::Delete { job, .. } => {
+                | Command::Delete { job, .. }
+                | Command::RunCron { job, .. } => {
                     ids.insert(*job);
                 }
                 Command::Report(report) => {
@@ -65,6 +66,9 @@ impl Asked {
                 | Command::SessionClosed { .. }
                 | Command::SessionBlocked { .. }
                 | Command::SetAside { .. }
+                | Command::PlanCron(_)
+                | Command::PauseCron { .. }
+                | Command::ResumeCron { .. }
                 | Command::Tick => {}
             }
         }
@@ -106,7 +110,8 @@ pub(super) fn fill(items: &mut [Item], state: &State, asked: &Asked, found: Vec<
             Command::Cancel { job, prior, .. }
             | Command::Requeue { job, prior, .. }
             | Command::Reprioritize { job, prior, .. }
-            | Command::Delete { job, prior, .. } => *prior = get(job),
+            | Command::Delete { job, prior, .. }
+            | Command::RunCron { job, prior, .. } => *prior = get(job),
             Command::Report(report) => {
                 report.prior = get(&report.job);
                 if let Statement::Finished(Finish { detach: Some(detach), .. }) = &mut report.statement {
@@ -145,6 +150,9 @@ pub(super) fn fill(items: &mut [Item], state: &State, asked: &Asked, found: Vec<
             | Command::SessionClosed { .. }
             | Command::SessionBlocked { .. }
             | Command::SetAside { .. }
+            | Command::PlanCron(_)
+            | Command::PauseCron { .. }
+            | Command::ResumeCron { .. }
             | Command::Tick => {}
         }
     }
@@ -158,6 +166,7 @@ fn named_children(statement: &Statement) -> &[JobId] {
         | Statement::Accepted
         | Statement::Started { .. }
         | Statement::Progress { .. }
+        | Statement::Checkpoint { .. }
         | Statement::Reaped
         | Statement::Returned(_) => &[],
     }

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use opentelemetry::trace::SpanContext;
 use tenure_scheduler::{
     Changes, Command, Effect, Event, FencingToken, JobId, Now, Refusal, Reply, ReportKind, SessionId, State,
     Statement, Stored, Verdict,
 };
-use tenure_store::Beside;
+use tenure_store::{Beside, Payload};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -170,7 +171,7 @@ impl Turn {
         steady: std::time::Duration,
         from: FromNode,
     ) {
-        let FromNode { session, command, result, attach, credit } = from;
+        let FromNode { session, command, carried, attach, credit } = from;
         self._credits.extend(credit);
         if let Some(peer) = attach {
             peers.attach(session, peer);
@@ -202,10 +203,16 @@ impl Turn {
         match self.run(state, command) {
             Err(refusal) => self.ended.push((session, Ending::Refused(refusal))),
             Ok(first) => {
-                if let (Some((job, token, _)), Some(result)) = (about, result)
+                let Some((job, token, _)) = about else { return };
+                if let Some(result) = carried.result
                     && self.events_since(first).any(|event| keeps_result(event, token))
                 {
                     self.beside.results.insert((job, token), result);
+                }
+                if let Some(checkpoint) = carried.checkpoint
+                    && self.events_since(first).any(|event| keeps_checkpoint(event, token))
+                {
+                    self.beside.checkpoints.insert((job, token), checkpoint);
                 }
             }
         }
@@ -222,12 +229,27 @@ impl Turn {
     fn run(&mut self, state: &mut State, command: Command) -> Result<usize, Refusal> {
         self.commands += 1;
         let applied = state.apply(self.now, command)?;
+        self.take_payloads(state, &applied.events);
         let first = self.events.len();
         self.events.extend(applied.events);
         self.effects.extend(applied.effects);
         self.more |= applied.more;
         self.looked += applied.looked;
         Ok(first)
+    }
+
+    /// The payload of a job of a cron entry is that of the entry, as it is when the job is enqueued.
+    fn take_payloads(&mut self, state: &State, events: &[Event]) {
+        for event in events {
+            if let Event::CronFired { entry, job, .. } = event
+                && let Some(of) = state.cron(entry).map(|entry| &entry.policy.job)
+                && !of.payload.is_empty()
+            {
+                let data = Bytes::copy_from_slice(of.payload.as_bytes());
+                let payload = Payload { data, content_type: of.content_type.to_string() };
+                self.beside.payloads.insert(*job, payload);
+            }
+        }
     }
 
     fn events_since(&self, first: usize) -> impl Iterator<Item = &Event> {
@@ -258,7 +280,10 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<ReportKind> {
         Statement::Finished(_) => Some(ReportKind::Finished),
         Statement::Reaped => Some(ReportKind::Reaped),
         Statement::Returned(_) => Some(ReportKind::Returned),
-        Statement::Accepted | Statement::Started { .. } | Statement::Progress { .. } => None,
+        Statement::Accepted
+        | Statement::Started { .. }
+        | Statement::Progress { .. }
+        | Statement::Checkpoint { .. } => None,
     }
 }
 
@@ -280,5 +305,13 @@ fn keeps_result(event: &Event, token: FencingToken) -> bool {
         end.token == token && end.keep_result
     } else {
         false
+    }
+}
+
+fn keeps_checkpoint(event: &Event, token: FencingToken) -> bool {
+    if let Event::AttemptEnded(end) | Event::LossReplaced(end) = event {
+        end.token == token && end.checkpoint.is_some()
+    } else {
+        matches!(event, Event::Checkpointed { token: of, .. } if *of == token)
     }
 }

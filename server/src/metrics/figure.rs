@@ -23,6 +23,10 @@ pub enum Figure {
     FailedHandshakes,
     /// Calls that were handed on to the leader.
     HandedOn,
+    /// Jobs that were enqueued for cron entries.
+    Firings,
+    /// Instants of cron entries that did not become a job.
+    MissedFirings,
     /// Classes that placement looked at and could not place.
     Deferrals,
     /// Commands applied.
@@ -126,7 +130,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 45] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -137,6 +141,8 @@ impl Figure {
         Self::Refusals,
         Self::FailedHandshakes,
         Self::HandedOn,
+        Self::Firings,
+        Self::MissedFirings,
         Self::Deferrals,
         Self::Commands,
         Self::Evaluations,
@@ -212,6 +218,15 @@ impl Figure {
                 Counter,
                 &["outcome"],
                 "Calls that this server handed on to the leader, by outcome: answered, gone, busy.",
+            ),
+            Self::Firings => {
+                ("tenure_cron_firings_total", Counter, &["entry"], "Jobs enqueued for the cron entry.")
+            }
+            Self::MissedFirings => (
+                "tenure_cron_missed_total",
+                Counter,
+                &["entry", "reason"],
+                "Instants of the cron entry that did not become a job, by reason.",
             ),
             Self::Deferrals => (
                 "tenure_deferrals_total",
@@ -349,8 +364,9 @@ mod tests {
 
     /// What labels may be called. Each is bounded: declared names, closed sets of words, or capped (`Metrics::rule`).
     /// `job` and `instance` are Prometheus's own.
-    const LABELS: [&str; 11] = [
+    const LABELS: [&str; 12] = [
         "cause",
+        "entry",
         "invariant",
         "kind",
         "node",

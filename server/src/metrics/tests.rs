@@ -36,6 +36,8 @@ fn ended(outcome: Outcome, cause: &str, next: JobState) -> Event {
         reason: None,
         keep_row: true,
         keep_result: false,
+        partial: false,
+        checkpoint: None,
         usage: Default::default(),
         lease: None,
         detached: None,

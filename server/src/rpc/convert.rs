@@ -9,6 +9,7 @@ use std::time::Duration;
 use tenure_proto::v1;
 use tenure_scheduler::{Needs, Wall};
 
+pub(crate) mod cron;
 pub(crate) mod explain;
 pub(crate) mod fleet;
 pub(crate) mod health;

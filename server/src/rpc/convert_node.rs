@@ -10,6 +10,7 @@ mod waits;
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
     ClosedGroup, Command, CounterName, FencingToken, Finish, FinishedHow, Group, Heartbeat, Held, Hello,
@@ -26,6 +27,7 @@ use super::{
     check::{ANY_LENGTH, Checks, MOST_UNITS},
     status::No,
 };
+use crate::sessions::Carried;
 
 /// Leases that one node may list: a heartbeat stays under 1 MiB.
 const MOST_HELD: usize = 10_000;
@@ -54,6 +56,9 @@ const MOST_WORD: usize = 128;
 /// The longest back-off that a job may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(24 * 3600);
 
+/// A checkpoint above this many bytes is not kept.
+const MOST_CHECKPOINT: usize = 256 * 1024;
+
 /// What the server tells every node at the begin of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -80,7 +85,7 @@ pub(crate) struct From<'a> {
 #[derive(Debug)]
 pub(crate) enum Said {
     /// For the scheduler, with the bytes that travel beside.
-    Command(Command, Option<ResultBytes>),
+    Command(Command, Carried),
     /// A result over the limit: the report is answered BROKEN, so that the node sets it aside and goes on. Ending the
     /// session would only bring it back with the next one, and take the node's other work down with it.
     TooLarge(Stored),
@@ -181,7 +186,7 @@ pub(crate) fn said(
             let pressure =
                 pressure(&mut checks, "heartbeat.pressure", heartbeat.pressure.unwrap_or_default());
             let heartbeat = Heartbeat { node: node.clone(), session, seq, seen, held, pressure };
-            vec![Said::Command(Command::Heartbeat(Box::new(heartbeat)), None)]
+            vec![Said::Command(Command::Heartbeat(Box::new(heartbeat)), Carried::default())]
         }
         Some(Body::Reports(reports)) => reports_said(&mut checks, from, reports.reports, most),
         Some(Body::Draining(draining)) => {
@@ -189,7 +194,7 @@ pub(crate) fn said(
             let node = node.clone();
             vec![Said::Command(
                 Command::NodeDraining { node, session, seq, seen, restart: draining.restart },
-                None,
+                Carried::default(),
             )]
         }
     };
@@ -392,7 +397,7 @@ fn report_said(
     use wire::report::Event;
     let job = checks.job_id(&format!("{field}.job_id"), &report.job_id);
     let token = token(checks, &format!("{field}.token"), report.token);
-    let mut result = None;
+    let mut carried = Carried::default();
     let statement = match report.event {
         None => {
             checks.refuse(format!("{field}.event"), "is required");
@@ -412,8 +417,16 @@ fn report_said(
             let percent = u8::try_from(progress.percent.min(100)).unwrap_or(100);
             Some(Statement::Progress { percent, message: message.unwrap_or_default() })
         }
+        Some(Event::Checkpoint(saved)) => {
+            carried.checkpoint = checkpoint(from, token, Some(saved));
+            // One that is not kept says at least that the job runs.
+            let size = carried.checkpoint.as_ref().map(size_of_checkpoint);
+            let runs = Statement::Started { elapsed: Duration::ZERO };
+            Some(size.map_or(runs, |size| Statement::Checkpoint { size }))
+        }
         Some(Event::Finished(mut finished)) => {
-            result = finished.result.take();
+            carried.checkpoint = checkpoint(from, token, finished.checkpoint.take());
+            let result = finished.result.take();
             if let Some(bytes) = &result {
                 checks.text(&format!("{field}.finished.result.content_type"), &bytes.content_type, 255);
                 if bytes.data.len() > most {
@@ -433,11 +446,19 @@ fn report_said(
                     }));
                 }
             }
-            finish(checks, &format!("{field}.finished"), &finished, result.is_some()).map(Statement::Finished)
+            let has_result = result.is_some();
+            carried.result =
+                result.map(|bytes| ResultBytes { data: bytes.data, content_type: bytes.content_type });
+            let finish = finish(checks, &format!("{field}.finished"), &finished, has_result);
+            let checkpoint = carried.checkpoint.as_ref().map(size_of_checkpoint);
+            finish.map(|finish| Statement::Finished(Finish { checkpoint, ..finish }))
         }
         Some(Event::Reaped(_)) => Some(Statement::Reaped),
-        Some(Event::Returned(returned)) => {
-            Some(Statement::Returned(given_back(checks, &format!("{field}.returned"), &returned)))
+        Some(Event::Returned(mut returned)) => {
+            carried.checkpoint = checkpoint(from, token, returned.checkpoint.take());
+            let checkpoint = carried.checkpoint.as_ref().map(size_of_checkpoint);
+            let returned = given_back(checks, &format!("{field}.returned"), &returned);
+            Some(Statement::Returned(Return { checkpoint, ..returned }))
         }
     };
     let report = Report {
@@ -450,8 +471,28 @@ fn report_said(
         statement: statement?,
         prior: None,
     };
-    let result = result.map(|bytes| ResultBytes { data: bytes.data, content_type: bytes.content_type });
-    Some(Said::Command(Command::Report(Box::new(report)), result))
+    Some(Said::Command(Command::Report(Box::new(report)), carried))
+}
+
+/// A checkpoint within the limit. One over it is dropped: the one before it, and all else of the report, is of more use
+/// than a session that ends.
+fn checkpoint(from: From<'_>, token: FencingToken, saved: Option<wire::Checkpoint>) -> Option<Bytes> {
+    let data = saved?.data;
+    if data.len() > MOST_CHECKPOINT {
+        tracing::warn!(
+            node.id = %from.node,
+            lease.token = %token,
+            bytes = data.len(),
+            limit = MOST_CHECKPOINT,
+            "a checkpoint is over the limit; it is not kept"
+        );
+        return None;
+    }
+    Some(data)
+}
+
+fn size_of_checkpoint(data: &Bytes) -> u64 {
+    u64::try_from(data.len()).unwrap_or(u64::MAX)
 }
 
 fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_result: bool) -> Option<Finish> {
@@ -462,6 +503,7 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         Ok(wire::FinishedOutcome::TimedOut) => Some(FinishedHow::TimedOut),
         Ok(wire::FinishedOutcome::Revoked) => Some(FinishedHow::Revoked),
         Ok(wire::FinishedOutcome::Lost) => Some(FinishedHow::Lost),
+        Ok(wire::FinishedOutcome::Stalled) => Some(FinishedHow::Stalled),
         Ok(wire::FinishedOutcome::Detached) => Some(FinishedHow::Detached),
         Ok(wire::FinishedOutcome::Unspecified) | Err(_) => {
             checks.refuse(format!("{field}.outcome"), format!("{} is unknown", finished.outcome));
@@ -493,6 +535,8 @@ fn finish(checks: &mut Checks, field: &str, finished: &wire::Finished, has_resul
         usage,
         has_result,
         detach: detach.map(Box::new),
+        partial: finished.partial,
+        checkpoint: None,
     })
 }
 
@@ -533,6 +577,7 @@ fn given_back(checks: &mut Checks, field: &str, returned: &wire::Returned) -> Re
             .map(|after| after.min(LONGEST_RETRY)),
         started: returned.started,
         usage: usage(checks, &format!("{field}.usage"), &returned.usage),
+        checkpoint: None,
     }
 }
 

@@ -39,11 +39,12 @@ use crate::{
 const OWN: [&str; 1] = ["/tenure.v1.AdminService/GetServerInfo"];
 
 /// Methods that read rows: while no leader is to be reached, any server answers them.
-const READS: [&str; 4] = [
+const READS: [&str; 5] = [
     "/tenure.v1.JobService/GetJob",
     "/tenure.v1.JobService/ListJobs",
     "/tenure.v1.JobService/ListAttempts",
     "/tenure.v1.JobService/GetResult",
+    "/tenure.v1.AdminService/CheckInvariants",
 ];
 
 /// Lasts for minutes, though it has one answer.
@@ -170,7 +171,7 @@ impl ElsewhereLayer {
         let lasts = if self.long.contains(path) { Lasts::Long } else { Lasts::Briefly };
         peers.hand_on(leader, request, lasts).await.map_err(|failed| match failed {
             Failed::Busy => SubmitError::busy().into(),
-            Failed::Gone => self.elsewhere(),
+            Failed::Gone(why) => self.elsewhere().because(why),
         })
     }
 }

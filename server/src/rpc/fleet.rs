@@ -14,7 +14,7 @@ use super::{
     api::{Api, unexpected},
     auth::Caller,
     check::{Checks, LIMITS, MOST_UNITS},
-    convert::fleet as show,
+    convert::{self, fleet as show},
     page::{self, Filters},
     status::{No, Violation},
 };
@@ -44,10 +44,12 @@ impl FleetService for Fleet {
         &self,
         _: Request<v1::GetFleetRequest>,
     ) -> Result<Response<v1::GetFleetResponse>, Status> {
+        let now = self.0.now();
         self.0.answer(snapshot(&self.0).await.map(|snapshot| v1::GetFleetResponse {
             kinds: snapshot.kinds.iter().map(|kind| show::kind(kind, self.0.now())).collect(),
             slots: snapshot.slots.iter().map(show::slot).collect(),
             tenants: snapshot.tenants.iter().map(show::tenant).collect(),
+            cron_entries: snapshot.crons.iter().map(|entry| convert::cron::entry(entry, now)).collect(),
         }))
     }
 

@@ -15,6 +15,7 @@ use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, QuotaViol
 use crate::{
     handle::{NOT_LEADER_RETRY, SubmitError},
     leadership::Leader,
+    peers::Gone,
 };
 
 /// The domain of every reason.
@@ -169,6 +170,15 @@ impl No {
         }
     }
 
+    /// Of a leader that is known: why this server could not hand the call on to it. `why` of the metadata, for programs.
+    pub(crate) fn because(self, why: Gone) -> Self {
+        if self.metadata.iter().all(|(name, _)| *name != "leader") {
+            return self;
+        }
+        let message = format!("{}, but it {}", self.message, why.sentence());
+        Self { message, ..self }.with("why", why.name())
+    }
+
     /// No method has this path.
     pub(crate) fn unknown_method(path: &str) -> Self {
         Self::new(Code::Unimplemented, "METHOD_NOT_FOUND", format!("no method has the path {path}"))
@@ -300,6 +310,10 @@ impl From<Refusal> for No {
                 .with("slot", slot.as_str())
                 .nearest(&nearest)
                 .resource("slot", slot.as_str(), "The fleet file declares no such slot."),
+            Refusal::CronNotFound { entry, nearest } => no(NotFound)
+                .with("entry", entry.as_str())
+                .nearest(&nearest)
+                .resource("cron_entry", entry.as_str(), "The fleet file declares no such cron entry."),
             Refusal::NodeNotFound { node, nearest } => no(NotFound)
                 .with("node", node.as_str())
                 .nearest(&nearest)

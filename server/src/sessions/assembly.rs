@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tenure_scheduler::{Grant, JobId, Message, Ordinal, Stored};
-use tenure_store::Payload;
+use tenure_store::Left;
 
-use super::{Decided, Outgoing, Wanted};
+use super::{Decided, Joined, Outgoing, Want, Wanted};
 
 /// What a frame may weigh.
 const MOST_FRAME: usize = 1024 * 1024;
@@ -24,6 +24,9 @@ const MOST_FETCH: u64 = 1024 * 1024;
 
 /// Payloads that are fetched at once.
 const MOST_FETCHED: usize = 64;
+
+/// What a job counts for in a fetch that may have been left something: few have, and those may have 512 KiB.
+const AGAIN_WEIGHT: u64 = 128 * 1024;
 
 /// One wire message in the scheduler's words.
 #[derive(Debug, PartialEq)]
@@ -40,7 +43,7 @@ pub(crate) enum Body {
     /// Anything that travels alone.
     Alone(Message),
     /// New leases.
-    Grants(Vec<(Box<Grant>, Payload)>),
+    Grants(Vec<(Box<Grant>, Joined)>),
     /// Answers to reports.
     Stored(Vec<Stored>),
 }
@@ -58,8 +61,8 @@ pub(super) enum Next {
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     waiting: VecDeque<Outgoing>,
-    /// Payloads that have come, of grants that wait.
-    payloads: BTreeMap<JobId, Payload>,
+    /// The bytes that have come of grants that wait.
+    joined: BTreeMap<JobId, Joined>,
 }
 
 impl Assembly {
@@ -67,7 +70,7 @@ impl Assembly {
         if let Outgoing::Decided(Decided { message: Message::Grant(grant), payload, .. }) = &mut outgoing
             && let Some(payload) = payload.take()
         {
-            self.payloads.insert(grant.job, payload);
+            self.joined.insert(grant.job, Joined { payload, left: Left::default() });
         }
         self.waiting.push_back(outgoing);
     }
@@ -85,14 +88,14 @@ impl Assembly {
             else {
                 continue;
             };
-            if self.has_payload(grant, *payload_size) {
+            if self.is_whole(grant, *payload_size) {
                 continue;
             }
-            weight += payload_size;
+            weight += payload_size + if grant.again { AGAIN_WEIGHT } else { 0 };
             if !wanted.is_empty() && (weight > MOST_FETCH || wanted.len() >= MOST_FETCHED) {
                 break;
             }
-            wanted.push((grant.job, *payload_size));
+            wanted.push(Want { job: grant.job, payload: *payload_size, again: grant.again });
         }
         wanted
     }
@@ -102,7 +105,7 @@ impl Assembly {
     pub(super) fn fetched(
         &mut self,
         wanted: &Wanted,
-        found: BTreeMap<JobId, Payload>,
+        found: BTreeMap<JobId, Joined>,
     ) -> Vec<(Ordinal, JobId)> {
         let mut dropped = Vec::new();
         self.waiting.retain(|outgoing| {
@@ -112,14 +115,14 @@ impl Assembly {
                 return true;
             };
             let is_gone = *payload_size > 0
-                && wanted.iter().any(|(job, _)| *job == grant.job)
+                && wanted.iter().any(|want| want.job == grant.job)
                 && !found.contains_key(&grant.job);
             if is_gone {
                 dropped.push((*ordinal, grant.job));
             }
             !is_gone
         });
-        self.payloads.extend(found);
+        self.joined.extend(found);
         dropped
     }
 
@@ -129,10 +132,9 @@ impl Assembly {
         match self.waiting.remove(at) {
             None => Next::Wait,
             Some(Outgoing::Broken(stored)) => self.stored(at, 0, stored, Vec::new()),
-            Some(Outgoing::Decided(Decided { ordinal, applied, message, payload_size, .. })) => match message
-            {
+            Some(Outgoing::Decided(Decided { ordinal, applied, message, .. })) => match message {
                 Message::Stored(stored) => self.stored(at, applied, stored, vec![ordinal]),
-                Message::Grant(grant) => self.grants(at, (ordinal, applied, payload_size), grant),
+                Message::Grant(grant) => self.grants(at, (ordinal, applied), grant),
                 message @ (Message::Welcome { .. }
                 | Message::Renewed { .. }
                 | Message::Revoke { .. }
@@ -153,7 +155,7 @@ impl Assembly {
                 Outgoing::Broken(_) => true,
                 Outgoing::Decided(Decided { message, payload_size, .. }) => match message {
                     Message::Welcome { .. } | Message::Renewed { .. } | Message::Stored(_) => true,
-                    Message::Grant(grant) => !held && self.has_payload(grant, *payload_size),
+                    Message::Grant(grant) => !held && self.is_whole(grant, *payload_size),
                     Message::Revoke { .. }
                     | Message::Drain { .. }
                     | Message::Resume { .. }
@@ -192,38 +194,35 @@ impl Assembly {
     }
 
     /// A frame of grants: this one and those that follow it, decided by the same `applied`, their payloads here.
-    fn grants(&mut self, at: usize, first: (Ordinal, u64, u64), grant: Box<Grant>) -> Next {
-        let (ordinal, applied, size) = first;
+    fn grants(&mut self, at: usize, first: (Ordinal, u64), grant: Box<Grant>) -> Next {
+        let (ordinal, applied) = first;
         let mut ordinals = vec![ordinal];
-        let mut weight = weight_of(&grant, size);
-        let payload = self.take_payload(&grant);
-        let mut all = vec![(grant, payload)];
+        let joined = self.joined.remove(&grant.job).unwrap_or_default();
+        let mut weight = weight_of(&grant, joined.len());
+        let mut all = vec![(grant, joined)];
         while let Some(Outgoing::Decided(next)) = self.waiting.get(at) {
             let Message::Grant(grant) = &next.message else { break };
-            weight += weight_of(grant, next.payload_size);
-            if next.applied != applied || !self.has_payload(grant, next.payload_size) || weight > MOST_FRAME {
+            weight += weight_of(grant, self.joined.get(&grant.job).map_or(0, Joined::len));
+            if next.applied != applied || !self.is_whole(grant, next.payload_size) || weight > MOST_FRAME {
                 break;
             }
             let (grant, ordinal) = (grant.clone(), next.ordinal);
             self.waiting.remove(at);
             ordinals.push(ordinal);
-            let payload = self.take_payload(&grant);
-            all.push((grant, payload));
+            let joined = self.joined.remove(&grant.job).unwrap_or_default();
+            all.push((grant, joined));
         }
         Next::Send(Frame { applied, body: Body::Grants(all) }, ordinals)
     }
 
-    fn has_payload(&self, grant: &Grant, size: u64) -> bool {
-        size == 0 || self.payloads.contains_key(&grant.job)
-    }
-
-    fn take_payload(&mut self, grant: &Grant) -> Payload {
-        self.payloads.remove(&grant.job).unwrap_or_default()
+    /// Whether everything is here that travels with it.
+    fn is_whole(&self, grant: &Grant, size: u64) -> bool {
+        size == 0 && !grant.again || self.joined.contains_key(&grant.job)
     }
 }
 
 /// At least what a grant weighs on the wire.
-fn weight_of(grant: &Grant, payload_size: u64) -> usize {
+fn weight_of(grant: &Grant, joined: usize) -> usize {
     const FIXED: usize = 512; // ids, numbers, lengths, the media type
     let texts = grant.kind.as_str().len()
         + grant.tenant.as_str().len()
@@ -233,7 +232,7 @@ fn weight_of(grant: &Grant, payload_size: u64) -> usize {
             .as_ref()
             .map_or(0, |trace| trace.parent.len() + trace.state.as_ref().map_or(0, |state| state.len()));
     let slots: usize = grant.slots.iter().map(|(slot, _)| slot.as_str().len() + 16).sum();
-    FIXED + texts + slots + usize::try_from(payload_size).unwrap_or(usize::MAX / 2)
+    FIXED + texts + slots + joined
 }
 
 #[cfg(test)]

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::{Stream, StreamExt};
 use tenure_proto::node::v1::NodeMessage;
 use tenure_scheduler::{Command, Held, NodeName, SessionId};
-use tenure_store::ResultBytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;
 
-use super::{BYTES_PER_CREDIT, CREDITS, FromNode, Outgoing, Peer, seen::Sent};
+use super::{BYTES_PER_CREDIT, CREDITS, Carried, FromNode, Outgoing, Peer, seen::Sent};
 use crate::rpc::{
     convert_node::{From, Said, said},
     decode,
@@ -68,7 +67,7 @@ impl Inbound {
         place: OwnedSemaphorePermit,
     ) -> Result<(), End> {
         let (session, attach, credit) = (self.session, Some(peer), Some(place));
-        let from = FromNode { session, command: hello, result: None, attach, credit };
+        let from = FromNode { session, command: hello, carried: Carried::default(), attach, credit };
         self.inbox.send(from).await.map_err(|_| End::Gone)
     }
 
@@ -101,7 +100,7 @@ impl Inbound {
         let from = From { node: &self.node, session: self.session, seq, seen };
         for said in said(from, body, self.max_result_bytes).map_err(told)? {
             match said {
-                Said::Command(command, result) => self.send(command, result).await?,
+                Said::Command(command, carried) => self.send(command, carried).await?,
                 // The way out is bounded, and read by the same task: if it is full the session is about to end.
                 Said::TooLarge(answer) => drop(self.own.try_send(Outgoing::Broken(answer))),
             }
@@ -109,20 +108,20 @@ impl Inbound {
         Ok(())
     }
 
-    async fn send(&self, command: Command, result: Option<ResultBytes>) -> Result<(), End> {
-        let bytes = bytes_of(&command, result.as_ref());
+    async fn send(&self, command: Command, carried: Carried) -> Result<(), End> {
+        let bytes = bytes_of(&command, &carried);
         let weight = u32::try_from(1 + bytes / BYTES_PER_CREDIT).unwrap_or(u32::MAX);
         // Neither is ever closed while the driver lives.
         let credit = Arc::clone(&self.credits).acquire_many_owned(weight).await.map_err(|_| End::Gone)?;
-        let from = FromNode { session: self.session, command, result, attach: None, credit: Some(credit) };
+        let from = FromNode { session: self.session, command, carried, attach: None, credit: Some(credit) };
         self.inbox.send(from).await.map_err(|_| End::Gone)
     }
 }
 
 /// What a command holds in memory beyond itself.
-fn bytes_of(command: &Command, result: Option<&ResultBytes>) -> usize {
+fn bytes_of(command: &Command, carried: &Carried) -> usize {
     let listed = if let Command::Heartbeat(heartbeat) = command { heartbeat.held.len() } else { 0 };
-    listed * size_of::<Held>() + result.map_or(0, |result| result.data.len())
+    listed * size_of::<Held>() + carried.len()
 }
 
 /// The next message of a stream.

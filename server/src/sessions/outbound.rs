@@ -15,12 +15,12 @@ use std::{
 
 use tenure_proto::node::v1::ServerMessage;
 use tenure_scheduler::{Command, JobId, NodeName, Ordinal, SessionId};
-use tenure_store::{Payload, Reader};
+use tenure_store::Reader;
 use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::{
-    FromNode, Outgoing, SOFT_OUTBOUND, Shared, Wanted,
+    Carried, FromNode, Joined, Outgoing, SOFT_OUTBOUND, Shared, Want, Wanted,
     assembly::{Assembly, Frame, Next},
     inbound::{End, told},
     seen::Sent,
@@ -63,11 +63,11 @@ pub(super) struct Outbound {
 }
 
 /// Payloads on their way.
-type Fetch = Pin<Box<dyn Future<Output = Result<BTreeMap<JobId, Payload>, No>> + Send>>;
+type Fetch = Pin<Box<dyn Future<Output = Result<BTreeMap<JobId, Joined>, No>> + Send>>;
 
 enum Input {
     Message(Outgoing),
-    Payloads(Result<BTreeMap<JobId, Payload>, No>),
+    Payloads(Result<BTreeMap<JobId, Joined>, No>),
 }
 
 impl Outbound {
@@ -122,7 +122,13 @@ impl Outbound {
         }
         let command =
             Command::SessionBlocked { node: self.node.clone(), session: self.session, blocked: false };
-        let from = FromNode { session: self.session, command, result: None, attach: None, credit: None };
+        let from = FromNode {
+            session: self.session,
+            command,
+            carried: Carried::default(),
+            attach: None,
+            credit: None,
+        };
         // A full inbox: it is tried again with the next message.
         if self.inbox.try_send(from).is_ok() {
             self.shared.blocked.store(false, Ordering::Relaxed);
@@ -134,8 +140,7 @@ impl Outbound {
         if wanted.is_empty() {
             return None;
         }
-        let jobs: Vec<JobId> = wanted.iter().map(|(job, _)| *job).collect();
-        let fetch = fetch(self.reader.clone(), jobs, self.session);
+        let fetch = fetch(self.reader.clone(), wanted.clone(), self.session);
         Some((wanted, Box::pin(fetch)))
     }
 
@@ -169,18 +174,18 @@ impl Outbound {
 }
 
 /// The payloads that are on their way; for ever if there are none.
-async fn arrival(fetch: &mut Option<(Wanted, Fetch)>) -> Result<BTreeMap<JobId, Payload>, No> {
+async fn arrival(fetch: &mut Option<(Wanted, Fetch)>) -> Result<BTreeMap<JobId, Joined>, No> {
     match fetch {
         Some((_, arriving)) => arriving.await,
         None => std::future::pending().await,
     }
 }
 
-async fn fetch(reader: Reader, jobs: Vec<JobId>, session: SessionId) -> Result<BTreeMap<JobId, Payload>, No> {
+async fn fetch(reader: Reader, wanted: Wanted, session: SessionId) -> Result<BTreeMap<JobId, Joined>, No> {
     let mut tries = 0;
     loop {
         tries += 1;
-        match reader.payloads(&jobs).await {
+        match look(&reader, &wanted).await {
             Ok(found) => return Ok(found),
             Err(error) if tries < FETCH_TRIES => {
                 tracing::debug!(session.id = %session, error = %Chain(&error), "payloads could not be read; again soon");
@@ -192,4 +197,25 @@ async fn fetch(reader: Reader, jobs: Vec<JobId>, session: SessionId) -> Result<B
             }
         }
     }
+}
+
+/// One look for everything. A job whose payload is gone is absent.
+async fn look(
+    reader: &Reader,
+    wanted: &[Want],
+) -> Result<BTreeMap<JobId, Joined>, tenure_store::reader::Error> {
+    let of = |asked: fn(&Want) -> bool| -> Vec<JobId> {
+        wanted.iter().filter(|want| asked(want)).map(|want| want.job).collect()
+    };
+    let (paid, again) = (of(|want| want.payload > 0), of(|want| want.again));
+    let mut payloads = reader.payloads(&paid).await?;
+    let mut left = reader.left(&again).await?;
+    let found = wanted.iter().filter_map(|want| {
+        let payload = payloads.remove(&want.job);
+        let is_gone = want.payload > 0 && payload.is_none();
+        let joined =
+            Joined { payload: payload.unwrap_or_default(), left: left.remove(&want.job).unwrap_or_default() };
+        (!is_gone).then_some((want.job, joined))
+    });
+    Ok(found.collect())
 }

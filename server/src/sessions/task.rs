@@ -20,7 +20,7 @@ use tonic::Status;
 use tracing::Instrument as _;
 
 use super::{
-    FromNode, MOST_ATTACHING, MOST_OUTBOUND, Peer, Shared, delay,
+    Carried, FromNode, MOST_ATTACHING, MOST_OUTBOUND, Peer, Shared, delay,
     inbound::{End, Inbound, next, told},
     outbound::Outbound,
 };
@@ -222,7 +222,7 @@ async fn serve(
 /// The driver hears of the end, after everything else that this node said.
 async fn close(context: &Context, node: NodeName, session: SessionId) {
     let command = Command::SessionClosed { node, session };
-    let from = FromNode { session, command, result: None, attach: None, credit: None };
+    let from = FromNode { session, command, carried: Carried::default(), attach: None, credit: None };
     if context.inbox.send(from).await.is_err() {
         tracing::debug!("the driver ended before the session did");
     }

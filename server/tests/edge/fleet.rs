@@ -67,7 +67,8 @@ async fn a_wrong_fleet_file_is_refused_with_every_mistake_and_its_line() {
         [
             "line 2: kinds.a.lease: must be at least 10s",
             "line 3: kinds.a.needs.x: names a slot that is not declared; declare it under [slots]",
-            "line 4: cron: is not supported by this version",
+            "line 4: cron.b.kind: is required",
+            "line 4: cron.b.when: is required",
         ]
     );
     for bad in ["", &"#".repeat(1024 * 1024 + 1)] {
@@ -222,6 +223,36 @@ async fn a_kind_has_figures_as_soon_as_it_is_declared() {
         let health = served.health.clone().get_queue_health(request).await.unwrap().into_inner();
         assert_eq!(health.kinds[0].kind, kind);
     }
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_node_tells_from_which_kinds_it_backs_off_until_an_operator_vouches_for_it() {
+    let served = Served::start().await;
+    let mut node = Node::hello(&served.channel, "n1", &[], &["capped"]).await;
+    for _ in 0..3 {
+        served.job(spec("capped")).await;
+        let grant = node.granted().await;
+        node.start(&grant).await;
+        node.fail(&grant, "it broke").await;
+    }
+    let mut fleet = served.fleet.clone();
+    let named = || "n1".to_owned();
+    let backs_off = async {
+        loop {
+            let answer = fleet.get_node(v1::GetNodeRequest { node: named() }).await.unwrap().into_inner();
+            let backoffs = answer.node.unwrap().backoffs;
+            if !backoffs.is_empty() {
+                return backoffs;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let backoffs = tokio::time::timeout(SOON, backs_off).await.expect("it backs off");
+    assert_eq!((backoffs.len(), backoffs[0].kind.as_str(), backoffs[0].failed), (1, "capped", 3));
+    assert!(backoffs[0].until.is_some());
+    let uncordoned = fleet.uncordon_node(v1::UncordonNodeRequest { node: named() }).await.unwrap();
+    assert_eq!(uncordoned.into_inner().node.unwrap().backoffs, []);
     served.end().await;
 }
 

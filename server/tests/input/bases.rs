@@ -3,7 +3,7 @@
 use prost_reflect::{DynamicMessage, MethodDescriptor};
 use tenure_proto::{
     node::v1::{
-        Accepted, BeginWaitRequest, ClosedGroup, Detach, Draining, EnqueueChildrenRequest, Finished,
+        Accepted, BeginWaitRequest, Checkpoint, ClosedGroup, Detach, Draining, EnqueueChildrenRequest, Finished,
         FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello, HostInfo, LeaseName,
         LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes, Returned,
         Started, Throttled, UnstoredReport, WaitTerms, node_message::Body, report::Event,
@@ -47,7 +47,7 @@ impl Bases {
     pub(crate) fn of(&self, method: &MethodDescriptor) -> (DynamicMessage, Option<Said>) {
         let (queued, cancelled) = (self.queued.clone(), self.cancelled.clone());
         let (kind, slot) = ("web".to_owned(), "api".to_owned());
-        let node = self.node.to_owned();
+        let (node, entry) = (self.node.to_owned(), "far".to_owned());
         let mut no = None;
         let bytes = match method.name() {
             "Enqueue" => encoded(&v1::EnqueueRequest { job: Some(self.job()) }),
@@ -92,8 +92,11 @@ impl Bases {
                 no = LOST;
                 encoded(&GetChildResultsRequest { lease: lease(node), job_ids: vec![queued], from_index: 0 })
             }
-            "GetFleet" | "ListKinds" | "ListSlots" | "ListNodes" | "GetQueueHealth" | "GetServerInfo"
-            | "CheckInvariants" => bytes::Bytes::new(),
+            "PauseCronEntry" => encoded(&v1::PauseCronEntryRequest { entry }),
+            "ResumeCronEntry" => encoded(&v1::ResumeCronEntryRequest { entry }),
+            "RunCronEntry" => encoded(&v1::RunCronEntryRequest { entry, job_id: String::new() }),
+            "ListCronEntries" | "GetFleet" | "ListKinds" | "ListSlots" | "ListNodes" | "GetQueueHealth"
+            | "GetServerInfo" | "CheckInvariants" => bytes::Bytes::new(),
             other => panic!("say what a good request of {other} is"),
         };
         (DynamicMessage::decode(method.input(), bytes).expect("a request of this method"), no)
@@ -192,10 +195,16 @@ fn event_of(name: &str) -> Option<Event> {
             result: Some(result),
             throttled: Some(Throttled { slot: "f".to_owned(), retry_after: None }),
             detach: Some(Detach { job_ids: vec![nobody()], ..Detach::default() }),
+            checkpoint: Some(Checkpoint { data: "x".into() }),
             ..Default::default()
         }),
+        "checkpoint" => Event::Checkpoint(Checkpoint { data: "x".into() }),
         "reaped" => Event::Reaped(Reaped {}),
-        "returned" => Event::Returned(Returned { rule: "headroom".to_owned(), ..Default::default() }),
+        "returned" => Event::Returned(Returned {
+            rule: "headroom".to_owned(),
+            checkpoint: Some(Checkpoint { data: "x".into() }),
+            ..Default::default()
+        }),
         _ => return None,
     })
 }

@@ -36,6 +36,9 @@ lease = "10m"
 [kinds.web]
 needs = { browser = 1 }
 concurrency = { key = "conversation", limit = 1000 }
+[cron.far]
+kind = "plain"
+when = "0 0 29 2 *"
 "#;
 
 /// Which database.

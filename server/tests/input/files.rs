@@ -40,6 +40,8 @@ max_losses = 3
 retry = { initial = "1s", factor = 2, max = "1m", jitter = 0.2 }
 permanent_exit_codes = [64]
 hard_time_limit = "30m"
+soft_time_limit = "28m"
+progress_timeout = "5m"
 queue_cap = 20
 concurrency = { key = "account", limit = 2 }
 fifo = true
@@ -151,6 +153,9 @@ const OF_FLEET: &Mistakes = &[
     ("[64]", "[75]", "kinds.qa.permanent_exit_codes[0]"),
     ("[64]", "64", "kinds.qa.permanent_exit_codes"),
     ("\"30m\"", "\"0s\"", "kinds.qa.hard_time_limit"),
+    ("\"28m\"", "\"0s\"", "kinds.qa.soft_time_limit"),
+    ("\"28m\"", "\"30m\"", "kinds.qa.soft_time_limit"),
+    ("\"5m\"", "\"never\"", "kinds.qa.progress_timeout"),
     ("queue_cap = 20", "queue_cap = 0.5", "kinds.qa.queue_cap"),
     ("\"4h\"", "\"never\"", "kinds.qa.stale_after"),
     ("\"live\"", "\"Live\"", "kinds.qa.dedupe"),

@@ -125,7 +125,7 @@ async fn changed_and_senseless_sessions_end_in_good_order_and_harm_nobody() {
     let mut witness = Witness::start(&desk).await;
     let mut random = Random::start();
     let bodies = ["heartbeat", "draining", "reports"].map(|name| second(&[name]).encode_to_vec());
-    let events = ["accepted", "started", "progress", "finished", "reaped", "returned"];
+    let events = ["accepted", "started", "progress", "checkpoint", "finished", "reaped", "returned"];
     let reports = events.map(|event| second(&["reports", "reports", event]).encode_to_vec());
     let goods: Vec<_> = bodies.into_iter().chain(reports).collect();
     let mut over = std::pin::pin!(tokio::time::sleep(BOUND));

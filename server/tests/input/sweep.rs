@@ -121,7 +121,8 @@ async fn everything_wrong_with_a_request_is_told_at_once() {
         let mut want = BTreeSet::new();
         for place in places(&method.input()) {
             // A list that is refused as a whole is not looked into, and limits of the kind come later.
-            if ["jobs", "slots", "requirements", "prefer", "hard_time_limit"].contains(&place.field().name())
+            if ["jobs", "slots", "requirements", "prefer", "hard_time_limit", "soft_time_limit"]
+                .contains(&place.field().name())
                 || (method.name() == "EnqueueChildren" && place.names()[0] == "jobs")
             {
                 continue;

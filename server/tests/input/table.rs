@@ -7,6 +7,7 @@ use crate::rules::{Rule, Said, Want, here};
 const NO_JOB: Option<Said> = Some((Code::NotFound, "JOB_NOT_FOUND"));
 const NO_KIND: Option<Said> = Some((Code::NotFound, "KIND_NOT_FOUND"));
 const NO_SLOT: Option<Said> = Some((Code::NotFound, "SLOT_NOT_FOUND"));
+const NO_CRON: Option<Said> = Some((Code::NotFound, "CRON_NOT_FOUND"));
 const NO_NODE: Option<Said> = Some((Code::NotFound, "NODE_NOT_FOUND"));
 
 const MOST_UNITS: i128 = 1_000_000;
@@ -72,6 +73,8 @@ fn job(row: &str) -> Option<Rule> {
         "JobSpec.prefer" => Rule::Most { most: 8, required: false },
         // The kind's is an hour, and it may only be shortened.
         "JobSpec.hard_time_limit" => Rule::Length(std::time::Duration::from_millis(1)..=seconds(3600)),
+        // Before the hard limit.
+        "JobSpec.soft_time_limit" => Rule::Length(std::time::Duration::from_millis(1)..=BEFORE_AN_HOUR),
         "JobSpec.parent_id" => {
             Rule::Id { required: false, unknown: Some((Code::FailedPrecondition, "PARENT_NOT_LIVE")) }
         }
@@ -113,6 +116,9 @@ fn job(row: &str) -> Option<Rule> {
         _ => return None,
     })
 }
+
+/// The latest soft limit of a job whose hard limit is an hour.
+const BEFORE_AN_HOUR: std::time::Duration = std::time::Duration::from_micros(3_599_999_999);
 
 fn label_names() -> Vec<(String, Want)> {
     let fine = ["os", "example.org/Rack-1_b", &"k".repeat(63)].map(|text| (text.to_owned(), Want::Fine));
@@ -180,6 +186,10 @@ fn operators(row: &str) -> Option<Rule> {
         | "UncordonNodeRequest.node"
         | "DrainNodeRequest.node"
         | "ForgetNodeRequest.node" => Rule::Name { required: true, unknown: NO_NODE },
+        "PauseCronEntryRequest.entry" | "ResumeCronEntryRequest.entry" | "RunCronEntryRequest.entry" => {
+            Rule::Name { required: true, unknown: NO_CRON }
+        }
+        "RunCronEntryRequest.job_id" => Rule::FreshId,
         "DrainNodeRequest.deadline" => Rule::Length(seconds(0)..=seconds(86_400)),
         "ForgetNodeRequest.lost" => Rule::Free,
         "GetQueueHealthRequest.kind" => Rule::Name { required: false, unknown: NO_KIND },
@@ -282,7 +292,7 @@ fn node(row: &str) -> Option<Rule> {
         // At most what a message holds.
         "Reports.reports" => Rule::Kept,
         "Report.accepted" | "Report.started" | "Report.progress" | "Report.finished" | "Report.reaped"
-        | "Report.returned" => Rule::Kept,
+        | "Report.returned" | "Report.checkpoint" => Rule::Kept,
         "Progress.percent" => Rule::Whole(0..=100),
         "Progress.message" => Rule::Text { most: 1024, required: false },
         "Finished.exit_code" | "Finished.signal" => Rule::Free,
@@ -291,6 +301,10 @@ fn node(row: &str) -> Option<Rule> {
         // Judged as a whole, by name and amount: see convert_node/tests.rs.
         "Finished.usage" => Rule::Kept,
         "Finished.throttled" => Rule::Inner { required: false },
+        "Finished.partial" => Rule::Free,
+        "Finished.checkpoint" | "Returned.checkpoint" => Rule::Inner { required: false },
+        // Over the limit it is dropped, and the rest of the report counts.
+        "Checkpoint.data" => Rule::Bytes { most: 256 * 1024, over: Want::Fine },
         "Throttled.slot" => Rule::Name { required: true, unknown: None },
         "Finished.result" => Rule::Inner { required: false },
         // Over the limit it is answered BROKEN, and the session goes on.

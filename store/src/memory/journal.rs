@@ -133,6 +133,7 @@ fn load(tables: &Tables) -> Durable {
         slots: tables.slots.rows().clone(),
         nodes: tables.nodes.rows().clone(),
         tenants: tables.tenants.rows().clone(),
+        crons: tables.crons.rows().clone(),
         jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
         leases: tables.leases.rows().clone(),
         classes: tables.classes.rows().clone(),
@@ -150,6 +151,7 @@ fn write(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
         turn::expect("JOB_UPDATE", turn::count(updated), affected)?;
     }
     put_fleet(tables, turn.changes);
+    put_crons(tables, turn.changes)?;
     insert(tables, turn)
 }
 
@@ -167,7 +169,8 @@ fn delete(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     each("KIND_DELETE", &changes.kinds_deleted, |name| tables.kinds.remove(name))?;
     each("SLOT_DELETE", &changes.slots_deleted, |name| tables.slots.remove(name))?;
     each("TENANT_DELETE", &changes.tenants_deleted, |name| tables.tenants.remove(name))?;
-    each("NODE_DELETE", &changes.nodes_deleted, |name| tables.nodes.remove(name))
+    each("NODE_DELETE", &changes.nodes_deleted, |name| tables.nodes.remove(name))?;
+    each("CRON_DELETE", &changes.crons_deleted, |name| tables.crons.remove(name))
 }
 
 /// Removes one row per key.
@@ -194,6 +197,19 @@ fn put_fleet(tables: &mut Tables, changes: &Changes) {
     }
 }
 
+/// What is settled stays so.
+fn put_crons(tables: &mut Tables, changes: &Changes) -> Result<(), Error> {
+    let mut affected = 0;
+    for entry in &changes.crons_put {
+        let known = tables.crons.get(&entry.name);
+        if known.is_none_or(|known| known.last_instant <= entry.last_instant) {
+            tables.crons.put(entry.name.clone(), entry.clone());
+            affected += 1;
+        }
+    }
+    turn::expect("CRON_UPSERT", turn::count(&changes.crons_put), affected)
+}
+
 fn insert(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     for job in &turn.inserted {
         tables.insert_job(job)?;
@@ -215,8 +231,12 @@ fn insert(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
             content_type: bytes.content_type.clone(),
             created_at: put.created_at,
             expires_at: put.expires_at,
+            partial: put.partial,
         };
         tables.insert_result(ResultRow { stored, of_wait: put.of_wait })?;
+    }
+    for (put, data) in &turn.checkpoints {
+        tables.put_checkpoint(put.job, data)?;
     }
     Ok(())
 }

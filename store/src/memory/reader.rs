@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, ops::Bound};
 use tenure_scheduler::{Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall};
 
 use super::{Memory, Tables};
-use crate::{JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation, reader::Error};
+use crate::{
+    JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation, reader::Error,
+};
 
 /// A reader of a store in memory.
 #[derive(Debug, Clone)]
@@ -61,6 +63,25 @@ impl MemoryReader {
     pub(crate) async fn payloads(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Payload>, Error> {
         self.read(|tables| {
             jobs.iter().filter_map(|id| Some((*id, tables.payloads.get(id)?.clone()))).collect()
+        })
+    }
+
+    pub(crate) async fn left(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Left>, Error> {
+        self.read(|tables| {
+            let of = |job: &JobId| {
+                let all = (*job, FencingToken::NONE)..=(*job, FencingToken(u64::MAX));
+                let partial = tables.results.rows().range(all).rfind(|(_, row)| row.stored.partial);
+                let bytes = |row: &StoredResult| ResultBytes {
+                    data: row.data.clone(),
+                    content_type: row.content_type.clone(),
+                };
+                let left = Left {
+                    checkpoint: tables.checkpoints.get(job).cloned(),
+                    partial: partial.map(|(_, row)| bytes(&row.stored)),
+                };
+                (left != Left::default()).then_some((*job, left))
+            };
+            jobs.iter().filter_map(of).collect()
         })
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, ClassRow, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node, NodeName, Slot,
-    SlotName, Tenant, TenantPolicy,
+    Attempt, ClassRow, CronEntry, CronName, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node,
+    NodeName, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 use crate::{
@@ -84,12 +85,14 @@ pub(super) struct Tables {
     pub(super) slots: Table<SlotName, Slot>,
     pub(super) tenants: Table<Tenant, TenantPolicy>,
     pub(super) nodes: Table<NodeName, Node>,
+    pub(super) crons: Table<CronName, CronEntry>,
     pub(super) jobs: Table<JobId, Job>,
     pub(super) leases: Table<FencingToken, Lease>,
     pub(super) classes: Table<String, ClassRow>,
     pub(super) attempts: Table<(JobId, FencingToken), Attempt>,
     pub(super) payloads: Table<JobId, Payload>,
     pub(super) results: Table<(JobId, FencingToken), ResultRow>,
+    pub(super) checkpoints: Table<JobId, Bytes>,
     /// The unique index `jobs_dedupe_held`.
     held: Table<HeldKey, JobId>,
     /// The unique index `leases_one_live_per_job`.
@@ -143,6 +146,7 @@ impl Tables {
         for token in of_job(&self.results, id) {
             self.results.remove(&(id, token));
         }
+        self.checkpoints.remove(&id);
         self.jobs.remove(&id)
     }
 
@@ -183,6 +187,14 @@ impl Tables {
         Ok(())
     }
 
+    pub(super) fn put_checkpoint(&mut self, job: JobId, data: &Bytes) -> Result<(), Error> {
+        if self.jobs.get(&job).is_none() {
+            return Err(fired("checkpoints_belong_to_a_job", "CHECKPOINT_UPSERT"));
+        }
+        self.checkpoints.put(job, data.clone());
+        Ok(())
+    }
+
     /// Makes everything written since the last end of a turn stay.
     pub(super) fn keep(&mut self) {
         for table in self.all() {
@@ -197,18 +209,20 @@ impl Tables {
         }
     }
 
-    fn all(&mut self) -> [&mut dyn Undo; 12] {
+    fn all(&mut self) -> [&mut dyn Undo; 14] {
         [
             &mut self.kinds,
             &mut self.slots,
             &mut self.tenants,
             &mut self.nodes,
+            &mut self.crons,
             &mut self.jobs,
             &mut self.leases,
             &mut self.classes,
             &mut self.attempts,
             &mut self.payloads,
             &mut self.results,
+            &mut self.checkpoints,
             &mut self.held,
             &mut self.live,
         ]

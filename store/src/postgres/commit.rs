@@ -4,19 +4,20 @@
 pub(super) mod statements;
 
 use sqlx::{Arguments, Encode, PgConnection, Postgres, Type, error::BoxDynError, postgres::PgArguments};
-use tenure_scheduler::{KindName, NodeName, SlotName, Tenant};
+use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant};
 use uuid::Uuid;
 
 use self::statements::{
-    ATTEMPT_UPSERT, CLASS_DELETE, CLASS_INSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT,
-    LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT,
-    SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
+    ATTEMPT_UPSERT, CHECKPOINT_UPSERT, CLASS_DELETE, CLASS_INSERT, CRON_DELETE, CRON_UPSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE,
+    KIND_DELETE, KIND_UPSERT, LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT,
+    RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
 };
 use super::fault;
 use crate::{
     journal::Error,
     rows::{
-        Arrays, At, AttemptRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, int,
+        Arrays, At, AttemptRow, CronRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
+        int,
     },
     turn::{self, Turn, count},
 };
@@ -54,7 +55,9 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     let tenants: Vec<&str> = changes.tenants_deleted.iter().map(Tenant::as_str).collect();
     Batch::new("TENANT_DELETE", TENANT_DELETE, count(&tenants)).column(tenants).run_all(connection).await?;
     let nodes: Vec<&str> = changes.nodes_deleted.iter().map(NodeName::as_str).collect();
-    Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await
+    Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await?;
+    let crons: Vec<&str> = changes.crons_deleted.iter().map(CronName::as_str).collect();
+    Batch::new("CRON_DELETE", CRON_DELETE, count(&crons)).column(crons).run_all(connection).await
 }
 
 async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
@@ -67,6 +70,7 @@ async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     put(connection, "SLOT_UPSERT", SLOT_UPSERT, changes.slots_put.iter().map(SlotRow::from)).await?;
     put(connection, "TENANT_UPSERT", TENANT_UPSERT, changes.tenants_put.iter().map(TenantRow::from)).await?;
     put(connection, "NODE_UPSERT", NODE_UPSERT, changes.nodes_put.iter().map(NodeRow::from)).await?;
+    put(connection, "CRON_UPSERT", CRON_UPSERT, changes.crons_put.iter().map(CronRow::from)).await?;
     put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await
 }
 
@@ -92,6 +96,15 @@ async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
         .column(results.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| At::from(put.expires_at)).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| put.of_wait).collect::<Vec<_>>())
+        .column(results.iter().map(|(put, _)| put.partial).collect::<Vec<_>>())
+        .run_all(connection)
+        .await?;
+    let checkpoints = &turn.checkpoints;
+    Batch::new("CHECKPOINT_UPSERT", CHECKPOINT_UPSERT, count(checkpoints))
+        .column(checkpoints.iter().map(|(put, _)| put.job.0).collect::<Vec<_>>())
+        .column(checkpoints.iter().map(|(put, _)| int(put.token.0)).collect::<Vec<_>>())
+        .column(checkpoints.iter().map(|(_, data)| &***data).collect::<Vec<_>>())
+        .column(checkpoints.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
         .run_all(connection)
         .await
 }

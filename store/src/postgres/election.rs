@@ -297,6 +297,9 @@ struct Line {
 impl Line {
     /// One renewal. False: it did not go well.
     async fn renew(&mut self) -> bool {
+        // It is sent to nobody, and this server believes that it went well.
+        #[cfg(feature = "failpoints")]
+        fail::fail_point!("election::renew", |_| true);
         self.patience.missed();
         let me = self.candidate.us.id;
         let sent = self.candidate.steady.now();

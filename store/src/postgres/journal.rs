@@ -53,7 +53,7 @@ pub struct PostgresJournal {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 15] = [
+pub(super) const ALL: [&str; 16] = [
     FENCE_LOCK,
     FENCE_GET,
     EPOCH_RAISE,
@@ -68,6 +68,7 @@ pub(super) const ALL: [&str; 15] = [
     SLOT_LOAD,
     TENANT_LOAD,
     NODE_LOAD,
+    CRON_LOAD,
     CLASS_LOAD,
 ];
 
@@ -134,6 +135,10 @@ const SLOT_LOAD: &str = "
 select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at,
   throttled_until
 from slots";
+
+const CRON_LOAD: &str = "
+select name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent
+from crons";
 
 const TENANT_LOAD: &str = "select name, weight from tenants";
 
@@ -339,7 +344,16 @@ async fn commit_turn(connection: &mut PgConnection, epoch: Epoch, turn: &Turn<'_
         return Err(Error::Deposed { epoch });
     }
     commit::write(&mut transaction, turn).await?;
-    transaction.commit().await.map_err(|error| fault::of("committing", error))
+    // Everything is written, nothing is committed.
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!("postgres::before_commit", |_| std::process::abort());
+    transaction.commit().await.map_err(|error| fault::of("committing", error))?;
+    // It is applied, and whoever asked for it will not know.
+    #[cfg(feature = "failpoints")]
+    fail::fail_point!("postgres::after_commit", |_| {
+        Err(Error::Unavailable { doing: "hearing of a commit (failpoint)", source: None })
+    });
+    Ok(())
 }
 
 async fn prior(connection: &mut PgConnection, ids: &[JobId], keys: &[HeldKey]) -> Result<Vec<Job>, Error> {
@@ -390,6 +404,9 @@ async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
     durable.tenants.extend(tenants.await?);
     for node in each(&mut snapshot, &mut names, "NODE_LOAD", NODE_LOAD, "nodes", rows::read_node).await? {
         durable.nodes.insert(node.name.clone(), node);
+    }
+    for cron in each(&mut snapshot, &mut names, "CRON_LOAD", CRON_LOAD, "crons", rows::read_cron).await? {
+        durable.crons.insert(cron.name.clone(), cron);
     }
     for class in
         each(&mut snapshot, &mut names, "CLASS_LOAD", CLASS_LOAD, "classes", rows::read_class).await?

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use super::{Options, columns::read_all, connect, fault, schema::SCHEMA_VERSION};
 use crate::{
-    JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation,
+    JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation,
     reader::{Durability, Error, Narrowest},
     rows::{self, At, int, job_columns},
 };
@@ -48,7 +48,7 @@ pub struct PostgresReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 21] = [
+pub(super) const ALL: [&str; 24] = [
     DURABILITY,
     JOB_GET,
     JOB_LIST,
@@ -61,6 +61,8 @@ pub(super) const ALL: [&str; 21] = [
     PAYLOAD_GET,
     RESULT_NEWEST,
     STATE_GET,
+    CHECKPOINT_GET,
+    PARTIAL_NEWEST,
     JOB_DUE,
     RESULT_DUE,
     VIOLATION_LIST_LEASES,
@@ -70,6 +72,7 @@ pub(super) const ALL: [&str; 21] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 pub(super) const JOB_GET: &str = concat!(
@@ -135,7 +138,7 @@ group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
 select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached, usage
+  detached, usage, partial, checkpoint_size
 from attempts
 where job_id = $1 and token > $2
 order by token
@@ -147,16 +150,29 @@ from payloads
 where job_id = any($1::uuid[])";
 
 pub(super) const RESULT_NEWEST: &str = "
-select token, data, content_type, created_at, expires_at
+select token, data, content_type, created_at, expires_at, partial
 from results
 where job_id = $1 and not of_wait
 order by token desc
 limit 1";
 
 pub(super) const STATE_GET: &str = "
-select token, data, content_type, created_at, expires_at
+select token, data, content_type, created_at, expires_at, partial
 from results
 where job_id = $1 and token = $2 and of_wait";
+
+pub(super) const CHECKPOINT_GET: &str = "
+select job_id, data
+from checkpoints
+where job_id = any($1::uuid[])";
+
+pub(super) const PARTIAL_NEWEST: &str = "
+select job_id, data, content_type
+from results
+where job_id = any($1::uuid[]) and partial
+  and not exists (
+    select 1 from results as newer
+    where newer.job_id = results.job_id and newer.partial and newer.token > results.token)";
 
 // The kinds that final jobs have are found by jumps along the index, one per kind.
 pub(super) const JOB_DUE: &str = concat!(
@@ -224,12 +240,15 @@ pub(super) const VIOLATION_LIST_RESULTS: &str =
 pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
     "select invariant, subject, detail from inv_attempts_are_counted limit 100";
 
+pub(super) const VIOLATION_LIST_INSTANTS: &str =
+    "select invariant, subject, detail from inv_instants_fire_once limit 100";
+
 // The names of standbys are shown to everybody; whether they wait is decided by them.
 const DURABILITY: &str =
     "select current_setting('synchronous_standby_names') <> '', exists (select 1 from pg_stat_replication)";
 
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 7] = [
+const VIOLATION_LISTS: [&str; 8] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,
@@ -237,6 +256,7 @@ const VIOLATION_LISTS: [&str; 7] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 /// In the order of [`crate::reader::OF_LEASES`].
@@ -318,6 +338,25 @@ impl PostgresReader {
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("payloads", &error))
     }
 
+    pub(crate) async fn left(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Left>, Error> {
+        if jobs.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let ids: Vec<Uuid> = jobs.iter().map(|job| job.0).collect();
+        let mut left = BTreeMap::<JobId, Left>::new();
+        for row in self.rows(|| sqlx::query(CHECKPOINT_GET).bind(&ids)).await? {
+            let read = || Ok((JobId(row.try_get(0)?), row.try_get::<Vec<u8>, _>(1)?));
+            let (job, data) = read().map_err(|error| unreadable("checkpoints", &error))?;
+            left.entry(job).or_default().checkpoint = Some(data.into());
+        }
+        for row in self.rows(|| sqlx::query(PARTIAL_NEWEST).bind(&ids)).await? {
+            let read = || Ok((JobId(row.try_get(0)?), row.try_get::<Vec<u8>, _>(1)?, row.try_get(2)?));
+            let (job, data, content_type) = read().map_err(|error| unreadable("results", &error))?;
+            left.entry(job).or_default().partial = Some(ResultBytes { data: data.into(), content_type });
+        }
+        Ok(left)
+    }
+
     pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
         self.one_result(job, || sqlx::query(RESULT_NEWEST).bind(job.0)).await
     }
@@ -340,6 +379,7 @@ impl PostgresReader {
                 content_type: row.try_get(2)?,
                 created_at: Wall(row.try_get::<At, _>(3)?.0),
                 expires_at: Wall(row.try_get::<At, _>(4)?.0),
+                partial: row.try_get(5)?,
             })
         };
         rows.first().map(read).transpose().map_err(|error| unreadable("results", &error))

@@ -67,6 +67,7 @@ pub(crate) struct JobRow<'a> {
     waiting_at: Option<At>,
     detached: Option<Json>,
     concurrency_key: Option<&'a str>,
+    soft_time_limit_us: Option<i64>,
     previous: Option<i64>,
 }
 }
@@ -140,6 +141,7 @@ impl<'a> JobRow<'a> {
             waiting_at,
             detached: job.detached.as_ref().map(|detached| json_text(&DetachedJson::from(&**detached))),
             concurrency_key: job.concurrency_key.as_ref().map(ConcurrencyKey::as_str),
+            soft_time_limit_us: job.soft_time_limit.map(length_us),
             previous,
         }
     }
@@ -152,7 +154,8 @@ macro_rules! job_columns {
          dedupe_held, fingerprint, hard_time_limit_us, parent_id, root_id, depth, children, traceparent, \
          tracestate, payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
          started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
-         finished_at, on_parent_cancel, on_parent_lost, waiting_at, detached, concurrency_key"
+         finished_at, on_parent_cancel, on_parent_lost, waiting_at, detached, concurrency_key, \
+         soft_time_limit_us"
     };
 }
 pub(crate) use job_columns;
@@ -217,6 +220,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         on_parent_lost: OnParent::Keep,
         detached: None,
         concurrency_key: None,
+        soft_time_limit: None,
     };
     let times = StateTimes::read(row)?;
     job.on_parent_cancel = read_on_parent(row, "on_parent_cancel")?;
@@ -224,6 +228,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
     job.state = times.state(row, &state_name)?;
     job.detached = row.opt_json::<DetachedJson>("detached")?.map(|json| Box::new(json.into()));
     job.concurrency_key = row.opt_text("concurrency_key", |key| ConcurrencyKey::new(key))?;
+    job.soft_time_limit = row.opt_length("soft_time_limit_us")?;
     Ok(job)
 }
 
@@ -297,6 +302,8 @@ pub(crate) struct AttemptRow<'a> {
     ended_at: At,
     detached: bool,
     usage: Option<Json>,
+    partial: bool,
+    checkpoint_size: Option<i64>,
 }
 }
 
@@ -319,12 +326,14 @@ impl<'a> From<&'a Attempt> for AttemptRow<'a> {
             ended_at: attempt.ended_at.into(),
             detached,
             usage: (!attempt.usage.is_empty()).then(|| json_text(&UsageJson::from(&attempt.usage))),
+            partial: attempt.partial,
+            checkpoint_size: attempt.checkpoint_size.map(int),
         }
     }
 }
 
 /// Reads an attempt from job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at,
-/// started_at, ended_at, detached, usage.
+/// started_at, ended_at, detached, usage, partial, checkpoint_size.
 ///
 /// # Errors
 /// If a column makes no sense.
@@ -350,11 +359,15 @@ pub(crate) fn read_attempt(row: &mut Fields<'_>) -> Result<Attempt, Error> {
         started_at: row.opt_wall("started_at")?,
         ended_at: row.wall("ended_at")?,
         usage: Usage::default(),
+        partial: false,
+        checkpoint_size: None,
     };
     if row.flag("detached")? {
         attempt.outcome = Outcome::Detached;
     }
     attempt.usage = row.opt_json::<UsageJson>("usage")?.map(Usage::from).unwrap_or_default();
+    attempt.partial = row.flag("partial")?;
+    attempt.checkpoint_size = row.opt_int("checkpoint_size")?;
     Ok(attempt)
 }
 

@@ -287,6 +287,8 @@ pub(super) struct PolicyJson {
     retry: RetryJson,
     permanent_exit_codes: Vec<i32>,
     hard_time_limit_us: i64,
+    soft_time_limit_us: Option<i64>,
+    progress_timeout_us: Option<i64>,
     queue_cap: Option<u32>,
     max_running: Option<u32>,
     concurrency: Option<ConcurrencyJson>,
@@ -350,6 +352,8 @@ impl From<&KindPolicy> for PolicyJson {
             retry: (&policy.retry).into(),
             permanent_exit_codes: policy.permanent_exit_codes.clone(),
             hard_time_limit_us: length_us(policy.hard_time_limit),
+            soft_time_limit_us: policy.soft_time_limit.map(length_us),
+            progress_timeout_us: policy.progress_timeout.map(length_us),
             queue_cap: policy.queue_cap,
             max_running: policy.max_running,
             concurrency: policy
@@ -390,6 +394,8 @@ impl From<PolicyJson> for KindPolicy {
             retry: json.retry.into(),
             permanent_exit_codes: json.permanent_exit_codes,
             hard_time_limit: length(json.hard_time_limit_us),
+            soft_time_limit: json.soft_time_limit_us.map(length),
+            progress_timeout: json.progress_timeout_us.map(length),
             queue_cap: json.queue_cap,
             max_running: json.max_running,
             concurrency: json

@@ -2,14 +2,14 @@
 //! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part.
 
 use sqlx::SqliteConnection;
-use tenure_scheduler::{KindName, NodeName, SlotName, Tenant};
+use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant};
 
 use super::fault;
 use crate::{
     journal::Error,
     rows::{
-        AttemptRow, Batch, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow, batch, int,
-        job_columns,
+        AttemptRow, Batch, CronRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
+        batch, int, job_columns,
     },
     turn::{self, Turn},
 };
@@ -26,7 +26,7 @@ pub(super) async fn write(connection: &mut SqliteConnection, turn: &Turn<'_>) ->
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 19] = [
+pub(super) const ALL: [&str; 22] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -35,17 +35,20 @@ pub(super) const ALL: [&str; 19] = [
     SLOT_DELETE,
     TENANT_DELETE,
     NODE_DELETE,
+    CRON_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
     TENANT_UPSERT,
     NODE_UPSERT,
+    CRON_UPSERT,
     CLASS_UPSERT,
     JOB_INSERT,
     PAYLOAD_INSERT,
     LEASE_UPSERT,
     ATTEMPT_UPSERT,
     RESULT_INSERT,
+    CHECKPOINT_UPSERT,
 ];
 
 pub(super) const RESULT_DELETE: &str = "
@@ -65,6 +68,8 @@ pub(super) const SLOT_DELETE: &str = "delete from slots where name in (select va
 pub(super) const TENANT_DELETE: &str = "delete from tenants where name in (select value from json_each($1))";
 
 pub(super) const NODE_DELETE: &str = "delete from nodes where name in (select value from json_each($1))";
+
+pub(super) const CRON_DELETE: &str = "delete from crons where name in (select value from json_each($1))";
 
 async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
@@ -86,7 +91,9 @@ async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     let tenants = batch("tenants", changes.tenants_deleted.iter().map(Tenant::as_str))?;
     counted(connection, "TENANT_DELETE", TENANT_DELETE, tenants).await?;
     let nodes = batch("nodes", changes.nodes_deleted.iter().map(NodeName::as_str))?;
-    counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await
+    counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await?;
+    let crons = batch("crons", changes.crons_deleted.iter().map(CronName::as_str))?;
+    counted(connection, "CRON_DELETE", CRON_DELETE, crons).await
 }
 
 // Jobs, leases and attempts are lists of their columns: `new.value ->> 6` is the state. See `rows/positional.rs`.
@@ -126,7 +133,7 @@ set
   waiting_at = new.value ->> 43,
   detached = new.value ->> 44
 from jsonb_each(jsonb($1)) as new
-where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 46";
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 47";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day, spent)
@@ -194,6 +201,26 @@ on conflict (name) do update set
   draining_us = excluded.draining_us,
   last_seen_at = excluded.last_seen_at";
 
+// What is settled stays so: a row whose last instant would fall is not written, and the count of rows tells.
+pub(super) const CRON_UPSERT: &str = "
+insert into crons (name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent)
+select
+  new.value ->> 'name', new.value ->> 'policy', new.value ->> 'last_instant', new.value ->> 'paused_by',
+  new.value ->> 'paused_at', new.value ->> 'fired', new.value ->> 'missed', new.value ->> 'last_fired',
+  new.value ->> 'recent'
+from json_each($1) as new
+where true
+on conflict (name) do update set
+  policy = excluded.policy,
+  last_instant = excluded.last_instant,
+  paused_by = excluded.paused_by,
+  paused_at = excluded.paused_at,
+  fired = excluded.fired,
+  missed = excluded.missed,
+  last_fired = excluded.last_fired,
+  recent = excluded.recent
+where crons.last_instant <= excluded.last_instant";
+
 pub(super) const CLASS_UPSERT: &str = "
 insert into classes (class, timeline)
 select new.value ->> 'class', new.value ->> 'timeline'
@@ -216,6 +243,8 @@ async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     counted(connection, "TENANT_UPSERT", TENANT_UPSERT, tenants).await?;
     let nodes = batch("nodes", changes.nodes_put.iter().map(NodeRow::from))?;
     counted(connection, "NODE_UPSERT", NODE_UPSERT, nodes).await?;
+    let crons = batch("crons", changes.crons_put.iter().map(CronRow::from))?;
+    counted(connection, "CRON_UPSERT", CRON_UPSERT, crons).await?;
     let classes = batch("classes", changes.classes_put.iter().map(TimelineRow::from))?;
     counted(connection, "CLASS_UPSERT", CLASS_UPSERT, classes).await
 }
@@ -233,7 +262,7 @@ select
   new.value ->> 27, new.value ->> 28, new.value ->> 29, new.value ->> 30, new.value ->> 31,
   new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
   new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40, new.value ->> 41,
-  new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45
+  new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45, new.value ->> 46
 from jsonb_each(jsonb($1)) as new"
 );
 
@@ -261,11 +290,11 @@ on conflict (token) do update set
 
 pub(super) const ATTEMPT_UPSERT: &str = "
 insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at,
-  ended_at, detached, usage)
+  ended_at, detached, usage, partial, checkpoint_size)
 select
   new.value ->> 0, new.value ->> 1, new.value ->> 2, new.value ->> 3, new.value ->> 4, new.value ->> 5,
   new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10, new.value ->> 11,
-  new.value ->> 12, new.value ->> 13
+  new.value ->> 12, new.value ->> 13, new.value ->> 14, new.value ->> 15
 from jsonb_each(jsonb($1)) as new
 where true
 on conflict (job_id, token) do update set
@@ -280,14 +309,28 @@ on conflict (job_id, token) do update set
   started_at = excluded.started_at,
   ended_at = excluded.ended_at,
   detached = excluded.detached,
-  usage = excluded.usage";
+  usage = excluded.usage,
+  partial = excluded.partial,
+  checkpoint_size = excluded.checkpoint_size";
 
 pub(super) const RESULT_INSERT: &str = "
-insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait)
+insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)
 select
   new.value ->> 0, new.value ->> 1, substr($2, new.value ->> 2, new.value ->> 3), new.value ->> 4, new.value ->> 5,
-  new.value ->> 6, new.value ->> 7
+  new.value ->> 6, new.value ->> 7, new.value ->> 8
 from json_each($1) as new";
+
+// Of a job only the newest is kept.
+pub(super) const CHECKPOINT_UPSERT: &str = "
+insert into checkpoints (job_id, token, data, created_at)
+select
+  new.value ->> 0, new.value ->> 1, substr($2, new.value ->> 2, new.value ->> 3), new.value ->> 4
+from json_each($1) as new
+where true
+on conflict (job_id) do update set
+  token = excluded.token,
+  data = excluded.data,
+  created_at = excluded.created_at";
 
 async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let jobs = batch("jobs", turn.inserted.iter().map(|job| JobRow::insert(job)))?;
@@ -308,12 +351,18 @@ async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
         let (from, length) = bytes.add(&result.data);
         let (job, token) = (put.job.to_string(), int(put.token.0));
         let (created_at, expires_at) = (put.created_at.0, put.expires_at.0);
-        let of_wait = i64::from(put.of_wait);
-        (job, token, from, length, &result.content_type, created_at, expires_at, of_wait)
+        let (of_wait, partial) = (i64::from(put.of_wait), i64::from(put.partial));
+        (job, token, from, length, &result.content_type, created_at, expires_at, of_wait, partial)
     });
     let results = batch("results", results)?;
     with_bytes(connection, "RESULT_INSERT", RESULT_INSERT, results, bytes).await?;
-    Ok(())
+    let mut bytes = Bytes::new();
+    let checkpoints = turn.checkpoints.iter().map(|(put, data)| {
+        let (from, length) = bytes.add(data);
+        (put.job.to_string(), int(put.token.0), from, length, put.created_at.0)
+    });
+    let checkpoints = batch("checkpoints", checkpoints)?;
+    with_bytes(connection, "CHECKPOINT_UPSERT", CHECKPOINT_UPSERT, checkpoints, bytes).await
 }
 
 /// Runs a statement over a batch; rows affected must equal rows sent.

@@ -8,28 +8,31 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 14] = [
+pub(super) const UNIQUE: [(&str, &str); 16] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),
     ("results.job_id, results.token", "results_pkey"),
     ("attempts.job_id, attempts.token", "attempts_pkey"),
+    ("checkpoints.job_id", "checkpoints_pkey"),
     ("leases.token", "leases_pkey"),
     ("leases.job_id", "leases_one_live_per_job"),
     ("kinds.name", "kinds_pkey"),
     ("slots.name", "slots_pkey"),
     ("tenants.name", "tenants_pkey"),
     ("nodes.name", "nodes_pkey"),
+    ("crons.name", "crons_pkey"),
     ("classes.class", "classes_pkey"),
     ("leader_fence.epoch", "leader_fence_pkey"),
     ("leader_fence.one", "leader_fence_one_row"),
 ];
 
 /// Foreign keys by the statement that met them.
-pub(super) const FOREIGN: [(&str, &str); 3] = [
+pub(super) const FOREIGN: [(&str, &str); 4] = [
     ("PAYLOAD_INSERT", "payloads_belong_to_a_job"),
     ("RESULT_INSERT", "results_belong_to_a_job"),
     ("ATTEMPT_UPSERT", "attempts_belong_to_a_job"),
+    ("CHECKPOINT_UPSERT", "checkpoints_belong_to_a_job"),
 ];
 
 // Result codes of SQLite, the low byte of the extended code that sqlx hands on.

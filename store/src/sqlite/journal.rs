@@ -35,7 +35,7 @@ pub struct SqliteJournal {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 11] = [
+pub(super) const ALL: [&str; 12] = [
     EPOCH_RAISE,
     EPOCH_CHECK,
     JOB_PRIOR_BY_ID,
@@ -46,6 +46,7 @@ pub(super) const ALL: [&str; 11] = [
     SLOT_LOAD,
     TENANT_LOAD,
     NODE_LOAD,
+    CRON_LOAD,
     CLASS_LOAD,
 ];
 
@@ -93,6 +94,10 @@ pub(super) const SLOT_LOAD: &str = "
 select name, scope, capacity, capacity_since, paused, paused_until, rate_tokens, rate_per_us, rate_burst, rate_full_at,
   throttled_until
 from slots";
+
+pub(super) const CRON_LOAD: &str = "
+select name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent
+from crons";
 
 pub(super) const TENANT_LOAD: &str = "select name, weight from tenants";
 
@@ -209,6 +214,9 @@ async fn load(connection: &mut SqliteConnection) -> Result<Durable, Error> {
     durable.tenants.extend(tenants.await?);
     for node in each(&mut snapshot, &mut names, "NODE_LOAD", NODE_LOAD, "nodes", rows::read_node).await? {
         durable.nodes.insert(node.name.clone(), node);
+    }
+    for cron in each(&mut snapshot, &mut names, "CRON_LOAD", CRON_LOAD, "crons", rows::read_cron).await? {
+        durable.crons.insert(cron.name.clone(), cron);
     }
     for class in
         each(&mut snapshot, &mut names, "CLASS_LOAD", CLASS_LOAD, "classes", rows::read_class).await?

@@ -24,7 +24,7 @@ use tenure_scheduler::{
 
 use super::{Options, columns::read_all, schema::SCHEMA_VERSION};
 use crate::{
-    JobCursor, JobFilter, KindCutoff, Payload, StoredResult, Violation,
+    JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation,
     reader::{Error, Narrowest},
     rows::{self, CutoffRow, batch, int, job_columns},
 };
@@ -38,7 +38,7 @@ pub struct SqliteReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 20] = [
+pub(super) const ALL: [&str; 23] = [
     JOB_GET,
     JOB_LIST,
     JOB_LIST_OF_KIND,
@@ -50,6 +50,8 @@ pub(super) const ALL: [&str; 20] = [
     PAYLOAD_GET,
     RESULT_NEWEST,
     STATE_GET,
+    CHECKPOINT_GET,
+    PARTIAL_NEWEST,
     JOB_DUE,
     RESULT_DUE,
     VIOLATION_LIST_LEASES,
@@ -59,6 +61,7 @@ pub(super) const ALL: [&str; 20] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 pub(super) const JOB_GET: &str = concat!(
@@ -124,7 +127,7 @@ group by kind";
 
 pub(super) const ATTEMPT_LIST: &str = "
 select job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached, usage
+  detached, usage, partial, checkpoint_size
 from attempts
 where job_id = $1 and token > $2
 order by token
@@ -136,16 +139,29 @@ from payloads
 where job_id in (select value from json_each($1))";
 
 pub(super) const RESULT_NEWEST: &str = "
-select token, data, content_type, created_at, expires_at
+select token, data, content_type, created_at, expires_at, partial
 from results
 where job_id = $1 and not of_wait
 order by token desc
 limit 1";
 
 pub(super) const STATE_GET: &str = "
-select token, data, content_type, created_at, expires_at
+select token, data, content_type, created_at, expires_at, partial
 from results
 where job_id = $1 and token = $2 and of_wait";
+
+pub(super) const CHECKPOINT_GET: &str = "
+select job_id, data
+from checkpoints
+where job_id in (select value from json_each($1))";
+
+pub(super) const PARTIAL_NEWEST: &str = "
+select job_id, data, content_type
+from results
+where job_id in (select value from json_each($1)) and partial
+  and not exists (
+    select 1 from results as newer
+    where newer.job_id = results.job_id and newer.partial and newer.token > results.token)";
 
 // The kinds that final jobs have are found by jumps along the index, one per kind.
 pub(super) const JOB_DUE: &str = concat!(
@@ -208,8 +224,11 @@ pub(super) const VIOLATION_LIST_RESULTS: &str =
 pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
     "select invariant, subject, detail from inv_attempts_are_counted limit 100";
 
+pub(super) const VIOLATION_LIST_INSTANTS: &str =
+    "select invariant, subject, detail from inv_instants_fire_once limit 100";
+
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 7] = [
+const VIOLATION_LISTS: [&str; 8] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,
@@ -217,6 +236,7 @@ const VIOLATION_LISTS: [&str; 7] = [
     VIOLATION_LIST_FINAL,
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
+    VIOLATION_LIST_INSTANTS,
 ];
 
 /// In the order of [`crate::reader::OF_LEASES`].
@@ -289,6 +309,28 @@ impl SqliteReader {
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("payloads", &error))
     }
 
+    pub(crate) async fn left(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, Left>, Error> {
+        if jobs.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let ids = batch("checkpoints", jobs.iter().map(ToString::to_string))?.text;
+        let job = |row: &SqliteRow| -> Result<JobId, sqlx::Error> {
+            row.try_get::<&str, _>(0)?.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+        };
+        let mut left = BTreeMap::<JobId, Left>::new();
+        for row in self.rows(sqlx::query(CHECKPOINT_GET).bind(ids.clone())).await? {
+            let read = || Ok((job(&row)?, row.try_get::<Vec<u8>, _>(1)?));
+            let (job, data) = read().map_err(|error| unreadable("checkpoints", &error))?;
+            left.entry(job).or_default().checkpoint = Some(data.into());
+        }
+        for row in self.rows(sqlx::query(PARTIAL_NEWEST).bind(ids)).await? {
+            let read = || Ok((job(&row)?, row.try_get::<Vec<u8>, _>(1)?, row.try_get(2)?));
+            let (job, data, content_type) = read().map_err(|error| unreadable("results", &error))?;
+            left.entry(job).or_default().partial = Some(ResultBytes { data: data.into(), content_type });
+        }
+        Ok(left)
+    }
+
     pub(crate) async fn result(&self, job: JobId) -> Result<Option<StoredResult>, Error> {
         self.one_result(job, sqlx::query(RESULT_NEWEST).bind(job.to_string())).await
     }
@@ -311,6 +353,7 @@ impl SqliteReader {
                 content_type: row.try_get(2)?,
                 created_at: Wall(row.try_get(3)?),
                 expires_at: Wall(row.try_get(4)?),
+                partial: row.try_get(5)?,
             })
         };
         rows.first().map(read).transpose().map_err(|error| unreadable("results", &error))

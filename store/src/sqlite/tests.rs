@@ -145,6 +145,7 @@ fn big_job() -> tenure_scheduler::Job {
         concurrency_key: None,
         fingerprint: s::Fingerprint([0; 32]),
         hard_time_limit: None,
+        soft_time_limit: None,
         parent: None,
         root: id,
         depth: 0,

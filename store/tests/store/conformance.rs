@@ -19,13 +19,14 @@ macro_rules! exam {
                     a_key_freed_in_a_turn_is_taken_in_it, a_lease_freed_in_a_turn_is_taken_in_it,
                     a_deleted_job_takes_its_bytes_and_attempts_along, payloads_travel_beside,
                     the_newest_result_is_read, results_of_one_turn_keep_their_bytes, an_outcome_that_came_late_replaces_a_loss,
-                    deleting_a_result_twice_is_no_error, a_state_is_no_result, an_empty_turn_commits;
+                    deleting_a_result_twice_is_no_error, a_state_is_no_result, an_empty_turn_commits,
+                    what_executions_left_is_kept_for_the_next;
                 lists: pages_stay_stable_while_jobs_come_and_go, filters_are_anded, dead_jobs_are_counted_by_kind,
                     final_jobs_are_due_by_kind, results_are_due_the_oldest_first,
                     what_a_live_parent_may_read_is_not_due, attempts_come_in_pages;
                 refusals: a_deposed_writer_writes_nothing, a_fresh_journal_wants_a_takeover,
                     after_an_error_only_a_takeover_helps, an_update_needs_the_token_of_its_row,
-                    deleting_what_is_not_there_is_a_mismatch, a_missing_payload_is_refused,
+                    deleting_what_is_not_there_is_a_mismatch, the_last_instant_of_a_cron_entry_never_falls, a_missing_payload_is_refused,
                     every_second_wall_has_a_name, a_refused_turn_leaves_no_trace;
                 model: random_turns_equal_the_model;
                 lived_through: loading_equals_having_lived_through_it, what_comes_and_goes_in_one_turn_leaves_nothing;

@@ -1,6 +1,7 @@
 //! Loading equals having lived through it: a real scheduler under random commands, its turns committed, and what is
 //! loaded compared with what it remembers. The views must be empty at every comparison.
 
+mod crons;
 mod world;
 
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ const TURNS: u64 = 300;
 
 pub(crate) async fn loading_equals_having_lived_through_it<S: TestStore>() {
     let mut seen = BTreeSet::new();
-    for seed in seeds(6) {
+    for seed in seeds(8) {
         let mut random = Random::new(seed);
         let mut store = S::new().await;
         let mut world = World::new(store.journal().takeover(Epoch(0)).await.unwrap());
@@ -48,7 +49,7 @@ pub(crate) async fn loading_equals_having_lived_through_it<S: TestStore>() {
     }
     let lively = [
         "enqueued", "granted", "ended", "loss", "requeued", "deleted", "result", "gone", "unreaped",
-        "orphaned", "node", "kind", "wait", "parked", "unparked",
+        "orphaned", "node", "kind", "wait", "parked", "unparked", "cron",
     ];
     for name in lively {
         assert!(is_replay() || seen.contains(name), "no {name} in {seen:?}");

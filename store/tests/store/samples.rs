@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
     Allowance, Attempt, Budget, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, Concurrency,
-    ConcurrencyKey, CounterName, DedupeKey, DedupePolicy, Detached, Epoch, FencingToken, Fingerprint, Host,
-    Job, JobId, JobState, Kind, KindName, KindPolicy, Lease, MOST_WEIGHT, Needs, Node, NodeName, OnExhausted,
+    ConcurrencyKey, CounterName, CronEntry, CronJob, CronName, CronPause, CronPolicy, DedupeKey,
+    DedupePolicy, Detached, Epoch, FencingToken, Fingerprint, Fired, Host, Job, JobId, JobState, Kind,
+    KindName, KindPolicy, Lease, MOST_WEIGHT, MissedFiring, MissedPolicy, Needs, Node, NodeName, OnExhausted,
     OnParent, Outcome, Parked, Pause, PausePolicy, Placement, Preferences, Producer, RateLimit, Requirement,
     Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Spent, Stage,
     Tenant, TenantPolicy, TraceContext, Usage, Wait, WaitPolicy, WaitVerdict, Wall, Window,
@@ -40,6 +41,7 @@ pub(crate) fn job(n: u64) -> Job {
         concurrency_key: None,
         fingerprint: Fingerprint([7; 32]),
         hard_time_limit: None,
+        soft_time_limit: None,
         parent: None,
         root: id(n),
         depth: 0,
@@ -111,6 +113,7 @@ pub(crate) fn rich_job(n: u64) -> Job {
         concurrency_key: Some(ConcurrencyKey::new("a \"key\" 'of' mine")),
         fingerprint: Fingerprint(std::array::from_fn(|i| u8::try_from(i * 8).unwrap())),
         hard_time_limit: Some(Duration::from_micros(1_500_001)),
+        soft_time_limit: Some(Duration::from_micros(1_400_001)),
         parent: Some(id(n + 1)),
         root: id(n + 2),
         depth: 16,
@@ -218,6 +221,8 @@ pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt 
         started_at: Some(Wall(2_001)),
         ended_at: Wall(2_002),
         usage: Usage::from([(CounterName::new("tokens"), 1 << 53), (CounterName::new("pages"), 0)]),
+        partial: false,
+        checkpoint_size: None,
     }
 }
 
@@ -225,6 +230,69 @@ pub(crate) fn attempt(n: u64, token: FencingToken, outcome: Outcome) -> Attempt 
 pub(crate) fn tenants() -> [(Tenant, TenantPolicy); 2] {
     [("site", 1), ("büro \"x\" 'y'", MOST_WEIGHT)]
         .map(|(name, weight)| (Tenant::new(name), TenantPolicy { weight }))
+}
+
+/// A cron entry that says little and has done nothing, and one that says and has done all.
+pub(crate) fn crons() -> [CronEntry; 2] {
+    let job = CronJob {
+        payload: "".into(),
+        content_type: "".into(),
+        tenant: Tenant::new("default"),
+        priority: None,
+        labels: BTreeMap::new(),
+        needs: None,
+        selector: Selector::default(),
+        stale_after: None,
+        hard_time_limit: None,
+        concurrency_key: None,
+    };
+    let policy = CronPolicy {
+        kind: KindName::new("site.qa"),
+        when: "0 8 * * *".into(),
+        zone: "Europe/Berlin".into(),
+        missed: MissedPolicy::Skip,
+        jitter: Duration::ZERO,
+        singleton: false,
+        job,
+    };
+    let plain = CronEntry::new(CronName::new("plain"), policy.clone(), Wall(5));
+    let rich = CronPolicy {
+        when: "*/10 * * * * *".into(),
+        zone: "Asia/Kathmandu".into(),
+        missed: MissedPolicy::CatchUp(100),
+        jitter: Duration::from_micros(1_500_001),
+        singleton: true,
+        job: CronJob {
+            payload: "{\"ü\": \"'\\\\\"}".into(),
+            content_type: "application/json".into(),
+            tenant: Tenant::new("büro"),
+            priority: Some(-100),
+            labels: [("a".into(), "b \"c\"".into())].into(),
+            needs: Some(Needs::new([(SlotName::new("gpu"), 2)])),
+            selector: Selector::new([Requirement::none_of("os", ["plan9"])]),
+            stale_after: Some(Duration::from_secs(60)),
+            hard_time_limit: Some(Duration::from_micros(1)),
+            concurrency_key: Some(ConcurrencyKey::new("k")),
+        },
+        ..policy
+    };
+    let missed = |n, reason: &str| MissedFiring {
+        first: Wall(n),
+        last: Wall(n + 1),
+        count: 2,
+        reason: reason.into(),
+        message: "the queue is \"full\"".into(),
+        at: Wall(n + 2),
+    };
+    let rich = CronEntry {
+        paused: Some(CronPause { by: "operator ann".into(), since: Wall(77) }),
+        fired: 1 << 40,
+        missed: 4,
+        last_fired: Some(Fired { instant: Some(Wall(70)), at: Wall(71), job: id(1) }),
+        recent: vec![missed(60, "QUEUE_FULL"), missed(50, "LATE")],
+        ..CronEntry::new(CronName::new("rich"), rich, Wall(75))
+    };
+    [plain, rich]
 }
 
 /// A kind without policies of its own, and one with all of them.
@@ -249,6 +317,8 @@ pub(crate) fn kinds() -> [Kind; 2] {
             retry: RetryPolicy::Intervals(vec![Duration::from_secs(10), Duration::from_micros(1)]),
             permanent_exit_codes: vec![-1, 64],
             hard_time_limit: Duration::from_secs(9),
+            soft_time_limit: Some(Duration::from_micros(8_000_001)),
+            progress_timeout: Some(Duration::from_micros(7_000_001)),
             queue_cap: Some(20),
             max_running: Some(7),
             budget: Some(Budget {

@@ -146,6 +146,10 @@ pub(crate) fn bytes_for(changes: &Changes) -> Beside {
         let data = format!("result of {} {}", put.job, put.token).into();
         beside.results.insert((put.job, put.token), ResultBytes { data, content_type: "text/plain".into() });
     }
+    for put in &changes.checkpoints_put {
+        let data = format!("checkpoint of {} {}", put.job, put.token).into();
+        beside.checkpoints.insert((put.job, put.token), data);
+    }
     beside
 }
 

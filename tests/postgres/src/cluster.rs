@@ -16,7 +16,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::install::Install;
+use crate::{
+    disk::{self, Disk},
+    install::Install,
+};
 
 /// How long a start may take, the statements that ask not counted.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -54,6 +57,8 @@ pub struct Cluster {
     install: Install,
     directory: PathBuf,
     settings: &'static [&'static str],
+    /// The disk of its files, if that is one of its own.
+    disk: Option<Disk>,
     /// The shell that keeps Postgres. None: it is stopped.
     keeper: Mutex<Option<Child>>,
     databases: AtomicU32,
@@ -77,7 +82,19 @@ impl Cluster {
         Self::start_with(&DURABLE)
     }
 
+    /// As [`Cluster::start`], on a disk of its own of so many MiB, which [`Cluster::fill_disk`] fills. Needs root.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`], or if the disk cannot be mounted.
+    pub fn start_on_small_disk(mib: u32) -> Result<Self> {
+        Self::start_on(&FAST, Some(mib))
+    }
+
     fn start_with(settings: &'static [&'static str]) -> Result<Self> {
+        Self::start_on(settings, None)
+    }
+
+    fn start_on(settings: &'static [&'static str], disk: Option<u32>) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let install = Install::find()?;
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -89,10 +106,17 @@ impl Cluster {
         }
         make(&directory, &install)?;
         let data = directory.join("data");
-        let mut copy = install.as_user(Command::new("cp"));
-        run(copy.arg("-a").arg(template(&install)?).arg(&data))?;
-        let cluster =
-            Self { install, directory, settings, keeper: Mutex::new(None), databases: AtomicU32::new(0) };
+        let disk = disk.map(|mib| Disk::mount(&data, mib, &install)).transpose()?;
+        let seen = disk.as_ref().map_or_else(|| data.clone(), |disk| disk.seen(&data));
+        let mut copy = if disk.is_some() {
+            install.as_root("cp") // nobody else may look through the eyes of another process
+        } else {
+            make(&data, &install)?;
+            install.as_user(Command::new("cp"))
+        };
+        run(copy.arg("-a").arg(template(&install)?.join(".")).arg(&seen))?;
+        let (keeper, databases) = (Mutex::new(None), AtomicU32::new(0));
+        let cluster = Self { install, directory, settings, disk, keeper, databases };
         cluster.start_again()?;
         Ok(cluster)
     }
@@ -159,9 +183,32 @@ impl Cluster {
         signal(first, Signal::CONT)
     }
 
+    /// Its files, as this process sees them.
+    fn data(&self) -> PathBuf {
+        let data = self.directory.join("data");
+        self.disk.as_ref().map_or_else(|| data.clone(), |disk| disk.seen(&data))
+    }
+
+    /// Fills its disk to the last byte.
+    ///
+    /// # Errors
+    /// If it has no disk of its own.
+    pub fn fill_disk(&self) -> Result<()> {
+        self.disk.as_ref().ok_or_else(|| Error::other("it shares its disk"))?;
+        disk::fill(&self.data())
+    }
+
+    /// Makes room again.
+    ///
+    /// # Errors
+    /// If it was not filled.
+    pub fn free_disk(&self) -> Result<()> {
+        disk::free(&self.data())
+    }
+
     /// Its first process.
     fn first(&self) -> Result<Pid> {
-        let file = fs::read_to_string(self.directory.join("data/postmaster.pid"))?;
+        let file = fs::read_to_string(self.data().join("postmaster.pid"))?;
         let pid = file.lines().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
         pid.ok_or_else(|| Error::other("postmaster.pid names no process"))
     }
@@ -188,7 +235,7 @@ impl Cluster {
     /// If it does not start, with its log.
     pub fn demote(&self) -> Result<()> {
         self.stop()?;
-        let signal = self.directory.join("data/standby.signal");
+        let signal = self.data().join("standby.signal");
         fs::write(&signal, "")?;
         self.install.own(&signal)?;
         self.start_again()
@@ -208,7 +255,10 @@ impl Cluster {
     /// If it does not start, with its log.
     pub fn start_again(&self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.directory.join("log"))?;
-        let mut sh = self.install.as_user(Command::new("sh"));
+        let mut sh = match &self.disk {
+            None => self.install.as_user(Command::new("sh")),
+            Some(disk) => disk.enter(&self.install),
+        };
         sh.args(["-c", KEEPER, "sh"]).arg(self.install.path("postgres")).arg(&self.directory);
         sh.arg("-D").arg(self.directory.join("data")).arg("-k").arg(&self.directory).args(["-p", PORT]);
         for setting in COMMON.iter().chain(self.settings) {
@@ -285,6 +335,9 @@ fn make(directory: &Path, install: &Install) -> Result<()> {
 
 /// A new cluster, made once per version and machine and copied by every start: that is ten times faster than `initdb`.
 fn template(install: &Install) -> Result<PathBuf> {
+    // Tests of one process may want it at once; those of others make one of their own.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let path = std::env::temp_dir().join(format!("tenure-pg-template-{}", install.name()));
     if path.exists() {
         return trusted(path, install);

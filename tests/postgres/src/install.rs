@@ -55,6 +55,20 @@ impl Install {
         command
     }
 
+    /// A program of the system, as ourselves.
+    pub(crate) fn as_root(&self, name: &str) -> Command {
+        Self { user: None, ..self.clone() }.as_user(Command::new(name))
+    }
+
+    /// What goes before the words of a program that is started as root and is to run as whoever may.
+    pub(crate) fn become_user(&self) -> Vec<String> {
+        let become_user = |(user, group): (u32, u32)| {
+            let words = [format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()];
+            ["setpriv".to_owned()].into_iter().chain(words).collect()
+        };
+        self.user.map(become_user).unwrap_or_default()
+    }
+
     /// Gives a new directory to whoever the programs run as.
     pub(crate) fn own(&self, directory: &Path) -> Result<()> {
         self.user.map_or(Ok(()), |(user, group)| std::os::unix::fs::chown(directory, Some(user), Some(group)))

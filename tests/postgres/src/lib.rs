@@ -10,6 +10,7 @@
 //! other end of a pipe, and ends Postgres and removes the files when the pipe closes.
 
 mod cluster;
+mod disk;
 mod install;
 
 use std::{

@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -28,6 +28,8 @@ const PASSES: u32 = 10;
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks for agents: long enough for one to begin something.
 const HUNTS: Duration = Duration::from_millis(500);
+/// The exit code of a job that waits for its children.
+const DETACH: u8 = 79;
 /// The exit code of a job whose gate nobody opened, or that could not even begin.
 const BROKEN: u8 = 99;
 
@@ -49,12 +51,12 @@ fn main() -> ExitCode {
 /// The command itself.
 fn job() -> io::Result<ExitCode> {
     let bench = Bench::from_environment()?;
-    let (locks, problems) = bench.take_locks()?;
+    let (mut locks, problems) = bench.take_locks()?;
     bench.write("start", &format!("slots={} problems={}", list(&locks.units), list(&problems)))?;
     let mut payload = String::new();
     io::stdin().read_to_string(&mut payload)?;
     let script = Script::parse(&payload).map_err(io::Error::other)?;
-    let code = carry_out(&script, &bench)?;
+    let code = carry_out(&script, &bench, &mut locks)?;
     bench.write("end", &format!("exit={code}"))?;
     drop(locks);
     Ok(ExitCode::from(code))
@@ -98,7 +100,7 @@ fn ghost() -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
+fn carry_out(script: &Script, bench: &Bench, locks: &mut Locks) -> io::Result<u8> {
     for step in &script.steps {
         match step {
             Step::Wait(gate) => {
@@ -150,8 +152,30 @@ fn carry_out(script: &Script, bench: &Bench) -> io::Result<u8> {
             Step::Flood(bytes) => flood(*bytes)?,
             Step::Result(text) => fs::write(variable("TENURE_RESULT")?, text)?,
             Step::Tell(name) => fs::write(variable("TENURE_RESULT")?, env::var(name).unwrap_or_default())?,
+            Step::Attempt(words) => {
+                let words: Vec<&str> = words.split(' ').collect();
+                let status = attempt(&words)?.status()?;
+                if !status.success() {
+                    return Ok(status.code().and_then(|code| code.try_into().ok()).unwrap_or(BROKEN));
+                }
+            }
+            Step::Park(family) => park(bench, locks, &children(family)?)?,
+            Step::Detach(family) => {
+                if env::var_os("TENURE_CHILD_RESULTS").is_none() {
+                    let file = serde_json::json!({"children": children(family)?, "state": {"was": "here"}});
+                    fs::write(variable("TENURE_WAIT")?, file.to_string())?;
+                    return Ok(DETACH);
+                }
+                resume()?;
+            }
             Step::Say(text) => writeln!(io::stdout(), "{text}")?,
             Step::Print(text) => complain(text),
+            Step::Heed(signal) => heed(*signal)?,
+            Step::TellLeft => {
+                if tell_left()? {
+                    return Ok(0);
+                }
+            }
             Step::Signal(number) => {
                 let signal =
                     Signal::from_named_raw(*number).ok_or_else(|| io::Error::other("no such signal"))?;
@@ -176,7 +200,10 @@ struct Bench {
 
 /// Held for as long as the last process of the tree lives.
 struct Locks {
+    /// That no other execution of the job runs.
     #[expect(dead_code, reason = "held, not looked at")]
+    job: Option<File>,
+    /// That the slots have room.
     files: Vec<File>,
     /// `slot#unit`.
     units: Vec<String>,
@@ -198,24 +225,30 @@ impl Bench {
     /// The job's own lock, and as many units of each slot as it needs. What it cannot have is a problem: two executions
     /// of one job at once, or a slot over its capacity.
     fn take_locks(&self) -> io::Result<(Locks, Vec<String>)> {
-        let mut files = Vec::new();
         let mut problems = Vec::new();
-        let mut units = Vec::new();
-        match self.lock(&format!("job-{}", self.job))? {
-            Some(file) => files.push(file),
-            None => problems.push("overlap".to_owned()),
+        let job = self.lock(&format!("job-{}", self.job))?;
+        if job.is_none() {
+            problems.push("overlap".to_owned());
         }
+        let mut locks = Locks { job, files: Vec::new(), units: Vec::new() };
+        problems.extend(self.take_slots(&mut locks)?);
+        Ok((locks, problems))
+    }
+
+    /// As many units of each slot as it needs.
+    fn take_slots(&self, locks: &mut Locks) -> io::Result<Vec<String>> {
+        let mut problems = Vec::new();
         for need in &self.needs {
             let taken = self.take_units(need)?;
             if taken.len() < need.amount as usize {
                 problems.push(format!("over:{}", need.slot));
             }
             for (name, file) in taken {
-                units.push(name);
-                files.push(file);
+                locks.units.push(name);
+                locks.files.push(file);
             }
         }
-        Ok((Locks { files, units }, problems))
+        Ok(problems)
     }
 
     /// As many units as the job needs, or as many as there are. Looks several times: while this looked at the last unit,
@@ -291,6 +324,83 @@ impl Bench {
         }
         true
     }
+}
+
+/// `tenure attempt`, with these words.
+fn attempt(words: &[&str]) -> io::Result<Command> {
+    let mut command = Command::new(variable("TEST_TENURE")?);
+    command.arg("attempt").args(words);
+    Ok(command)
+}
+
+/// Enqueues children: their ids. Another attempt finds those that are there.
+fn children(family: &str) -> io::Result<Vec<String>> {
+    let mut words = family.splitn(3, ' ');
+    let mut word = || words.next().ok_or_else(|| io::Error::other("a family is COUNT KIND STEP"));
+    let (count, kind, step) = (word()?, word()?, word()?);
+    let count: usize = count.parse().map_err(io::Error::other)?;
+    let payload = base64(step.as_bytes());
+    let line = serde_json::json!({"kind": kind, "payload": {"data": payload}}).to_string() + "\n";
+    let mut running = attempt(&["enqueue", "--step", "family", "--file", "-"])?
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = running.stdin.take() {
+        stdin.write_all(line.repeat(count).as_bytes())?;
+    }
+    let ended = running.wait_with_output()?;
+    let ids: Vec<String> = String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect();
+    if !ended.status.success() || ids.len() != count {
+        return Err(io::Error::other(format!("{} children of {count}: {}", ids.len(), ended.status)));
+    }
+    Ok(ids)
+}
+
+/// Gives back its slots, waits for children, and takes slots again.
+fn park(bench: &Bench, locks: &mut Locks, children: &[String]) -> io::Result<()> {
+    locks.files.clear();
+    locks.units.clear();
+    bench.write("park", "")?;
+    let ids: Vec<&str> = ["wait", "--json"].into_iter().chain(children.iter().map(String::as_str)).collect();
+    let waited = attempt(&ids)?.stderr(std::process::Stdio::inherit()).output()?;
+    if !waited.status.success() {
+        return Err(io::Error::other(format!("the wait ended with {}", waited.status)));
+    }
+    let problems = bench.take_slots(locks)?;
+    bench.write("unpark", &format!("slots={} problems={}", list(&locks.units), list(&problems)))?;
+    let ends: serde_json::Value = serde_json::from_slice(&waited.stdout).map_err(io::Error::other)?;
+    let states = ends["results"].as_array().into_iter().flatten();
+    let states: Vec<&str> =
+        states.map(|end| end["state"].as_str().unwrap_or("?").trim_start_matches("JOB_STATE_")).collect();
+    fs::write(variable("TENURE_RESULT")?, states.join(",").to_ascii_lowercase())
+}
+
+/// Comes back with the ends of its children, and with what it left.
+fn resume() -> io::Result<()> {
+    let state = fs::read_to_string(variable("TENURE_RESUME_STATE")?)?;
+    if state != "{\"was\":\"here\"}" {
+        return Err(io::Error::other(format!("another state: {state}")));
+    }
+    let ends = fs::read(variable("TENURE_CHILD_RESULTS")?)?;
+    let ends: serde_json::Value = serde_json::from_slice(&ends).map_err(io::Error::other)?;
+    let states: Vec<&str> =
+        ends.as_array().into_iter().flatten().map(|end| end["state"].as_str().unwrap_or("?")).collect();
+    fs::write(variable("TENURE_RESULT")?, states.join(","))
+}
+
+/// As JSON of the wire has bytes.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |bits: u32| DIGITS.get((bits & 63) as usize).map_or('=', |&digit| char::from(digit));
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            text.push(if place <= chunk.len() { digit(bits >> (18 - 6 * place)) } else { '=' });
+        }
+    }
+    text
 }
 
 /// This program again, in another role, with the environment and the locks of this process.
@@ -381,4 +491,30 @@ fn complain(text: &str) {
     if writeln!(io::stderr(), "{text}").is_err() {
         // Nobody listens.
     }
+}
+
+/// Waits for a signal, from here on caught.
+fn heed(signal: i32) -> io::Result<()> {
+    let came = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal, Arc::clone(&came))?;
+    let deadline = Moment::now();
+    while !came.load(Ordering::Relaxed) {
+        if deadline.elapsed() > Duration::from_secs(60) {
+            return Err(io::Error::other(format!("signal {signal} did not come")));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// What an earlier attempt left, as the result. False: it left nothing.
+fn tell_left() -> io::Result<bool> {
+    let left = ["TENURE_CHECKPOINT", "TENURE_PARTIAL_RESULT"].map(|name| env::var(name).ok());
+    if left.iter().all(Option::is_none) {
+        return Ok(false);
+    }
+    let [checkpoint, partial] = left.map(|path| path.map(fs::read_to_string).transpose());
+    let text = format!("{} | {}", checkpoint?.unwrap_or_default(), partial?.unwrap_or_default());
+    fs::write(variable("TENURE_RESULT")?, text)?;
+    Ok(true)
 }

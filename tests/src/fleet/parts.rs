@@ -114,6 +114,22 @@ impl Fleet {
         self.start_agent_by(node, &["unshare", "--mount", "sh", "-c", script, &text(&file)?])
     }
 
+    /// Starts a process of `tenure` beside those of the plan, in their environment, with its log beside theirs. The scenario
+    /// ends it.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn process(&self, name: &str, args: &[&str]) -> anyhow::Result<Process> {
+        let log = self.path(&format!("logs/{name}"));
+        Process::start(name, binary::tenure()?, args, &log, &self.mark, None, &self.plan.environment)
+    }
+
+    /// Gives processes that are started from now on this value of a variable in their environment, in place of any other.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.plan.environment.retain(|(known, _)| known != name);
+        self.plan.environment.push((name.to_owned(), value.to_owned()));
+    }
+
     fn start_agent_by(&mut self, node: &str, before: &[&str]) -> anyhow::Result<()> {
         let plan =
             self.plan.nodes.iter().find(|plan| plan.name == node).context("no such node in the plan")?;

@@ -1,5 +1,6 @@
 //! Who leads among several servers of one database: whatever dies or freezes, one leads soon, and never two.
 
+mod points;
 mod servers;
 
 use std::sync::Arc;
@@ -135,11 +136,15 @@ async fn sql(fleet: &Fleet, statement: &str) -> anyhow::Result<()> {
 
 /// The agent of the plan's node, whose server is the door.
 fn agent(fleet: &Fleet, door: &Door) -> anyhow::Result<Process> {
-    let path = |name: &str| fleet.directory().join(name).display().to_string();
-    let (file, data) = (path("nodes/n1.toml"), path("nodes/n1"));
-    let endpoint = door.endpoint();
-    let args = ["agent", "--config", &file, "--data", &data, "--server", &endpoint];
-    Process::tenure("n1", &args, &fleet.directory().join("logs/n1"), fleet.mark())
+    agent_of(fleet, "n1", &door.endpoint())
+}
+
+/// The agent of a node of the plan, with this server.
+fn agent_of(fleet: &Fleet, node: &str, endpoint: &str) -> anyhow::Result<Process> {
+    let path = |end: &str| fleet.directory().join(format!("nodes/{node}{end}")).display().to_string();
+    let (file, data) = (path(".toml"), path(""));
+    let args = ["agent", "--config", &file, "--data", &data, "--server", endpoint];
+    fleet.process(node, &args)
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 //! What only a database elsewhere can do: crash, hang, refuse, be led by somebody else, be of another version.
 
+mod disk;
+
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use tenure_client::{Client, Error, Refusal, RetryPolicy};
+use tenure_client::{Client, Error, NewJob, Refusal, RetryPolicy};
 use tenure_tests::clock::Moment;
 use tenure_tests::random::Random;
 use tenure_tests::wait::{PATIENCE, level, until};
@@ -31,8 +33,13 @@ fn plan() -> Plan {
 
 /// One try of an enqueue: it must be refused as it is while the store is away. How long that took.
 async fn refused(client: &Client) -> anyhow::Result<Duration> {
+    refused_job(client, &Fleet::job("shell.task", &Script::new())).await
+}
+
+/// The same of a job of one's own.
+async fn refused_job(client: &Client, job: &NewJob) -> anyhow::Result<Duration> {
     let begun = Moment::now();
-    let answer = client.enqueue(&Fleet::job("shell.task", &Script::new())).await;
+    let answer = client.enqueue(job).await;
     let took = begun.elapsed();
     let no: &Refusal = match &answer {
         Err(Error::Unavailable { last, .. }) => last,

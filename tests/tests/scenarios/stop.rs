@@ -103,6 +103,11 @@ async fn a_drain_whose_agent_leaves_its_jobs_is_ended_by_who_asked_for_it() -> a
                 level(agent.tail().contains("the agent drains"), || agent.tail())
             })
             .await?;
+            until("its node is shown so", PATIENCE, async || {
+                let node = fleet.client().node("n1").await.map_err(|error| error.to_string())?;
+                level(node.draining, || format!("{node:?}"))
+            })
+            .await?;
             agent.signal(Signal::TERM)?;
             ensure!(agent.ended(PATIENCE).await?.success(), "{}", agent.tail());
             until("the other drains", PATIENCE, async || {

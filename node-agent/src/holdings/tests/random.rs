@@ -132,6 +132,7 @@ impl World {
                 gone_by: seen.gone_by,
                 started,
                 stopping: dice.roll(6) == 0,
+                waiting: None,
             };
             machine.adopted(token, &job, adopted);
         }
@@ -227,7 +228,10 @@ impl World {
                 seen.gone = true;
             }
             Action::Stop { token, .. } => assert!(self.seen[&token].started, "{token} has nothing to stop"),
-            Action::Prepare { .. } | Action::Forget { .. } | Action::SetAside { .. } => {}
+            Action::Prepare { .. }
+            | Action::Resume { .. }
+            | Action::Forget { .. }
+            | Action::SetAside { .. } => {}
         }
     }
 
@@ -235,7 +239,10 @@ impl World {
         assert!(self.up, "said while cut off: {statement:?}");
         match *statement {
             Statement::Accepted { token, .. } => self.seen.get_mut(&token).unwrap().accepted_said = true,
-            Statement::Started { token, .. } => assert!(self.seen[&token].started),
+            Statement::Checkpoint { .. } => panic!("nothing here is saved"),
+            Statement::Started { token, .. } | Statement::Progress { token, .. } => {
+                assert!(self.seen[&token].started)
+            }
             Statement::Spooled { token } => {
                 if self.seen[&token].gone && !self.seen[&token].ended {
                     self.over.insert(token);

@@ -6,14 +6,14 @@ use crate::{
     budget::Usage,
     event::AttemptEnd,
     family::WaitVerdict,
-    ids::{FencingToken, KindName, NodeName, Ordinal, SlotName},
+    ids::{FencingToken, JobId, KindName, NodeName, Ordinal, SlotName},
     job::{Attempt, Job, JobState, Outcome, Wait},
     lease::{
         ANSWER_WITHIN, Lease, Phase, RevokeReason, Stage, Watch, expiry, first_lease, reaped_by, returns_by,
         start_window,
     },
     place::hard_time_limit,
-    rows::ResultPut,
+    rows::{CheckpointPut, ResultPut},
     slots::{Needs, Reservation},
     state::{Due, LeaseEntry, Stand, State, evolve::family::STATE_KEPT_UNTIL},
     time::{Mono, Now, Wall, micros},
@@ -72,6 +72,7 @@ impl State {
             revoked: None,
             started_at: None,
             progress: None,
+            checkpoint: None,
             hard_limit,
             returns_by: returns_by(now.mono.after(start_window(lease.length)), hard_limit),
         };
@@ -124,6 +125,7 @@ impl State {
     pub(super) fn attempt_ended(&mut self, end: &AttemptEnd, now: Now) {
         let Some(lease) = self.leases.get(&end.token).map(|entry| entry.lease.clone()) else { return };
         if end.keep_row {
+            let saved = self.leases.get(&end.token).and_then(|entry| entry.watch.checkpoint);
             self.dirty.attempt(Attempt {
                 job: end.job,
                 token: end.token,
@@ -138,6 +140,8 @@ impl State {
                 started_at: end.started_at,
                 ended_at: now.wall,
                 usage: end.usage.clone(),
+                partial: end.partial,
+                checkpoint_size: end.checkpoint.or(saved),
             });
         }
         let entry = self.leases.get(&end.token);
@@ -203,6 +207,8 @@ impl State {
             started_at: end.started_at,
             ended_at: now.wall,
             usage: end.usage.clone(),
+            partial: end.partial,
+            checkpoint_size: end.checkpoint,
         });
         self.keep_result(end, &job.kind, now);
         self.charge(&job.kind, &end.usage, now);
@@ -219,6 +225,9 @@ impl State {
     }
 
     fn keep_result(&mut self, end: &AttemptEnd, kind: &KindName, now: Now) {
+        if let Some(size) = end.checkpoint {
+            self.checkpointed(end.job, end.token, size, now);
+        }
         if !end.keep_result {
             return;
         }
@@ -226,7 +235,16 @@ impl State {
         let ttl = self.kinds.get(kind).map(|entry| entry.kind.policy.result_ttl).unwrap_or_default();
         let expires_at = if of_wait { STATE_KEPT_UNTIL } else { now.wall.after(ttl) };
         let (job, token, created_at) = (end.job, end.token, now.wall);
-        self.dirty.result(ResultPut { job, token, of_wait, created_at, expires_at });
+        let partial = end.partial;
+        self.dirty.result(ResultPut { job, token, of_wait, partial, created_at, expires_at });
+    }
+
+    /// An execution saved what the next one is to go on from.
+    pub(super) fn checkpointed(&mut self, job: JobId, token: FencingToken, size: u64, now: Now) {
+        if let Some(entry) = self.leases.get_mut(&token) {
+            entry.watch.checkpoint = Some(size);
+        }
+        self.dirty.checkpoint(CheckpointPut { job, token, created_at: now.wall });
     }
 
     /// A lease is over. What it charges of the fleet is free; of its node too, unless it stays unreaped.
@@ -383,6 +401,7 @@ fn whole_run(watch: &Watch, end: &AttemptEnd, now: Now) -> Option<Duration> {
         | Outcome::Failed
         | Outcome::FailedPermanent
         | Outcome::TimedOut
+        | Outcome::Stalled
         | Outcome::Detached => true,
         Outcome::Lost | Outcome::Returned | Outcome::Cancelled => false,
     };
@@ -396,7 +415,9 @@ fn count_outcome(job: &mut Job, end: &AttemptEnd) {
         job.started_at = end.started_at;
     }
     match end.outcome {
-        Outcome::Failed | Outcome::FailedPermanent | Outcome::TimedOut => job.failures += 1,
+        Outcome::Failed | Outcome::FailedPermanent | Outcome::TimedOut | Outcome::Stalled => {
+            job.failures += 1;
+        }
         Outcome::Lost => job.losses += 1,
         Outcome::Returned => {
             job.returns += 1;

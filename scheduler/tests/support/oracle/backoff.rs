@@ -76,7 +76,10 @@ impl Backoffs {
             }
         } else if let Event::Struck { node, kind, job, until } = event {
             let end = self.ended.take().expect("something ended");
-            assert!(matches!(end.outcome, Outcome::Failed | Outcome::TimedOut | Outcome::Lost), "{end:?}");
+            assert!(
+                matches!(end.outcome, Outcome::Failed | Outcome::TimedOut | Outcome::Stalled | Outcome::Lost),
+                "{end:?}"
+            );
             let place = (node.clone(), kind.clone());
             let ran = self.places.get(&end.token).unwrap_or(&place);
             assert!(end.job == *job && *ran == place, "{end:?} at {ran:?} does not tell of {place:?}");

@@ -8,6 +8,7 @@ use super::*;
 use crate::{peers::MOST_CALLS, rpc::gate};
 
 const WAIT: &str = "/tenure.v1.JobService/WaitJob";
+const CHECK: &str = "/tenure.v1.AdminService/CheckInvariants";
 const KINDS: &str = "/tenure.v1.FleetService/ListKinds";
 
 const PLAIN: Certificates = Certificates(None);
@@ -96,15 +97,15 @@ async fn without_a_leader_rows_are_read_and_everything_else_says_who_leads() {
     assert_eq!(call(&here, ENQUEUE, &enqueue("page", &id), &[]).await.code, Code::Ok);
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
     let cases = [
-        (None, ""),
+        (None, "", ""),
         // Its port is closed: it was killed, and nobody has taken over.
-        (Some(leader(nowhere, Some(nowhere))), "127.0.0.1:1"),
+        (Some(leader(nowhere, Some(nowhere))), "127.0.0.1:1", "unreachable"),
         // It hands nothing on.
-        (Some(leader(nowhere, None)), "127.0.0.1:1"),
+        (Some(leader(nowhere, None)), "127.0.0.1:1", ""),
         // What stands in the database is older than what it is now.
-        (Some(two.as_leader()), &*two.grpc().to_string()),
+        (Some(two.as_leader()), &*two.grpc().to_string(), ""),
     ];
-    for (leader, told) in cases {
+    for (leader, told, why) in cases {
         two.follow(leader.clone());
         let read = call(&here, GET, &get(&id), &[]).await;
         assert!(read.rows, "{leader:?}: {read:?}");
@@ -129,7 +130,21 @@ async fn without_a_leader_rows_are_read_and_everything_else_says_who_leads() {
                 told,
                 "{leader:?}"
             );
+            assert_eq!(info.metadata.get("why").map(String::as_str).unwrap_or_default(), why, "{no:?}");
+            assert_eq!(
+                no.message.contains("but it cannot be connected to from here"),
+                !why.is_empty(),
+                "{no:?}"
+            );
         }
+        // What is stored is looked at all the same.
+        let checked = call(&here, CHECK, &v1::CheckInvariantsRequest::default(), &[]).await;
+        assert!(checked.rows, "{leader:?}: {checked:?}");
+        let checked: v1::CheckInvariantsResponse = checked.message();
+        assert!(
+            !checked.checked.is_empty() && checked.findings.iter().any(|found| found.contains("no leader")),
+            "{checked:?}"
+        );
     }
     drop(one);
 }

@@ -112,5 +112,8 @@ async fn calls_are_handed_on_to_servers_alone() {
     let web = channel(two.grpc(), certificates.files(Role::Producer, "web"));
     let no = call(&web, ENQUEUE, &enqueue("page", &Uuid::now_v7()), &[]).await;
     assert_eq!(no.reason(), "NOT_LEADER", "nothing is said to a server of another authority");
+    let status = Status::with_details(no.code, no.message.clone(), no.details.clone().into());
+    let info = status.get_details_error_info().unwrap();
+    assert_eq!(info.metadata.get("why").map(String::as_str), Some("not_trusted"), "{no:?}");
     assert_eq!(store.commits(), 0, "and nothing reached it");
 }

@@ -32,7 +32,8 @@ pub(crate) fn explanation(explanation: Explanation) -> v1::ExplainJobResponse {
     }
 }
 
-fn earmark(earmark: &EarmarkView) -> v1::Earmark {
+/// What is kept for a job that waits.
+pub(super) fn earmark(earmark: &EarmarkView) -> v1::Earmark {
     v1::Earmark {
         job_id: earmark.job.to_string(),
         node: earmark.node.to_string(),

@@ -2,11 +2,11 @@
 
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Allowance, Budget, ClosedGroup, CounterName, DedupePolicy, Kind, NodeState, NodeView, OnExhausted,
-    PausePolicy, Placement, RateLimit, RetryPolicy, Scope, SlotView, TenantView, Wall, Window,
+    Allowance, BackoffView, Budget, ClosedGroup, CounterName, DedupePolicy, Kind, NodeState, NodeView,
+    OnExhausted, PausePolicy, Placement, RateLimit, RetryPolicy, Scope, SlotView, TenantView, Wall, Window,
 };
 
-use super::{age, duration, needs, requirement, timestamp};
+use super::{age, duration, explain::earmark, needs, requirement, timestamp};
 
 /// A kind with its policy in force, and what is spent of its budget now.
 pub(crate) fn kind(kind: &Kind, now: Wall) -> v1::Kind {
@@ -25,6 +25,8 @@ pub(crate) fn kind(kind: &Kind, now: Wall) -> v1::Kind {
         retry: Some(retry(&policy.retry)),
         permanent_exit_codes: policy.permanent_exit_codes.clone(),
         hard_time_limit: Some(duration(policy.hard_time_limit)),
+        soft_time_limit: policy.soft_time_limit.map(duration),
+        progress_timeout: policy.progress_timeout.map(duration),
         queue_cap: policy.queue_cap,
         max_running: policy.max_running,
         budget: policy.budget.as_ref().map(|of| budget(kind, of, now)),
@@ -159,7 +161,7 @@ pub(crate) fn node(view: &NodeView) -> v1::Node {
         }
         .into(),
         cordoned: node.cordoned,
-        draining: node.draining.is_some(),
+        draining: node.draining.is_some() || view.leaving,
         labels: node.labels.clone(),
         kinds: node.kinds.iter().map(ToString::to_string).collect(),
         slots: view
@@ -186,7 +188,13 @@ pub(crate) fn node(view: &NodeView) -> v1::Node {
         silent_for: view.silent_for.map(age),
         closed_groups: view.closed.iter().map(closed_group).collect(),
         warnings: view.warnings.clone(),
+        backoffs: view.backoffs.iter().map(backoff).collect(),
+        earmarks: view.earmarks.iter().map(earmark).collect(),
     }
+}
+
+fn backoff(view: &BackoffView) -> v1::NodeBackoff {
+    v1::NodeBackoff { kind: view.kind.to_string(), failed: view.failed, until: Some(timestamp(view.until)) }
 }
 
 /// A group of grants that a node refuses.

@@ -24,6 +24,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         (Some(own), Some(kinds)) => Some(own.min(kinds)),
         (own, kinds) => own.or(kinds),
     };
+    let soft = job.soft_time_limit.into_iter().chain(policy.and_then(|policy| policy.soft_time_limit)).min();
     let trace = job.trace.as_deref();
     let (selector, requirements) = requirement::both(&job.selector, policy.map(|policy| &policy.selector));
     v1::Job {
@@ -45,6 +46,8 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         ),
         needs: job.needs.as_ref().or(policy.map(|policy| &policy.needs)).map(needs),
         hard_time_limit: limit.map(duration),
+        // As for a grant: one that the hard limit forestalls is none.
+        soft_time_limit: soft.filter(|soft| limit.is_none_or(|hard| *soft < hard)).map(duration),
         parent_id: job.parent.map(|parent| parent.to_string()).unwrap_or_default(),
         root_id: job.root.to_string(),
         round: job.round,
@@ -72,6 +75,7 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         payload_size: job.payload_size,
         waits: job.waits.iter().map(share).collect(),
         progress: live.and_then(|live| live.progress.as_ref()).map(progress),
+        cron: super::cron::firing(job),
         waiting_for: match live {
             Some(live) => live.waiting_for.as_ref().map(child_wait),
             None => row_wait(job).as_ref().map(child_wait),
@@ -210,6 +214,8 @@ pub(crate) fn attempt(attempt: &Attempt) -> v1::Attempt {
         end_time: Some(timestamp(attempt.ended_at)),
         started: attempt.started_at.is_some(),
         usage: attempt.usage.iter().map(|(counter, used)| (counter.to_string(), *used)).collect(),
+        partial: attempt.partial,
+        checkpoint_size: attempt.checkpoint_size.unwrap_or_default(),
     }
 }
 
@@ -234,8 +240,10 @@ pub(crate) fn only_attempt(job: &Job) -> Option<v1::Attempt> {
         start_time: job.started_at.map(timestamp),
         end_time: Some(timestamp(at)),
         started: true,
-        // One that reported any has a row of its own.
+        // One that reported any, or was partial, has a row of its own.
         usage: Default::default(),
+        partial: false,
+        checkpoint_size: 0,
     })
 }
 
@@ -245,6 +253,7 @@ fn outcome(outcome: Outcome) -> v1::Outcome {
         Outcome::Failed => v1::Outcome::FailedRetryable,
         Outcome::FailedPermanent => v1::Outcome::FailedPermanent,
         Outcome::TimedOut => v1::Outcome::TimedOut,
+        Outcome::Stalled => v1::Outcome::Stalled,
         Outcome::Lost => v1::Outcome::Lost,
         Outcome::Returned => v1::Outcome::Returned,
         Outcome::Cancelled => v1::Outcome::Cancelled,
@@ -261,5 +270,6 @@ pub(crate) fn result(result: StoredResult) -> v1::Result {
         content_type: result.content_type,
         create_time: Some(timestamp(result.created_at)),
         expire_time: Some(timestamp(result.expires_at)),
+        partial: result.partial,
     }
 }

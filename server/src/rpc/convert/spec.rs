@@ -64,6 +64,7 @@ pub(crate) fn submission(
     let prefer = requirement::preferences(&mut checks, &spec.prefer);
     let needs = checks.needs("job.needs", spec.needs.as_ref());
     let hard_time_limit = checks.duration("job.hard_time_limit", spec.hard_time_limit.as_ref(), LIMITS);
+    let soft_time_limit = checks.duration("job.soft_time_limit", spec.soft_time_limit.as_ref(), LIMITS);
     let parent = checks.optional_job_id("job.parent_id", &spec.parent_id);
     let on_parent_cancel = on_parent(&mut checks, "job.on_parent_cancel", spec.on_parent_cancel);
     let on_parent_lost = on_parent(&mut checks, "job.on_parent_lost", spec.on_parent_lost);
@@ -99,6 +100,7 @@ pub(crate) fn submission(
         prefer,
         needs,
         hard_time_limit,
+        soft_time_limit,
         parent,
         on_parent_cancel: on_parent_cancel.unwrap_or(OnParent::Cancel),
         on_parent_lost: on_parent_lost.unwrap_or(OnParent::Keep),

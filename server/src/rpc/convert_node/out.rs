@@ -6,12 +6,11 @@ use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
     FencingToken, Grant, Message, ReportKind, RevokeReason, Stored, Verdict, WaitVerdict,
 };
-use tenure_store::Payload;
 
-use super::Settings;
+use super::{MOST_CHECKPOINT, Settings};
 use crate::{
     rpc::convert::duration,
-    sessions::{Body, Frame},
+    sessions::{Body, Frame, Joined},
 };
 
 /// One message of the scheduler for the wire.
@@ -21,7 +20,7 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
     let body = match body {
         Body::Grants(grants) => Out::Grants(wire::Grants {
             anchor_seq: applied,
-            grants: grants.into_iter().map(|(grant, payload)| grant_out(*grant, payload)).collect(),
+            grants: grants.into_iter().map(|(grant, joined)| grant_out(*grant, joined)).collect(),
         }),
         Body::Stored(answers) => {
             Out::Stored(wire::Stored { answers: answers.into_iter().map(stored_out).collect() })
@@ -37,6 +36,7 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
                     reconnect_max: Some(duration(settings.reconnect_max)),
                     warnings,
                     max_result_bytes: u64::try_from(settings.max_result_bytes).unwrap_or(u64::MAX),
+                    max_checkpoint_bytes: u64::try_from(MOST_CHECKPOINT).unwrap_or(u64::MAX),
                 })
             }
             Message::Renewed { anchor, leases } => Out::Renewed(wire::Renewed {
@@ -63,7 +63,7 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
             // The assembly puts them into the bodies above; alone they mean the same.
             Message::Grant(grant) => Out::Grants(wire::Grants {
                 anchor_seq: applied,
-                grants: vec![grant_out(*grant, Payload::default())],
+                grants: vec![grant_out(*grant, Joined::default())],
             }),
             Message::Stored(stored) => Out::Stored(wire::Stored { answers: vec![stored_out(stored)] }),
         },
@@ -71,7 +71,8 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
     wire::ServerMessage { seq, seen: applied, body: Some(body) }
 }
 
-fn grant_out(grant: Grant, payload: Payload) -> wire::Grant {
+fn grant_out(grant: Grant, joined: Joined) -> wire::Grant {
+    let Joined { payload, left } = joined;
     let trace = grant.trace.as_deref();
     wire::Grant {
         job_id: grant.job.to_string(),
@@ -92,6 +93,12 @@ fn grant_out(grant: Grant, payload: Payload) -> wire::Grant {
         tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         tenant: grant.tenant.to_string(),
         input_results: grant.resume.map(|resume| u32::try_from(resume.children.len()).unwrap_or(u32::MAX)),
+        soft_time_limit: grant.soft_time_limit.map(duration),
+        progress_timeout: grant.progress_timeout.map(duration),
+        checkpoint: left.checkpoint.map(|data| wire::Checkpoint { data }),
+        partial: left
+            .partial
+            .map(|result| wire::ResultBytes { data: result.data, content_type: result.content_type }),
     }
 }
 

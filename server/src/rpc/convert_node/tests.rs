@@ -177,7 +177,7 @@ fn a_message_is_applied_with_its_last_report() {
     let said =
         body_said(reports([Event::Accepted(wire::Accepted {}), Event::Reaped(wire::Reaped {})])).unwrap();
     let seqs = said.iter().map(|said| match said {
-        Said::Command(Command::Report(report), None) => report.seq,
+        Said::Command(Command::Report(report), Carried { result: None, checkpoint: None }) => report.seq,
         Said::Command(..) | Said::TooLarge(_) => panic!("{said:?}"),
     });
     assert_eq!(seqs.collect::<Vec<_>>(), [None, Some(5)]);
@@ -193,7 +193,11 @@ fn a_result_over_the_limit_is_answered_and_the_rest_of_the_message_counts() {
         })
     };
     let said = body_said(reports([finished(1000), finished(1001)])).unwrap();
-    let [Said::Command(Command::Report(report), Some(result)), Said::TooLarge(answer)] = &said[..] else {
+    let [
+        Said::Command(Command::Report(report), Carried { result: Some(result), .. }),
+        Said::TooLarge(answer),
+    ] = &said[..]
+    else {
         panic!("{said:?}")
     };
     assert!(matches!(&report.statement, Statement::Finished(finish) if finish.has_result));
@@ -277,4 +281,43 @@ fn what_a_job_waits_for_is_looked_at_one_by_one() {
     let detach = wire::Detach { job_ids: vec!["x".to_owned()], ..wire::Detach::default() };
     let event = wire::report::Event::Finished(wire::Finished { detach: Some(detach), ..detached });
     assert_eq!(violations(body_said(reports([event]))), "reports.reports[0].finished.detach.job_ids[0]");
+}
+
+#[test]
+fn a_checkpoint_travels_beside_its_report_and_one_over_the_limit_is_dropped() {
+    use wire::report::Event;
+    let saved = |size: usize| wire::Checkpoint { data: vec![7; size].into() };
+    let finished = wire::Finished {
+        outcome: wire::FinishedOutcome::Stalled.into(),
+        partial: true,
+        checkpoint: Some(saved(3)),
+        ..Default::default()
+    };
+    let large = wire::Finished { checkpoint: Some(saved(MOST_CHECKPOINT + 1)), ..finished.clone() };
+    let returned =
+        wire::Returned { rule: "draining".to_owned(), checkpoint: Some(saved(0)), ..Default::default() };
+    let said = body_said(reports([
+        Event::Checkpoint(saved(MOST_CHECKPOINT)),
+        Event::Checkpoint(saved(MOST_CHECKPOINT + 1)),
+        Event::Finished(finished),
+        Event::Finished(large),
+        Event::Returned(returned),
+    ]))
+    .unwrap();
+    let told = said.iter().map(|said| {
+        let Said::Command(Command::Report(report), carried) = said else { panic!("{said:?}") };
+        let size = match &report.statement {
+            Statement::Checkpoint { size } => Some(*size),
+            Statement::Finished(finish) => {
+                assert!(finish.partial && finish.how == FinishedHow::Stalled);
+                finish.checkpoint
+            }
+            Statement::Returned(returned) => returned.checkpoint,
+            Statement::Started { .. } => None,
+            Statement::Accepted | Statement::Progress { .. } | Statement::Reaped => panic!("{report:?}"),
+        };
+        assert_eq!(carried.checkpoint.as_ref().map(size_of_checkpoint), size);
+        size
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [Some(256 * 1024), None, Some(3), None, Some(0)]);
 }

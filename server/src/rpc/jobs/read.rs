@@ -11,7 +11,7 @@ use tenure_scheduler::{
     self as scheduler, DedupeKey, FencingToken, Job, JobId, Kind, KindName, LiveView, NodeName, Refusal,
     State, Tenant,
 };
-use tenure_store::{JobCursor, JobFilter};
+use tenure_store::{JobCursor, JobFilter, StoredResult};
 
 use crate::rpc::{
     api::Api,
@@ -146,12 +146,16 @@ pub(super) async fn result(
     let id = required_id(&request.job_id)?;
     check_own(api, caller, id).await?;
     let stored = api.read(api.handle.reader().result(id).await)?;
-    match stored.filter(|result| result.expires_at > api.now()) {
-        Some(result) => Ok(v1::GetResultResponse { result: Some(convert::job::result(result)) }),
-        None => {
-            let row = row(api, caller, id).await?;
-            Err(No::no_result(id, row.state.name()))
-        }
+    let kept = stored.filter(|result| result.expires_at > api.now());
+    if let Some(whole) = kept.as_ref().filter(|result| !result.partial) {
+        return Ok(v1::GetResultResponse { result: Some(convert::job::result(whole.clone())) });
+    }
+    let row = row(api, caller, id).await?;
+    // What an execution left that had to end says nothing any more once a later one has succeeded without a result.
+    let superseded = |result: &StoredResult| row.state.name() == "succeeded" && result.token != row.token;
+    match kept.filter(|result| !superseded(result)) {
+        Some(partial) => Ok(v1::GetResultResponse { result: Some(convert::job::result(partial)) }),
+        None => Err(No::no_result(id, row.state.name())),
     }
 }
 

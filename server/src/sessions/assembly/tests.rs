@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tenure_scheduler::{Epoch, FencingToken, KindName, Needs, ReportKind, RevokeReason, Tenant, Verdict};
+use tenure_store::{Payload, ResultBytes};
 use uuid::Uuid;
 
 use super::*;
@@ -20,6 +21,9 @@ fn grant(n: u64) -> Message {
         first_lease: Duration::from_secs(10),
         start_window: Duration::from_secs(5),
         hard_time_limit: Duration::from_secs(60),
+        soft_time_limit: None,
+        progress_timeout: None,
+        again: false,
         stale_in: None,
         slots: Needs::default(),
         idempotency_key: n.to_string(),
@@ -53,8 +57,11 @@ fn assembly(messages: impl IntoIterator<Item = (u64, Message, u64)>) -> Assembly
     assembly
 }
 
-fn payloads(jobs: impl IntoIterator<Item = (u64, usize)>) -> BTreeMap<JobId, Payload> {
-    let payload = |size| Payload { data: vec![7; size].into(), content_type: String::new() };
+fn payloads(jobs: impl IntoIterator<Item = (u64, usize)>) -> BTreeMap<JobId, Joined> {
+    let payload = |size| Joined {
+        payload: Payload { data: vec![7; size].into(), content_type: String::new() },
+        left: Left::default(),
+    };
     jobs.into_iter().map(|(n, size)| (job(n), payload(size))).collect()
 }
 
@@ -96,7 +103,7 @@ fn answers_pass_grants_that_wait_for_payloads_and_nothing_else_does() {
     ]);
     assert_eq!(leaves(&mut assembly), [('w', vec![1]), ('n', vec![4]), ('s', vec![5])]);
     let wanted = assembly.wanted();
-    assert_eq!(wanted, [(job(2), 10)]);
+    assert_eq!(wanted, [Want { job: job(2), payload: 10, again: false }]);
     assert!(assembly.fetched(&wanted, payloads([(2, 10)])).is_empty());
     assert_eq!(leaves(&mut assembly), [('g', vec![2]), ('r', vec![3]), ('d', vec![6])]);
 }
@@ -119,10 +126,10 @@ fn a_payload_that_came_with_its_grant_is_not_asked_for() {
         Decided { ordinal: Ordinal(1), applied: 1, message, payload_size: 10, payload: Some(came.clone()) };
     assembly.push(Outgoing::Decided(first));
     assembly.push(decided(2, 1, grant(2), 10));
-    assert_eq!(assembly.wanted(), [(job(2), 10)]);
+    assert_eq!(assembly.wanted(), [Want { job: job(2), payload: 10, again: false }]);
     let Next::Send(frame, _) = assembly.next() else { panic!("it may leave at once") };
     let Body::Grants(grants) = frame.body else { panic!("not grants: {frame:?}") };
-    assert_eq!(grants.into_iter().map(|(_, payload)| payload).collect::<Vec<_>>(), [came]);
+    assert_eq!(grants.into_iter().map(|(_, joined)| joined.payload).collect::<Vec<_>>(), [came]);
     assert_eq!(leaves(&mut assembly), [], "the other waits for its own");
 }
 
@@ -147,9 +154,9 @@ fn no_frame_passes_its_bound_and_no_fetch_brings_more_than_one_takes() {
             break;
         }
         assert!(wanted.len() <= 4);
-        assembly.fetched(&wanted, wanted.iter().map(|(job, _)| (*job, all[job].clone())).collect());
+        assembly.fetched(&wanted, wanted.iter().map(|want| (want.job, all[&want.job].clone())).collect());
         while let Next::Send(Frame { body: Body::Grants(grants), .. }, _) = assembly.next() {
-            assert!(grants.iter().map(|(_, payload)| payload.data.len()).sum::<usize>() < MOST_FRAME);
+            assert!(grants.iter().map(|(_, joined)| joined.len()).sum::<usize>() < MOST_FRAME);
             frames.push(grants.len());
         }
     }
@@ -172,4 +179,29 @@ fn a_grant_whose_payload_is_gone_is_dropped_and_the_rest_goes_on() {
     let dropped = assembly.fetched(&wanted, payloads([(2, 10)]));
     assert_eq!(dropped, [(Ordinal(1), job(1))]);
     assert_eq!(leaves(&mut assembly), [('g', vec![2]), ('r', vec![3])]);
+}
+
+#[test]
+fn a_grant_of_a_job_that_was_granted_before_waits_for_what_was_left_whatever_its_payload() {
+    let again = |n| match grant(n) {
+        Message::Grant(grant) => Message::Grant(Box::new(Grant { again: true, ..*grant })),
+        other => other,
+    };
+    let mut assembly = assembly((1..=6).map(|n| (1, again(n), 0)));
+    assert_eq!(leaves(&mut assembly), []);
+    let wanted = assembly.wanted();
+    assert!(wanted.iter().all(|want| want.again && want.payload == 0));
+    let bytes = |size: usize| ResultBytes { data: vec![7; size].into(), content_type: String::new() };
+    let left = |n| match n {
+        1 => Left::default(), // Nothing was left.
+        _ => Left { checkpoint: Some(vec![7; 256 * 1024].into()), partial: Some(bytes(256 * 1024)) },
+    };
+    let found = (1..).map(|n| (job(n), Joined { payload: Payload::default(), left: left(n) }));
+    assert!(assembly.fetched(&wanted, found.take(wanted.len()).collect()).is_empty());
+    let mut sent = 0;
+    while let Next::Send(Frame { body: Body::Grants(grants), .. }, _) = assembly.next() {
+        assert!(grants.iter().map(|(_, joined)| joined.len()).sum::<usize>() < MOST_FRAME);
+        sent += grants.len();
+    }
+    assert_eq!(sent, 6);
 }

@@ -4,7 +4,7 @@ use crate::rows::job_columns;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(in crate::postgres) const ALL: [&str; 19] = [
+pub(in crate::postgres) const ALL: [&str; 22] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -13,17 +13,20 @@ pub(in crate::postgres) const ALL: [&str; 19] = [
     SLOT_DELETE,
     TENANT_DELETE,
     NODE_DELETE,
+    CRON_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
     TENANT_UPSERT,
     NODE_UPSERT,
+    CRON_UPSERT,
     CLASS_INSERT,
     JOB_INSERT,
     PAYLOAD_INSERT,
     LEASE_UPSERT,
     ATTEMPT_UPSERT,
     RESULT_INSERT,
+    CHECKPOINT_UPSERT,
 ];
 
 pub(in crate::postgres) const RESULT_DELETE: &str = "
@@ -45,6 +48,8 @@ pub(in crate::postgres) const TENANT_DELETE: &str = "delete from tenants where n
 
 pub(in crate::postgres) const NODE_DELETE: &str = "delete from nodes where name = any($1::text[])";
 
+pub(in crate::postgres) const CRON_DELETE: &str = "delete from crons where name = any($1::text[])";
+
 /// A batch of jobs as a table `new`, with the token that each row has.
 macro_rules! new_jobs {
     () => {
@@ -57,7 +62,8 @@ from unnest(
   $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[], $28::bigint[], $29::text[],
   $30::text[], $31::timestamptz[], $32::timestamptz[], $33::boolean[], $34::timestamptz[], $35::timestamptz[],
   $36::text[], $37::jsonb[], $38::timestamptz[], $39::text[], $40::timestamptz[], $41::timestamptz[],
-  $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::text[], $47::bigint[])
+  $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::text[], $47::bigint[],
+  $48::bigint[])
   as new (",
             job_columns!(),
             ", previous)"
@@ -182,6 +188,28 @@ on conflict (name) do update set
   draining_us = excluded.draining_us,
   last_seen_at = excluded.last_seen_at";
 
+// What is settled stays so: a row whose last instant would fall is not written, and the count of rows tells.
+pub(in crate::postgres) const CRON_UPSERT: &str = "
+insert into crons (
+  name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent)
+select
+  name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent
+from unnest(
+  $1::text[], $2::jsonb[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bigint[], $8::jsonb[],
+  $9::jsonb[])
+  as new (
+    name, policy, last_instant, paused_by, paused_at, fired, missed, last_fired, recent)
+on conflict (name) do update set
+  policy = excluded.policy,
+  last_instant = excluded.last_instant,
+  paused_by = excluded.paused_by,
+  paused_at = excluded.paused_at,
+  fired = excluded.fired,
+  missed = excluded.missed,
+  last_fired = excluded.last_fired,
+  recent = excluded.recent
+where crons.last_instant <= excluded.last_instant";
+
 // Without an upsert: the key is unique by a hash index, which knows no `on conflict`. Old rows were deleted before.
 pub(in crate::postgres) const CLASS_INSERT: &str = "
 insert into classes (class, timeline)
@@ -217,17 +245,17 @@ on conflict (token) do update set
 pub(in crate::postgres) const ATTEMPT_UPSERT: &str = "
 insert into attempts (
   job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached, usage)
+  detached, usage, partial, checkpoint_size)
 select
   job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-  detached, usage
+  detached, usage, partial, checkpoint_size
 from unnest(
   $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
   $9::integer[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[],
-  $14::jsonb[])
+  $14::jsonb[], $15::boolean[], $16::bigint[])
   as new (
     job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at,
-    detached, usage)
+    detached, usage, partial, checkpoint_size)
 on conflict (job_id, token) do update set
   attempt = excluded.attempt,
   round = excluded.round,
@@ -240,10 +268,24 @@ on conflict (job_id, token) do update set
   started_at = excluded.started_at,
   ended_at = excluded.ended_at,
   detached = excluded.detached,
-  usage = excluded.usage";
+  usage = excluded.usage,
+  partial = excluded.partial,
+  checkpoint_size = excluded.checkpoint_size";
 
 pub(in crate::postgres) const RESULT_INSERT: &str = "
-insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait)
-select job_id, token, data, content_type, created_at, expires_at, of_wait
-from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::boolean[])
-  as new (job_id, token, data, content_type, created_at, expires_at, of_wait)";
+insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)
+select job_id, token, data, content_type, created_at, expires_at, of_wait, partial
+from unnest(
+  $1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::boolean[],
+  $8::boolean[])
+  as new (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)";
+
+// Of a job only the newest is kept.
+pub(in crate::postgres) const CHECKPOINT_UPSERT: &str = "
+insert into checkpoints (job_id, token, data, created_at)
+select job_id, token, data, created_at
+from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::timestamptz[]) as new (job_id, token, data, created_at)
+on conflict (job_id) do update set
+  token = excluded.token,
+  data = excluded.data,
+  created_at = excluded.created_at";

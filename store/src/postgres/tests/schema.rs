@@ -88,6 +88,14 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
         ("insert into kinds values ('k', '{}', 'maybe', '{}')", "kinds_pause_is_known"),
+        (
+            "insert into crons values ('c', '{}', now(), 'ann', null, 0, 0, null, '[]')",
+            "crons_pause_has_its_time",
+        ),
+        (
+            "insert into crons values ('c', '{}', now(), null, null, 0, -1, null, '[]')",
+            "crons_counts_not_negative",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (
@@ -108,6 +116,10 @@ async fn checks_refuse_what_makes_no_sense() {
         (
             "insert into attempts select id, 1, 0, 1, 'n', 'lost', '', '', null, now(), null, now(), false from jobs",
             "attempts_number_from_one",
+        ),
+        (
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, checkpoint_size) select id, 1, 1, 1, 'n', 'lost', '', '', null, now(), null, now(), -1 from jobs",
+            "attempts_checkpoint_has_a_size",
         ),
     ];
     for (statement, wall) in broken {
@@ -182,6 +194,15 @@ insert into nodes values
     const FAILURES: &str = "update jobs set failures = 1 where id = $1";
     sqlx::query(FAILURES).bind(id(12)).execute(&mut hand).await.unwrap();
     breach("inv_attempts_are_counted", &id(12).to_string());
+
+    for n in [13, 14, 15] {
+        insert_job(&mut hand, id(n), "queued", 0).await;
+    }
+    const FIRED: &str = "update jobs set producer = 'cron:e', labels = '{\"cron.instant\":\"2026-03-29T01:00:00Z\"}' where id = $1";
+    sqlx::query(FIRED).bind(id(13)).execute(&mut hand).await.unwrap();
+    sqlx::query(FIRED).bind(id(14)).execute(&mut hand).await.unwrap();
+    hand.execute("update jobs set producer = 'cron:run-by-hand' where producer <> 'cron:e'").await.unwrap();
+    breach("inv_instants_fire_once", "cron:e");
 
     let found = store.reader.violations().await.unwrap();
     let found: BTreeSet<_> = found.into_iter().map(|row| (row.invariant, row.subject)).collect();

@@ -105,6 +105,14 @@ async fn checks_refuse_what_makes_no_sense() {
         ("update leases set orphaned = 2", "leases_flags_are_flags"),
         ("update leases set token = 0", "leases_token_from_one"),
         ("update leases set attempt = 0", "leases_attempt_from_one"),
+        (
+            "insert into crons values ('c', '{}', 1, 'ann', null, 0, 0, null, '[]')",
+            "crons_pause_has_its_time",
+        ),
+        (
+            "insert into crons values ('c', '{}', 1, null, null, 0, -1, null, '[]')",
+            "crons_counts_not_negative",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (
@@ -134,7 +142,16 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, detached) values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, 2)",
             "attempts_flags_are_flags",
         ),
-        ("insert into results values ('j', 1, x'', '', 1, 1, 2)", "results_flags_are_flags"),
+        ("insert into results values ('j', 1, x'', '', 1, 1, 2, 0)", "results_flags_are_flags"),
+        ("insert into results values ('j', 1, x'', '', 1, 1, 0, 2)", "results_partial_flags_are_flags"),
+        (
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, partial) values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, 2)",
+            "attempts_partial_flags_are_flags",
+        ),
+        (
+            "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, checkpoint_size) values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, -1)",
+            "attempts_checkpoint_has_a_size",
+        ),
     ];
     for (statement, wall) in broken {
         let error = hand.execute(statement).await.expect_err(statement);
@@ -181,11 +198,20 @@ async fn views_show_what_must_never_be() {
     insert_job(&mut hand, "unsettled", "queued", 0).await;
     hand.execute("update jobs set last_outcome = 'succeeded' where id = 'unsettled'").await.unwrap();
     expected.push(("inv_final_is_settled", "unsettled"));
-    hand.execute("insert into results values ('sound', 1, x'', '', 1, 1, 0)").await.unwrap();
+    hand.execute("insert into results values ('sound', 1, x'', '', 1, 1, 0, 0)").await.unwrap();
     expected.push(("inv_results_have_executions", "sound"));
     insert_job(&mut hand, "miscounted", "queued", 0).await;
     hand.execute("update jobs set failures = 1 where id = 'miscounted'").await.unwrap();
     expected.push(("inv_attempts_are_counted", "miscounted"));
+
+    for n in ["fired", "fired-again", "fired-later"] {
+        insert_job(&mut hand, n, "queued", 0).await;
+    }
+    let fired = "update jobs set producer = 'cron:e', labels = '{\"cron.instant\":\"2026-03-29T01:00:00Z\"}'
+where id in ('fired', 'fired-again')";
+    hand.execute(fired).await.unwrap();
+    hand.execute("update jobs set producer = 'cron:e' where id = 'fired-later'").await.unwrap();
+    expected.push(("inv_instants_fire_once", "cron:e"));
 
     let mut found = store.reader.violations().await.unwrap();
     found.sort();

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState, KindName, Outcome, ResultPut,
-    Stage, Tenant, TenantPolicy, WaitPolicy, WaitVerdict, Wall,
+    Attempt, Changes, CheckpointPut, CronEntry, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState,
+    KindName, Outcome, ResultPut, Stage, Tenant, TenantPolicy, WaitPolicy, WaitVerdict, Wall,
 };
 use tenure_store::{Beside, HeldKey, Journal};
 
 use crate::{
     samples::{
-        attempt, bare_node, class, ended, id, job, keyed, kinds, lease, node, parked_lease, rich_job,
+        attempt, bare_node, class, crons, ended, id, job, keyed, kinds, lease, node, parked_lease, rich_job,
         rich_lease, running, slots, tenants, token, waiting,
     },
     stores::{Led, TestStore, bytes_for, payload_of},
@@ -31,8 +31,14 @@ fn jobs(jobs: Vec<JobChange>) -> Changes {
 pub(crate) async fn a_state_is_no_result<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     led.insert(&[&job(1)]).await;
-    let state =
-        ResultPut { job: id(1), token: token(4), of_wait: true, created_at: Wall(5), expires_at: Wall(60) };
+    let state = ResultPut {
+        job: id(1),
+        token: token(4),
+        of_wait: true,
+        partial: false,
+        created_at: Wall(5),
+        expires_at: Wall(60),
+    };
     led.commit(&Changes {
         attempts_put: vec![attempt(1, token(4), Outcome::Detached), attempt(1, token(5), Outcome::Returned)],
         results_put: vec![state],
@@ -48,8 +54,14 @@ pub(crate) async fn a_state_is_no_result<S: TestStore>() {
         reader.attempts(id(1), None, 9).await.unwrap().iter().map(|attempt| attempt.outcome).collect();
     assert_eq!(outcomes, [Outcome::Detached, Outcome::Returned]);
 
-    let result =
-        ResultPut { job: id(1), token: token(6), of_wait: false, created_at: Wall(5), expires_at: Wall(60) };
+    let result = ResultPut {
+        job: id(1),
+        token: token(6),
+        of_wait: false,
+        partial: false,
+        created_at: Wall(5),
+        expires_at: Wall(60),
+    };
     led.commit(&Changes { results_put: vec![result], ..Changes::default() }).await;
     assert_eq!(reader.result(id(1)).await.unwrap().unwrap().token, token(6));
     assert_eq!(reader.state(id(1), token(6)).await.unwrap(), None);
@@ -90,6 +102,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
         tenants_put: tenants().to_vec(),
+        crons_put: crons().to_vec(),
         nodes_put: vec![node(), bare_node("mini-2")],
         classes_put: vec![class()],
         ..Changes::default()
@@ -99,6 +112,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
         kinds: kinds().into_iter().map(|kind| (kind.name.clone(), kind)).collect(),
         slots: slots().into_iter().map(|slot| (slot.name.clone(), slot)).collect(),
         tenants: tenants().into(),
+        crons: crons().into_iter().map(|entry| (entry.name.clone(), entry)).collect(),
         nodes: [node(), bare_node("mini-2")].into_iter().map(|node| (node.name.clone(), node)).collect(),
         jobs: all.iter().map(|job| (job.id, job.clone())).collect(),
         leases: leases.iter().map(|lease| (lease.token, lease.clone())).collect(),
@@ -118,6 +132,7 @@ pub(crate) async fn rows_change<S: TestStore>() {
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
         tenants_put: tenants().to_vec(),
+        crons_put: crons().to_vec(),
         nodes_put: vec![node()],
         classes_put: vec![class()],
         ..Changes::default()
@@ -135,6 +150,8 @@ pub(crate) async fn rows_change<S: TestStore>() {
     let [mut slot, fleet, _] = slots();
     slot.scope = fleet.scope;
     let changed_tenant = (tenants()[0].0.clone(), TenantPolicy { weight: 7 });
+    let [plain_cron, rich_cron] = crons();
+    let changed_cron = CronEntry { name: plain_cron.name.clone(), ..rich_cron.clone() };
     let changed_class = tenure_scheduler::ClassRow { timeline: Vec::new(), ..class() };
     led.commit(&Changes {
         jobs: vec![update(FencingToken::NONE, &changed_job)],
@@ -142,6 +159,7 @@ pub(crate) async fn rows_change<S: TestStore>() {
         kinds_put: vec![plain.clone()],
         slots_put: vec![slot.clone()],
         tenants_put: vec![changed_tenant.clone()],
+        crons_put: vec![changed_cron.clone()],
         nodes_put: vec![bare_node("mini-1")],
         classes_put: vec![changed_class.clone()],
         ..Changes::default()
@@ -155,6 +173,8 @@ pub(crate) async fn rows_change<S: TestStore>() {
     assert_eq!(loaded.kinds.get(&rich.name), Some(&rich));
     assert_eq!(loaded.slots.get(&slot.name), Some(&slot));
     assert_eq!(loaded.tenants, [changed_tenant, tenants()[1].clone()].into());
+    assert_eq!(loaded.crons.get(&changed_cron.name), Some(&changed_cron));
+    assert_eq!(loaded.crons.get(&rich_cron.name), Some(&rich_cron));
     assert_eq!(loaded.nodes.get(&node().name), Some(&bare_node("mini-1")));
     assert_eq!(loaded.classes.get(&class().class), Some(&changed_class));
 }
@@ -167,6 +187,7 @@ pub(crate) async fn rows_go<S: TestStore>() {
         kinds_put: kinds().to_vec(),
         slots_put: slots().to_vec(),
         tenants_put: tenants().to_vec(),
+        crons_put: crons().to_vec(),
         nodes_put: vec![node()],
         classes_put: vec![class()],
         ..Changes::default()
@@ -178,6 +199,7 @@ pub(crate) async fn rows_go<S: TestStore>() {
         kinds_deleted: kinds().into_iter().map(|kind| kind.name).collect(),
         slots_deleted: slots().into_iter().map(|slot| slot.name).collect(),
         tenants_deleted: tenants().into_iter().map(|(name, _)| name).collect(),
+        crons_deleted: crons().into_iter().map(|entry| entry.name).collect(),
         nodes_deleted: vec![node().name],
         classes_deleted: vec![class().class, "never saved".into()],
         ..Changes::default()
@@ -291,8 +313,14 @@ pub(crate) async fn a_lease_freed_in_a_turn_is_taken_in_it<S: TestStore>() {
 pub(crate) async fn a_deleted_job_takes_its_bytes_and_attempts_along<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     let dead = Job { payload_size: 5, state: JobState::Dead { at: Wall(9) }, ..job(1) };
-    let put =
-        ResultPut { job: id(1), token: token(1), of_wait: false, created_at: Wall(5), expires_at: Wall(6) };
+    let put = ResultPut {
+        job: id(1),
+        token: token(1),
+        of_wait: false,
+        partial: false,
+        created_at: Wall(5),
+        expires_at: Wall(6),
+    };
     led.commit(&Changes {
         jobs: vec![insert(&dead), insert(&Job { payload_size: 5, ..job(2) })],
         attempts_put: vec![attempt(1, token(1), Outcome::Failed), attempt(2, token(2), Outcome::Failed)],
@@ -345,6 +373,7 @@ pub(crate) async fn the_newest_result_is_read<S: TestStore>() {
             job: id(1),
             token: token(n),
             of_wait: false,
+            partial: false,
             created_at: Wall(5),
             expires_at: Wall(60),
         };
@@ -365,6 +394,7 @@ pub(crate) async fn results_of_one_turn_keep_their_bytes<S: TestStore>() {
         job: id(n),
         token: token(n),
         of_wait: false,
+        partial: false,
         created_at: Wall(5),
         expires_at: Wall(60),
     };
@@ -397,11 +427,66 @@ pub(crate) async fn an_outcome_that_came_late_replaces_a_loss<S: TestStore>() {
 pub(crate) async fn deleting_a_result_twice_is_no_error<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     led.insert(&[&job(1)]).await;
-    let put =
-        ResultPut { job: id(1), token: token(1), of_wait: false, created_at: Wall(5), expires_at: Wall(60) };
+    let put = ResultPut {
+        job: id(1),
+        token: token(1),
+        of_wait: false,
+        partial: false,
+        created_at: Wall(5),
+        expires_at: Wall(60),
+    };
     led.commit(&Changes { results_put: vec![put], ..Changes::default() }).await;
     for _ in 0..2 {
         led.commit(&Changes { results_deleted: vec![(id(1), token(1))], ..Changes::default() }).await;
     }
     assert_eq!(led.store.reader().result(id(1)).await.unwrap(), None);
+}
+
+/// A partial result is told from a whole one, and what an execution left is there for the next: the newest checkpoint, and
+/// the newest partial result. Both go with their job.
+pub(crate) async fn what_executions_left_is_kept_for_the_next<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    led.insert(&[&job(1), &job(2), &job(3)]).await;
+    let result = |n, of, partial| ResultPut {
+        job: id(of),
+        token: token(n),
+        of_wait: false,
+        partial,
+        created_at: Wall(5),
+        expires_at: Wall(60),
+    };
+    let saved = |n, of| CheckpointPut { job: id(of), token: token(n), created_at: Wall(7) };
+    let ended =
+        |n, outcome| Attempt { partial: true, checkpoint_size: Some(9), ..attempt(1, token(n), outcome) };
+    led.commit(&Changes {
+        attempts_put: vec![ended(1, Outcome::TimedOut), ended(2, Outcome::Stalled)],
+        results_put: vec![result(2, 1, true), result(1, 1, true), result(1, 2, false)],
+        checkpoints_put: vec![saved(1, 1), saved(1, 2)],
+        ..Changes::default()
+    })
+    .await;
+    led.commit(&Changes { checkpoints_put: vec![saved(2, 1)], ..Changes::default() }).await;
+
+    let reader = led.store.reader().clone();
+    assert!(reader.result(id(1)).await.unwrap().unwrap().partial);
+    assert!(!reader.result(id(2)).await.unwrap().unwrap().partial);
+    let attempts = reader.attempts(id(1), None, 9).await.unwrap();
+    assert_eq!(attempts, [ended(1, Outcome::TimedOut), ended(2, Outcome::Stalled)]);
+    let left = reader.left(&[id(1), id(2), id(3), id(77)]).await.unwrap();
+    assert_eq!(left.keys().copied().collect::<Vec<_>>(), [id(1), id(2)]);
+    let checkpoint = |n: u64| Some(Bytes::from(format!("checkpoint of {} {}", id(n), token(3 - n))));
+    assert_eq!(left[&id(1)].checkpoint, checkpoint(1));
+    let partial = left[&id(1)].partial.as_ref().unwrap();
+    assert_eq!(partial.data, Bytes::from(format!("result of {} {}", id(1), token(2))));
+    assert_eq!(partial.content_type, "text/plain");
+    assert_eq!((&left[&id(2)].checkpoint, &left[&id(2)].partial), (&checkpoint(2), &None));
+    assert!(reader.left(&[]).await.unwrap().is_empty());
+
+    led.commit(&Changes { results_deleted: vec![(id(1), token(2))], ..Changes::default() }).await;
+    let partial = reader.left(&[id(1)]).await.unwrap()[&id(1)].partial.clone().unwrap();
+    assert_eq!(partial.data, Bytes::from(format!("result of {} {}", id(1), token(1))));
+    led.commit(&jobs(vec![JobChange::Delete(id(1))])).await;
+    assert!(reader.left(&[id(1)]).await.unwrap().is_empty());
+    led.commit(&Changes { jobs: vec![insert(&job(1))], ..Changes::default() }).await;
+    assert!(reader.left(&[id(1)]).await.unwrap().is_empty(), "a new job under its id has nothing of it");
 }

@@ -142,6 +142,7 @@ pub(crate) async fn results_are_due_the_oldest_first<S: TestStore>() {
         job: id(n),
         token: token(n),
         of_wait: false,
+        partial: false,
         created_at: Wall(1),
         expires_at: Wall(expires_at),
     };
@@ -170,6 +171,7 @@ pub(crate) async fn what_a_live_parent_may_read_is_not_due<S: TestStore>() {
         job: id(n),
         token: token(n),
         of_wait: false,
+        partial: false,
         created_at: Wall(1),
         expires_at: Wall(2),
     };

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Changes, Durable, FencingToken, Job, JobChange, JobId, JobState, Lease, Outcome, ScheduledCause, Stage,
-    WaitPolicy, Wall,
+    Changes, CronEntry, Durable, FencingToken, Job, JobChange, JobId, JobState, Lease, Outcome,
+    ScheduledCause, Stage, WaitPolicy, Wall,
 };
 
 use crate::{
     random::{Random, seeds},
     samples::{
-        attempt, detached, id, keyed, kinds, lease, node, rich_job, rich_lease, slots, tenants, token,
+        attempt, crons, detached, id, keyed, kinds, lease, node, rich_job, rich_lease, slots, tenants, token,
     },
     stores::{Led, TestStore, assert_same},
 };
@@ -189,6 +189,18 @@ impl Model {
             } else {
                 self.rest.tenants.insert(tenant.clone(), policy);
                 changes.tenants_put.push((tenant, policy));
+            }
+        }
+        if let Some(entry) = random.pick(&crons()).cloned() {
+            let known = self.rest.crons.remove(&entry.name);
+            if known.is_some() && random.chance(30) {
+                changes.crons_deleted.push(entry.name);
+            } else {
+                let last = known.map_or(entry.last_instant, |known| known.last_instant);
+                let last_instant = Wall(last.0 + i64::try_from(random.below(3)).unwrap());
+                let entry = CronEntry { last_instant, ..entry };
+                self.rest.crons.insert(entry.name.clone(), entry.clone());
+                changes.crons_put.push(entry);
             }
         }
         if random.chance(30) {

@@ -1,12 +1,13 @@
 //! What a store refuses, and that a refused turn leaves no trace.
 
 use tenure_scheduler::{
-    Changes, Epoch, FencingToken, Job, JobChange, JobState, Outcome, ResultPut, SlotName, Stage, Wall,
+    Changes, CronEntry, Epoch, FencingToken, Job, JobChange, JobState, Outcome, ResultPut, SlotName, Stage,
+    Wall,
 };
 use tenure_store::{Beside, Journal, journal::Error};
 
 use crate::{
-    samples::{attempt, id, job, keyed, lease, node, running, slots, token},
+    samples::{attempt, crons, id, job, keyed, lease, node, running, slots, token},
     stores::{Led, TestStore},
 };
 
@@ -69,6 +70,23 @@ pub(crate) async fn an_update_needs_the_token_of_its_row<S: TestStore>() {
     }
 }
 
+pub(crate) async fn the_last_instant_of_a_cron_entry_never_falls<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let [_, entry] = crons();
+    let put = |last_instant| Changes {
+        crons_put: vec![CronEntry { last_instant, ..entry.clone() }],
+        ..Changes::default()
+    };
+    for at in [Wall(75), Wall(75), Wall(76)] {
+        led.commit(&put(at)).await;
+    }
+    let fallen = led.try_commit(&put(Wall(75))).await;
+    let mismatch =
+        matches!(fallen, Err(Error::RowsMismatch { statement: "CRON_UPSERT", sent: 1, affected: 0 }));
+    assert!(mismatch, "{fallen:?}");
+    assert_eq!(led.reload().await.crons[&entry.name].last_instant, Wall(76));
+}
+
 pub(crate) async fn deleting_what_is_not_there_is_a_mismatch<S: TestStore>() {
     let mut led = Led::<S>::new().await;
     let gone: [Changes; 5] = [
@@ -95,8 +113,14 @@ pub(crate) async fn a_missing_payload_is_refused<S: TestStore>() {
     );
     led.reload().await;
     led.insert(&[&job(1)]).await;
-    let put =
-        ResultPut { job: id(1), token: token(1), of_wait: false, created_at: Wall(1), expires_at: Wall(2) };
+    let put = ResultPut {
+        job: id(1),
+        token: token(1),
+        of_wait: false,
+        partial: false,
+        created_at: Wall(1),
+        expires_at: Wall(2),
+    };
     let changes = Changes { results_put: vec![put], ..Changes::default() };
     let commit = led.store.journal().commit(led.epoch, &changes, &Beside::default()).await;
     assert!(matches!(commit, Err(Error::NothingBeside { what: "result", .. })), "{commit:?}");
@@ -104,8 +128,14 @@ pub(crate) async fn a_missing_payload_is_refused<S: TestStore>() {
 
 pub(crate) async fn every_second_wall_has_a_name<S: TestStore>() {
     let mut led = Led::<S>::new().await;
-    let put =
-        ResultPut { job: id(3), token: token(3), of_wait: false, created_at: Wall(1), expires_at: Wall(2) };
+    let put = ResultPut {
+        job: id(3),
+        token: token(3),
+        of_wait: false,
+        partial: false,
+        created_at: Wall(1),
+        expires_at: Wall(2),
+    };
     let succeeded = Job {
         state: JobState::Succeeded { at: Wall(9) },
         last_outcome: Some(Outcome::Succeeded),

@@ -81,6 +81,8 @@ impl World {
         for _ in 0..random.below(7) {
             commands.push(self.command(random, reader).await);
         }
+        commands.extend(super::crons::plans(&self.state, self.now.wall));
+        commands.extend(super::crons::operate(self.now.wall));
         commands.push(Command::Tick);
         for mut command in commands {
             self.look_up(&mut command, journal).await;
@@ -177,6 +179,7 @@ impl World {
             selector: if random.chance(10) { selector(n) } else { Selector::default() },
             needs: own_needs,
             hard_time_limit: random.chance(10).then(|| Duration::from_secs(60)),
+            soft_time_limit: random.chance(10).then(|| Duration::from_secs(30)),
             parent,
             on_parent_cancel: on_parent(random),
             on_parent_lost: on_parent(random),
@@ -294,7 +297,8 @@ impl World {
         } else if let Command::Cancel { job, prior, .. }
         | Command::Requeue { job, prior, .. }
         | Command::Reprioritize { job, prior, .. }
-        | Command::Delete { job, prior, .. } = command
+        | Command::Delete { job, prior, .. }
+        | Command::RunCron { job, prior, .. } = command
         {
             *prior = journal.prior(&self.unknown(*job), &[]).await.unwrap().pop().map(Box::new);
             if let Command::Requeue { prior: Some(job), key_taken, .. } = command
@@ -421,6 +425,7 @@ fn fleet(random: &mut Random) -> Fleet {
             .then(|| (Tenant::new("other"), TenantPolicy { weight: capacity }))
             .into_iter()
             .collect(),
+        crons: super::crons::declared(u64::from(capacity), KINDS),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Attempt, Changes, ClassRow, DedupeKey, Durable, FencingToken, Job, JobChange, JobId, JobState, Kind,
-    KindName, Lease, Node, NodeName, ResultPut, Slot, SlotName, Tenant, TenantPolicy,
+    Attempt, Changes, ClassRow, CronEntry, CronName, DedupeKey, Durable, FencingToken, Job, JobChange, JobId,
+    JobState, Kind, KindName, Lease, Node, NodeName, ResultPut, Slot, SlotName, Tenant, TenantPolicy,
 };
 
 /// See the module. Jobs stay when they are final.
@@ -18,6 +18,7 @@ pub(crate) struct Tables {
     slots: BTreeMap<SlotName, Slot>,
     tenants: BTreeMap<Tenant, TenantPolicy>,
     nodes: BTreeMap<NodeName, Node>,
+    crons: BTreeMap<CronName, CronEntry>,
     classes: BTreeMap<String, ClassRow>,
     /// The unique index `jobs_dedupe_held`.
     held: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
@@ -55,6 +56,8 @@ impl Tables {
         delete(&mut self.tenants, &changes.tenants_deleted)?;
         put(&mut self.nodes, &changes.nodes_put, |node| node.name.clone());
         delete(&mut self.nodes, &changes.nodes_deleted)?;
+        put(&mut self.crons, &changes.crons_put, |entry| entry.name.clone());
+        delete(&mut self.crons, &changes.crons_deleted)?;
         delete(&mut self.classes, &changes.classes_deleted)?;
         put(&mut self.classes, &changes.classes_put, |row| row.class.clone());
         Ok(())
@@ -164,6 +167,7 @@ impl Tables {
             slots: self.slots.clone(),
             nodes: self.nodes.clone(),
             tenants: self.tenants.clone(),
+            crons: self.crons.clone(),
             jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
             leases: self.leases.clone(),
             classes: self.classes.clone(),

@@ -384,6 +384,8 @@ impl World {
             Action::Start { token, gone_by } => self.order_start(index, token.0, gone_by),
             Action::Extend { token, gone_by } => self.order_extend(index, token.0, gone_by),
             Action::Stop { token, stop } => self.order_stop(index, token.0, stop),
+            // No job of the simulator waits for others.
+            Action::Resume { .. } => {}
             Action::Forget { token } | Action::SetAside { token } => {
                 self.hosts[index].dir.spool.remove(&token.0);
             }
@@ -396,10 +398,17 @@ impl World {
             Statement::Started { job, token, elapsed } => {
                 (token, job.parse().ok(), scheduler::Statement::Started { elapsed })
             }
+            Statement::Progress { job, token, percent, message } => {
+                let percent = u8::try_from(percent).unwrap_or(100);
+                let progress = scheduler::Statement::Progress { percent, message: message.into() };
+                (token, job.parse().ok(), progress)
+            }
             Statement::Reaped { job, token } => (token, job.parse().ok(), scheduler::Statement::Reaped),
             Statement::Returned { job, token, give_back } => {
                 (token, job.parse().ok(), scheduler::Statement::Returned(returned(&give_back)))
             }
+            // No simulated job saves anything.
+            Statement::Checkpoint { .. } => return,
             Statement::Spooled { token } => {
                 let Some(spooled) = self.hosts[index].dir.spool.get(&token.0) else {
                     return self.violated(format!("h{index}: {token} is not in the spool"));
@@ -422,6 +431,7 @@ fn returned(give_back: &holdings::Return) -> Return {
         retry_after: give_back.retry_after,
         started: false,
         usage: Usage::new(),
+        checkpoint: None,
     }
 }
 
@@ -439,7 +449,7 @@ fn held(listed: Listed) -> Option<Held> {
         token: scheduler::FencingToken(listed.token.0),
         phase,
         elapsed: listed.elapsed,
-        wait_epoch: None,
+        wait_epoch: listed.parked_in,
     })
 }
 

@@ -243,6 +243,7 @@ impl World {
                     gone_by: attempt.deadlines.gone_by(),
                     started: Some(attempt.deadlines.start()),
                     stopping: attempt.deadlines.is_stopping(),
+                    waiting: None,
                 };
                 let orders = Orders { grant: None, gone_by: held.gone_by, stop: None, returning: None };
                 host.agent.orders.insert(token, orders);
@@ -294,6 +295,8 @@ fn end_of(record: Record, stop: Option<StopReason>) -> End {
         | Cause::Signal
         | Cause::Oom
         | Cause::Limit
+        | Cause::SoftLimit
+        | Cause::Stalled
         | Cause::Disk
         | Cause::Spawn
         | Cause::Lost => End::Finished,
@@ -316,12 +319,14 @@ fn statement(record: Record, stop: Option<StopReason>) -> Statement {
             retry_after: None,
             started: true,
             usage: Usage::new(),
+            checkpoint: None,
         });
     }
     let how = match (record.cause, record.code) {
         (Cause::Exit, Some(0)) => FinishedHow::Succeeded,
         (Cause::Exit | Cause::Signal | Cause::Oom | Cause::Disk | Cause::Spawn, _) => FinishedHow::Failed,
-        (Cause::Limit, _) => FinishedHow::TimedOut,
+        (Cause::Limit | Cause::SoftLimit, _) => FinishedHow::TimedOut,
+        (Cause::Stalled, _) => FinishedHow::Stalled,
         (Cause::Revoked, _) => FinishedHow::Revoked,
         (Cause::CutOff | Cause::Drained | Cause::Terminated | Cause::Lost, _) => FinishedHow::Lost,
     };
@@ -334,6 +339,8 @@ fn statement(record: Record, stop: Option<StopReason>) -> Statement {
         throttled: None,
         usage: Default::default(),
         has_result: how == FinishedHow::Succeeded,
+        partial: false,
+        checkpoint: None,
         detach: None,
     })
 }

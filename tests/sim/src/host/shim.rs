@@ -154,7 +154,8 @@ impl World {
         let Some(attempt) = self.hosts[index].attempts.get_mut(&token) else { return };
         let (stubborn, unkillable, lost) = (attempt.stubborn, attempt.unkillable, attempt.lost);
         match attempt.deadlines.due(now) {
-            Due::Nothing => {}
+            // No simulated kind has a soft limit.
+            Due::Nothing | Due::Notify => {}
             Due::Ask if stubborn || !attempt.command => {}
             Due::Ask => {
                 let after = self.random.between(MS, 1_500 * MS);

@@ -31,10 +31,9 @@ impl Server {
     pub(super) async fn start(fleet: &Fleet, name: &str) -> anyhow::Result<Self> {
         let path = |name: &str| fleet.directory().join(name).display().to_string();
         let (file, ready) = (path("server.toml"), path(&format!("ready-{name}")));
-        let log = fleet.directory().join(format!("logs/{name}"));
         let anywhere = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", &ready];
         let args = [&["server", "--migrate", "--config", &file][..], &anywhere].concat();
-        let mut process = Process::tenure(name, &args, &log, fleet.mark())?;
+        let mut process = fleet.process(name, &args)?;
         let announced = process.ready(Path::new(&ready)).await?;
         let line = announced.lines().find_map(|line| line.strip_prefix("TENURE_SERVER=http://"));
         let grpc = line.context("no address")?.parse()?;

@@ -92,6 +92,7 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
             retry_after: None,
             started,
             usage: Usage::new(),
+            checkpoint: None,
         })
     };
     let finished = |random: &mut Random, how| {
@@ -106,7 +107,9 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
                 retry_after: Duration::from_millis(2_500),
             }),
             usage: [(CounterName::new("tokens"), random.below(50))].into(),
-            has_result: how == FinishedHow::Succeeded && random.chance(60),
+            has_result: random.chance(60),
+            partial: random.chance(30),
+            checkpoint: random.chance(30).then_some(9),
             detach: None,
         })
     };
@@ -121,6 +124,7 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
             let how = match random.below(10) {
                 0..5 => FinishedHow::Succeeded,
                 5..8 => FinishedHow::Failed,
+                8 if random.chance(50) => FinishedHow::Stalled,
                 8 => FinishedHow::TimedOut,
                 _ => FinishedHow::FailedPermanent,
             };

@@ -1,0 +1,171 @@
+//! What an execution goes on from: the state that an earlier one left, and how other jobs ended, as files.
+//!
+//! Responsible for fetching them page by page, and for their form on the disk. Not responsible for who they are (the
+//! server knows), nor for when (`attempt.rs`: once the attempt may start).
+//!
+//! Invariant: the job finds all of them, in order, or is not started.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tenure_proto::node::v1::{InputResult, input_result::Answer};
+use tonic::Status;
+
+use super::socket::{Calls, Lease};
+use crate::config::Account;
+
+/// Where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inputs {
+    /// The state of the execution before, if it left one.
+    pub(super) state: Option<PathBuf>,
+    /// The list of how others ended.
+    pub(super) results: PathBuf,
+}
+
+/// Why they are not there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// The server says no, or is away.
+    #[error("the server does not give them")]
+    Server(#[source] Status),
+    /// The disk says no.
+    #[error("they cannot be written")]
+    Disk(#[source] io::Error),
+    /// A thread ended early.
+    #[error("writing them ended early")]
+    Thread(#[source] tokio::task::JoinError),
+}
+
+/// One line of the list.
+#[derive(Serialize)]
+struct Line {
+    index: u32,
+    job_id: String,
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Fetches and writes them; what an earlier try left is replaced. `user`: set if another one than the agent's runs the job.
+pub(super) async fn fetch(
+    calls: &Calls,
+    lease: &Lease,
+    attempt_dir: &Path,
+    user: Option<&Account>,
+) -> Result<Inputs, Error> {
+    let dir = attempt_dir.join("inputs");
+    let made = dir.clone();
+    on_disk(move || {
+        match fs::remove_dir_all(&made) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        DirBuilder::new().mode(0o700).create(&made)
+    })
+    .await?;
+    let mut inputs = Inputs { state: None, results: dir.join("results.json") };
+    let mut lines = Vec::new();
+    let mut from = 0;
+    loop {
+        let page = calls.child_results(lease, Vec::new(), from).await.map_err(Error::Server)?;
+        if let Some(state) = page.state {
+            let path = dir.join("state.json");
+            inputs.state = Some(path.clone());
+            on_disk(move || write(&path, &state.data)).await?;
+        }
+        let place = dir.clone();
+        let read =
+            move || page.results.into_iter().map(|one| line(&place, one)).collect::<io::Result<Vec<_>>>();
+        lines.extend(on_disk(read).await?);
+        from = page.next_index;
+        if from == 0 {
+            break;
+        }
+    }
+    let (results, user) = (inputs.results.clone(), user.cloned());
+    on_disk(move || {
+        write(&results, &serde_json::to_vec(&lines).map_err(io::Error::other)?)?;
+        // Only now: until here nobody else could reach into it.
+        user.map_or(Ok(()), |user| give(&dir, &user))
+    })
+    .await?;
+    Ok(inputs)
+}
+
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::Thread)?.map_err(Error::Disk)
+}
+
+fn line(dir: &Path, one: InputResult) -> io::Result<Line> {
+    let state = one.state().as_str_name().trim_start_matches("JOB_STATE_").to_ascii_lowercase();
+    let state = if state == "unspecified" { "missing".to_owned() } else { state };
+    let mut line = Line {
+        index: one.index,
+        job_id: one.job_id,
+        state,
+        result_file: None,
+        content_type: None,
+        error: None,
+    };
+    match one.answer {
+        Some(Answer::Result(result)) => {
+            let path = dir.join(one.index.to_string());
+            write(&path, &result.data)?;
+            (line.result_file, line.content_type) = (Some(path), Some(result.content_type));
+        }
+        Some(Answer::Error(error)) => line.error = Some(error),
+        None => {}
+    }
+    Ok(line)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+}
+
+/// Makes everything the job's: it may read and change what is its own.
+fn give(dir: &Path, user: &Account) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        std::os::unix::fs::lchown(entry?.path(), Some(user.uid), Some(user.gid))?;
+    }
+    std::os::unix::fs::lchown(dir, Some(user.uid), Some(user.gid))
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_proto::node::v1::ResultBytes;
+    use tenure_proto::v1::JobState;
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_one_ended_and_where_its_result_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let result = ResultBytes { data: "found".into(), content_type: "text/plain".to_owned() };
+        let good = InputResult {
+            index: 3,
+            job_id: "a".to_owned(),
+            state: JobState::Succeeded.into(),
+            answer: Some(Answer::Result(result)),
+        };
+        let shown = serde_json::to_value(line(dir.path(), good).unwrap()).unwrap();
+        assert_eq!((&shown["index"], &shown["state"]), (&3.into(), &"succeeded".into()));
+        let path = shown["result_file"].as_str().unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"found");
+        let answer = Some(Answer::Error("there is no such job".to_owned()));
+        let gone = InputResult { index: 4, job_id: "b".to_owned(), state: 0, answer };
+        let shown = serde_json::to_value(line(dir.path(), gone).unwrap()).unwrap();
+        let text = "{\"error\":\"there is no such job\",\"index\":4,\"job_id\":\"b\",\"state\":\"missing\"}";
+        assert_eq!(shown, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
+}
