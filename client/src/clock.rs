@@ -17,3 +17,20 @@ pub(crate) fn now() -> Instant {
 pub(crate) fn after(length: Duration) -> Instant {
     now() + length.min(FAR)
 }
+
+/// Microseconds of a clock of this host, as its agent counts them.
+#[cfg(unix)]
+pub(crate) fn of_host(clock: tenure_proto::node::v1::WorkClock) -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    use tenure_proto::node::v1::WorkClock;
+    let id = match clock {
+        #[cfg(target_os = "linux")]
+        WorkClock::Boottime => ClockId::Boottime,
+        #[cfg(not(target_os = "linux"))]
+        WorkClock::Boottime => ClockId::Monotonic,
+        WorkClock::Monotonic | WorkClock::Unspecified => ClockId::Monotonic,
+    };
+    let time = clock_gettime(id);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000).saturating_add(u64::try_from(time.tv_nsec / 1_000).unwrap_or(0))
+}

@@ -37,8 +37,8 @@
 //! # }
 //! ```
 //!
-//! `examples/` has whole programs: `enqueue`, `batch`, `result` (waiting for one), `watch`, `come_back` (after a refusal)
-//! and `over_tls`.
+//! `examples/` has whole programs: `enqueue`, `batch`, `result` (waiting for one), `watch`, `come_back` (after a refusal),
+//! `over_tls` and `worker`, which runs attempts inside itself ([`worker`]).
 
 mod admin;
 mod child;
@@ -54,6 +54,8 @@ mod retry;
 mod servers;
 mod watch;
 pub mod wire;
+#[cfg(unix)]
+pub mod worker;
 mod workflows;
 
 use std::sync::Arc;

@@ -198,11 +198,11 @@ fn a_kind_whose_program_is_missing_is_not_advertised() {
 
 #[test]
 fn a_worker_kind_has_nothing_of_a_command_and_is_always_advertised() {
-    let config = check("name = \"a\"\n[kinds.w]\nworker = true\ngrace = \"3s\"\n", false).unwrap();
+    let config = check("name = \"a\"\nserver = \"http://127.0.0.1:1\"\nallow_root = true\n[kinds.w]\nworker = true\ngrace = \"3s\"\n", false).unwrap();
     let advertised = config.advertised();
     assert_eq!(advertised.kinds().into_iter().collect::<Vec<_>>(), ["w"]);
     assert!(advertised.programs.is_empty() && advertised.missing.is_empty());
-    let text = "name = \"a\"\n[kinds.w]\nworker = true\ncommand = [\"sh\"]\nenv = { A = \"b\" }\nenv_from = [\"C\"]\n\
+    let text = "name = \"a\"\nallow_root = true\n[kinds.w]\nworker = true\ncommand = [\"sh\"]\nenv = { A = \"b\" }\nenv_from = [\"C\"]\n\
                 workdir = \"x\"\nresult = \"stdout\"\nlimits = { tasks = 5 }\n";
     let told = check(text, false).unwrap_err().to_string();
     for key in ["command", "env", "env_from", "workdir", "limits", "result"] {

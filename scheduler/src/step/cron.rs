@@ -9,7 +9,10 @@ use crate::{
     ids::{CronName, JobId, Producer},
     job::Job,
     refusal::{Refusal, bounded_text, nearest},
-    step::{Step, enqueue::check},
+    step::{
+        Step,
+        enqueue::{Ahead, check},
+    },
     time::Wall,
 };
 

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use tenure_tests::clock::Moment;
 use tenure_tests::{KindPlan, NodePlan, Plan, Script, Step, python, scenario};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
@@ -115,4 +118,90 @@ async fn written(file: &Path, line: &str) -> anyhow::Result<()> {
         tenure_tests::wait::level(text.lines().any(|seen| seen == line), || text.clone())
     })
     .await
+}
+
+/// A producer as people write it: a webhook that enqueues a job for each delivery, and answers once it is stored.
+const WEBHOOK: &str = r#"
+import http.server, json, tenure
+client = tenure.Client()
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"])).decode()
+        try:
+            job = client.enqueue("docs.build", body, dedupe_key=self.headers["x-delivery"])
+            code, answer = 202, {"job": job.job.id, "again": job.deduplicated, "state": job.job.state.value}
+        except tenure.Refusal as no:
+            code, answer = 503, {"reason": no.reason, "retry_after": no.retry_after}
+        told = json.dumps(answer).encode()
+        self.send_response(code)
+        self.send_header("content-length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told)
+
+    def log_message(self, *_):
+        pass
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+open(__import__("sys").argv[1], "w").write(str(server.server_port))
+server.serve_forever()
+"#;
+
+/// The caller of the story tries again after 30 s while the job takes 45 s; here all of it is twenty times as fast.
+const HURRY: u32 = 20;
+
+#[tokio::test]
+async fn a_delivery_that_is_sent_six_times_is_one_run_with_answers_in_milliseconds() -> anyhow::Result<()> {
+    let plan = Plan::new()
+        .kind(KindPlan::new("docs.build").need("shell", 1))
+        .node(NodePlan::new("n1").slot("shell", 4));
+    scenario(plan, async |fleet| {
+        let port = fleet.directory().join("port");
+        let place = port.to_str().context("a path that is no UTF-8")?;
+        let mut hook = program(WEBHOOK, &fleet.endpoint(), &[place]).await?.kill_on_drop(true).spawn()?;
+        let port = tenure_tests::wait::until("the webhook listens", PATIENCE, async || {
+            let text = std::fs::read_to_string(&port).map_err(|error| error.to_string())?;
+            text.parse::<u16>().map_err(|error| error.to_string())
+        })
+        .await?;
+        let takes = Duration::from_secs(45) / HURRY;
+        let script = Script::new().sleep(takes).then(Step::Result("the pages".to_owned())).to_string();
+        let mut jobs = Vec::new();
+        let mut slowest = Duration::ZERO;
+        for delivery in 0..6 {
+            let asked = Moment::now();
+            let answer = post(port, "delivery-4711", &script).await?;
+            slowest = slowest.max(asked.elapsed());
+            let again = answer["again"].as_bool().context("again")?;
+            ensure!(again == (delivery > 0), "{answer}");
+            jobs.push(answer["job"].as_str().context("job")?.to_owned());
+            // The pace of the caller is the point of the story; nothing is waited for.
+            tokio::time::sleep(Duration::from_secs(30) / HURRY).await;
+        }
+        jobs.dedup();
+        let [job] = jobs.as_slice() else { anyhow::bail!("one delivery became {jobs:?}") };
+        fleet.all_succeed(std::slice::from_ref(job), PATIENCE).await?;
+        ensure!(fleet.client().result(job).await?.data == "the pages");
+        ensure!(fleet.log()?.runs.len() == 1, "it ran once");
+        ensure!(slowest < Duration::from_millis(500), "an answer took {slowest:?}");
+        println!("the slowest of six answers took {slowest:?}");
+        hook.kill().await?;
+        Ok(())
+    })
+    .await
+}
+
+/// One delivery.
+async fn post(port: u16, delivery: &str, body: &str) -> anyhow::Result<serde_json::Value> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let length = body.len();
+    let request = format!(
+        "POST / HTTP/1.1\r\nhost: ci\r\nconnection: close\r\nx-delivery: {delivery}\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    ensure!(head.contains(" 202 "), "{answer}");
+    Ok(serde_json::from_str(body)?)
 }

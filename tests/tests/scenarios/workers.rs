@@ -9,6 +9,8 @@ use tenure_client::proto::{Attempt, JobState, Outcome};
 use tenure_tests::process::Process;
 use tenure_tests::wait::{PATIENCE, level, until};
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, binary, python, scenario};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// What the machine of a test is short of is none of its business.
 const CALM: &str =
@@ -258,6 +260,52 @@ async fn a_hard_limit_ends_an_attempt_and_kills_for_it_if_it_must() -> anyhow::R
         fleet.state(&deaf, JobState::Dead, PATIENCE).await?;
         ensure!(attempts(fleet, &deaf, 1).await?[0].outcome() == Outcome::TimedOut);
         ensure!(!first.ended(PATIENCE).await?.success(), "it was killed");
+        Ok(())
+    })
+    .await
+}
+
+#[expect(dead_code, reason = "its main reads a command line")]
+#[path = "../../../client/examples/worker.rs"]
+mod example;
+
+#[tokio::test]
+async fn the_worker_of_the_client_crate_does_what_its_example_says() -> anyhow::Result<()> {
+    let plan = Plan::new()
+        .kind(
+            KindPlan::new("greet")
+                .worker()
+                .line("retry = { intervals = [\"100ms\"] }")
+                .line("max_failures = 2"),
+        )
+        .kind(KindPlan::new("sleepy").worker().grace("5s"))
+        .node(NodePlan::new("n1").tables(CALM));
+    scenario(plan, async |fleet| {
+        let uid = rustix::process::geteuid().as_raw();
+        let socket = fleet.directory().join(format!("nodes/n1/workers/{uid}.sock")).display().to_string();
+        let stop = CancellationToken::new();
+        let (mut worker, token) = (JoinSet::new(), stop.clone());
+        worker.spawn(async move { example::run(&socket, token).await });
+
+        let hello = enqueue(fleet, "greet", "you").await?;
+        let (nobody, bytes) = (enqueue(fleet, "greet", "").await?, NewJob::new("greet").payload(vec![0xff]));
+        fleet.client().enqueue(&bytes).await?;
+        fleet.state(&hello, JobState::Succeeded, PATIENCE).await?;
+        let result = fleet.client().result(&hello).await?;
+        ensure!(result.data == "Hello, you!" && result.content_type.starts_with("text/plain"), "{result:?}");
+        ensure!(attempts(fleet, &hello, 1).await?[0].usage.get("tokens") == Some(&12));
+        fleet.state(&nobody, JobState::Dead, PATIENCE).await?;
+        ensure!(attempts(fleet, &nobody, 2).await?.len() == 2, "it was tried again");
+        fleet.state(bytes.id(), JobState::Dead, PATIENCE).await?;
+        let ended = attempts(fleet, bytes.id(), 1).await?;
+        ensure!(ended.len() == 1 && ended[0].outcome() == Outcome::FailedPermanent, "{ended:?}");
+
+        let sleepy = enqueue(fleet, "sleepy", "").await?;
+        fleet.state(&sleepy, JobState::Running, PATIENCE).await?;
+        fleet.client().cancel(&sleepy, "enough").await?;
+        fleet.state(&sleepy, JobState::Cancelled, PATIENCE).await?;
+        stop.cancel();
+        worker.join_next().await.context("the worker")???;
         Ok(())
     })
     .await

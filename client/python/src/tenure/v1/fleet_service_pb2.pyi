@@ -2,7 +2,9 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from tenure.v1 import cron_service_pb2 as _cron_service_pb2
 from tenure.v1 import job_pb2 as _job_pb2
+from tenure.v1 import job_service_pb2 as _job_service_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -95,7 +97,7 @@ class Concurrency(_message.Message):
     def __init__(self, key: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class Kind(_message.Message):
-    __slots__ = ("name", "needs", "selector", "lease", "max_failures", "max_losses", "retry", "permanent_exit_codes", "hard_time_limit", "queue_cap", "stale_after", "dedupe", "priority", "result_ttl", "retention", "paused", "pause_policy", "max_running", "concurrency", "fifo", "placement", "reserve_after", "requirements", "budget", "prefer", "node_backoff", "keep_on_wait", "reacquire_timeout")
+    __slots__ = ("name", "needs", "selector", "lease", "max_failures", "max_losses", "retry", "permanent_exit_codes", "hard_time_limit", "queue_cap", "stale_after", "dedupe", "priority", "result_ttl", "retention", "paused", "pause_policy", "max_running", "concurrency", "fifo", "placement", "reserve_after", "requirements", "budget", "prefer", "node_backoff", "keep_on_wait", "reacquire_timeout", "soft_time_limit", "progress_timeout")
     class SelectorEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +133,8 @@ class Kind(_message.Message):
     NODE_BACKOFF_FIELD_NUMBER: _ClassVar[int]
     KEEP_ON_WAIT_FIELD_NUMBER: _ClassVar[int]
     REACQUIRE_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    SOFT_TIME_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     name: str
     needs: _job_pb2.Needs
     selector: _containers.ScalarMap[str, str]
@@ -159,7 +163,9 @@ class Kind(_message.Message):
     node_backoff: bool
     keep_on_wait: _containers.RepeatedScalarFieldContainer[str]
     reacquire_timeout: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., needs: _Optional[_Union[_job_pb2.Needs, _Mapping]] = ..., selector: _Optional[_Mapping[str, str]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_failures: _Optional[int] = ..., max_losses: _Optional[int] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., permanent_exit_codes: _Optional[_Iterable[int]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., queue_cap: _Optional[int] = ..., stale_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., dedupe: _Optional[_Union[DedupePolicy, str]] = ..., priority: _Optional[int] = ..., result_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., paused: bool = ..., pause_policy: _Optional[_Union[PausePolicy, str]] = ..., max_running: _Optional[int] = ..., concurrency: _Optional[_Union[Concurrency, _Mapping]] = ..., fifo: bool = ..., placement: _Optional[_Union[Placement, str]] = ..., reserve_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., requirements: _Optional[_Iterable[_Union[_job_pb2.Requirement, _Mapping]]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., prefer: _Optional[_Iterable[_Union[_job_pb2.Requirement, _Mapping]]] = ..., node_backoff: bool = ..., keep_on_wait: _Optional[_Iterable[str]] = ..., reacquire_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    soft_time_limit: _duration_pb2.Duration
+    progress_timeout: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., needs: _Optional[_Union[_job_pb2.Needs, _Mapping]] = ..., selector: _Optional[_Mapping[str, str]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_failures: _Optional[int] = ..., max_losses: _Optional[int] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., permanent_exit_codes: _Optional[_Iterable[int]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., queue_cap: _Optional[int] = ..., stale_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., dedupe: _Optional[_Union[DedupePolicy, str]] = ..., priority: _Optional[int] = ..., result_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., paused: bool = ..., pause_policy: _Optional[_Union[PausePolicy, str]] = ..., max_running: _Optional[int] = ..., concurrency: _Optional[_Union[Concurrency, _Mapping]] = ..., fifo: bool = ..., placement: _Optional[_Union[Placement, str]] = ..., reserve_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., requirements: _Optional[_Iterable[_Union[_job_pb2.Requirement, _Mapping]]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., prefer: _Optional[_Iterable[_Union[_job_pb2.Requirement, _Mapping]]] = ..., node_backoff: bool = ..., keep_on_wait: _Optional[_Iterable[str]] = ..., reacquire_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., progress_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Tenant(_message.Message):
     __slots__ = ("name", "weight", "declared", "share_permille", "dominant_slot", "used", "queued", "leases")
@@ -246,7 +252,7 @@ class Rate(_message.Message):
     def __init__(self, amount: _Optional[int] = ..., per: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., burst: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("name", "state", "cordoned", "draining", "labels", "kinds", "slots", "running", "unreaped", "host", "agent_version", "incarnation", "silent_for", "closed_groups", "warnings")
+    __slots__ = ("name", "state", "cordoned", "draining", "labels", "kinds", "slots", "running", "unreaped", "host", "agent_version", "incarnation", "silent_for", "closed_groups", "warnings", "backoffs", "earmarks")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -269,6 +275,8 @@ class Node(_message.Message):
     SILENT_FOR_FIELD_NUMBER: _ClassVar[int]
     CLOSED_GROUPS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    BACKOFFS_FIELD_NUMBER: _ClassVar[int]
+    EARMARKS_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: NodeState
     cordoned: bool
@@ -284,7 +292,19 @@ class Node(_message.Message):
     silent_for: _duration_pb2.Duration
     closed_groups: _containers.RepeatedCompositeFieldContainer[ClosedGroup]
     warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[NodeState, str]] = ..., cordoned: bool = ..., draining: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kinds: _Optional[_Iterable[str]] = ..., slots: _Optional[_Iterable[_Union[NodeSlot, _Mapping]]] = ..., running: _Optional[int] = ..., unreaped: _Optional[int] = ..., host: _Optional[_Union[Host, _Mapping]] = ..., agent_version: _Optional[str] = ..., incarnation: _Optional[int] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., closed_groups: _Optional[_Iterable[_Union[ClosedGroup, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+    backoffs: _containers.RepeatedCompositeFieldContainer[NodeBackoff]
+    earmarks: _containers.RepeatedCompositeFieldContainer[_job_service_pb2.Earmark]
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[NodeState, str]] = ..., cordoned: bool = ..., draining: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., kinds: _Optional[_Iterable[str]] = ..., slots: _Optional[_Iterable[_Union[NodeSlot, _Mapping]]] = ..., running: _Optional[int] = ..., unreaped: _Optional[int] = ..., host: _Optional[_Union[Host, _Mapping]] = ..., agent_version: _Optional[str] = ..., incarnation: _Optional[int] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., closed_groups: _Optional[_Iterable[_Union[ClosedGroup, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., backoffs: _Optional[_Iterable[_Union[NodeBackoff, _Mapping]]] = ..., earmarks: _Optional[_Iterable[_Union[_job_service_pb2.Earmark, _Mapping]]] = ...) -> None: ...
+
+class NodeBackoff(_message.Message):
+    __slots__ = ("kind", "failed", "until")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    failed: int
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, kind: _Optional[str] = ..., failed: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class NodeSlot(_message.Message):
     __slots__ = ("slot", "capacity", "used")
@@ -347,14 +367,16 @@ class GetFleetRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetFleetResponse(_message.Message):
-    __slots__ = ("kinds", "slots", "tenants")
+    __slots__ = ("kinds", "slots", "tenants", "cron_entries")
     KINDS_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     TENANTS_FIELD_NUMBER: _ClassVar[int]
+    CRON_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     kinds: _containers.RepeatedCompositeFieldContainer[Kind]
     slots: _containers.RepeatedCompositeFieldContainer[Slot]
     tenants: _containers.RepeatedCompositeFieldContainer[Tenant]
-    def __init__(self, kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., tenants: _Optional[_Iterable[_Union[Tenant, _Mapping]]] = ...) -> None: ...
+    cron_entries: _containers.RepeatedCompositeFieldContainer[_cron_service_pb2.CronEntry]
+    def __init__(self, kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., tenants: _Optional[_Iterable[_Union[Tenant, _Mapping]]] = ..., cron_entries: _Optional[_Iterable[_Union[_cron_service_pb2.CronEntry, _Mapping]]] = ...) -> None: ...
 
 class ListKindsRequest(_message.Message):
     __slots__ = ()

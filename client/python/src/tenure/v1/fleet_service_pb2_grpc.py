@@ -117,14 +117,14 @@ class FleetServiceServicer(object):
     """
 
     def Apply(self, request, context):
-        """Makes the kinds, slots and tenants those of a fleet file. Applying twice changes nothing.
+        """Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetFleet(self, request, context):
-        """The kinds, slots and tenants in force.
+        """The kinds, slots, tenants and cron entries in force.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

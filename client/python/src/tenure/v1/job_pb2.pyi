@@ -30,6 +30,7 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_FAILED_RETRYABLE: _ClassVar[Outcome]
     OUTCOME_FAILED_PERMANENT: _ClassVar[Outcome]
     OUTCOME_TIMED_OUT: _ClassVar[Outcome]
+    OUTCOME_STALLED: _ClassVar[Outcome]
     OUTCOME_LOST: _ClassVar[Outcome]
     OUTCOME_RETURNED: _ClassVar[Outcome]
     OUTCOME_CANCELLED: _ClassVar[Outcome]
@@ -70,6 +71,7 @@ OUTCOME_SUCCEEDED: Outcome
 OUTCOME_FAILED_RETRYABLE: Outcome
 OUTCOME_FAILED_PERMANENT: Outcome
 OUTCOME_TIMED_OUT: Outcome
+OUTCOME_STALLED: Outcome
 OUTCOME_LOST: Outcome
 OUTCOME_RETURNED: Outcome
 OUTCOME_CANCELLED: Outcome
@@ -121,7 +123,7 @@ class Requirement(_message.Message):
     def __init__(self, label: _Optional[str] = ..., operator: _Optional[_Union[RequirementOperator, str]] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("kind", "payload", "job_id", "dedupe_key", "tenant", "priority", "run_at", "delay", "stale_after", "labels", "selector", "needs", "hard_time_limit", "parent_id", "traceparent", "tracestate", "concurrency_key", "requirements", "prefer", "on_parent_cancel", "on_parent_lost")
+    __slots__ = ("kind", "payload", "job_id", "dedupe_key", "tenant", "priority", "run_at", "delay", "stale_after", "labels", "selector", "needs", "hard_time_limit", "parent_id", "traceparent", "tracestate", "concurrency_key", "requirements", "prefer", "on_parent_cancel", "on_parent_lost", "soft_time_limit")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +159,7 @@ class JobSpec(_message.Message):
     PREFER_FIELD_NUMBER: _ClassVar[int]
     ON_PARENT_CANCEL_FIELD_NUMBER: _ClassVar[int]
     ON_PARENT_LOST_FIELD_NUMBER: _ClassVar[int]
+    SOFT_TIME_LIMIT_FIELD_NUMBER: _ClassVar[int]
     kind: str
     payload: Payload
     job_id: str
@@ -178,10 +181,11 @@ class JobSpec(_message.Message):
     prefer: _containers.RepeatedCompositeFieldContainer[Requirement]
     on_parent_cancel: OnParent
     on_parent_lost: OnParent
-    def __init__(self, kind: _Optional[str] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., job_id: _Optional[str] = ..., dedupe_key: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., selector: _Optional[_Mapping[str, str]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., concurrency_key: _Optional[str] = ..., requirements: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., prefer: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., on_parent_cancel: _Optional[_Union[OnParent, str]] = ..., on_parent_lost: _Optional[_Union[OnParent, str]] = ...) -> None: ...
+    soft_time_limit: _duration_pb2.Duration
+    def __init__(self, kind: _Optional[str] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., job_id: _Optional[str] = ..., dedupe_key: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., selector: _Optional[_Mapping[str, str]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., concurrency_key: _Optional[str] = ..., requirements: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., prefer: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., on_parent_cancel: _Optional[_Union[OnParent, str]] = ..., on_parent_lost: _Optional[_Union[OnParent, str]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "kind", "tenant", "producer", "state", "version", "priority", "dedupe_key", "dedupe_held", "labels", "selector", "needs", "hard_time_limit", "parent_id", "root_id", "round", "failures", "losses", "returns", "max_failures", "max_losses", "attempt", "token", "node", "cancel_requested", "create_time", "run_at", "stale_at", "start_time", "finish_time", "reason", "deferral", "traceparent", "payload_size", "waits", "tracestate", "requirements", "concurrency_key", "prefer", "waiting_for")
+    __slots__ = ("id", "kind", "tenant", "producer", "state", "version", "priority", "dedupe_key", "dedupe_held", "labels", "selector", "needs", "hard_time_limit", "parent_id", "root_id", "round", "failures", "losses", "returns", "max_failures", "max_losses", "attempt", "token", "node", "cancel_requested", "create_time", "run_at", "stale_at", "start_time", "finish_time", "reason", "deferral", "traceparent", "payload_size", "waits", "tracestate", "requirements", "concurrency_key", "prefer", "waiting_for", "soft_time_limit", "progress", "cron")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -236,6 +240,9 @@ class Job(_message.Message):
     CONCURRENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     PREFER_FIELD_NUMBER: _ClassVar[int]
     WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
+    SOFT_TIME_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    CRON_FIELD_NUMBER: _ClassVar[int]
     id: str
     kind: str
     tenant: str
@@ -276,7 +283,20 @@ class Job(_message.Message):
     concurrency_key: str
     prefer: _containers.RepeatedCompositeFieldContainer[Requirement]
     waiting_for: ChildWait
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., tenant: _Optional[str] = ..., producer: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., version: _Optional[int] = ..., priority: _Optional[int] = ..., dedupe_key: _Optional[str] = ..., dedupe_held: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., selector: _Optional[_Mapping[str, str]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_id: _Optional[str] = ..., root_id: _Optional[str] = ..., round: _Optional[int] = ..., failures: _Optional[int] = ..., losses: _Optional[int] = ..., returns: _Optional[int] = ..., max_failures: _Optional[int] = ..., max_losses: _Optional[int] = ..., attempt: _Optional[int] = ..., token: _Optional[int] = ..., node: _Optional[str] = ..., cancel_requested: bool = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stale_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., deferral: _Optional[_Union[Deferral, _Mapping]] = ..., traceparent: _Optional[str] = ..., payload_size: _Optional[int] = ..., waits: _Optional[_Iterable[_Union[DeferralShare, _Mapping]]] = ..., tracestate: _Optional[str] = ..., requirements: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., concurrency_key: _Optional[str] = ..., prefer: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., waiting_for: _Optional[_Union[ChildWait, _Mapping]] = ...) -> None: ...
+    soft_time_limit: _duration_pb2.Duration
+    progress: JobProgress
+    cron: CronFiring
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., tenant: _Optional[str] = ..., producer: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., version: _Optional[int] = ..., priority: _Optional[int] = ..., dedupe_key: _Optional[str] = ..., dedupe_held: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., selector: _Optional[_Mapping[str, str]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_id: _Optional[str] = ..., root_id: _Optional[str] = ..., round: _Optional[int] = ..., failures: _Optional[int] = ..., losses: _Optional[int] = ..., returns: _Optional[int] = ..., max_failures: _Optional[int] = ..., max_losses: _Optional[int] = ..., attempt: _Optional[int] = ..., token: _Optional[int] = ..., node: _Optional[str] = ..., cancel_requested: bool = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stale_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., deferral: _Optional[_Union[Deferral, _Mapping]] = ..., traceparent: _Optional[str] = ..., payload_size: _Optional[int] = ..., waits: _Optional[_Iterable[_Union[DeferralShare, _Mapping]]] = ..., tracestate: _Optional[str] = ..., requirements: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., concurrency_key: _Optional[str] = ..., prefer: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., waiting_for: _Optional[_Union[ChildWait, _Mapping]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ..., cron: _Optional[_Union[CronFiring, _Mapping]] = ...) -> None: ...
+
+class JobProgress(_message.Message):
+    __slots__ = ("percent", "message", "update_time")
+    PERCENT_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    percent: int
+    message: str
+    update_time: _timestamp_pb2.Timestamp
+    def __init__(self, percent: _Optional[int] = ..., message: _Optional[str] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ChildWait(_message.Message):
     __slots__ = ("children", "unfinished", "unfinished_job_ids", "policy", "at_least", "until", "parked")
@@ -295,6 +315,14 @@ class ChildWait(_message.Message):
     until: _timestamp_pb2.Timestamp
     parked: bool
     def __init__(self, children: _Optional[int] = ..., unfinished: _Optional[int] = ..., unfinished_job_ids: _Optional[_Iterable[str]] = ..., policy: _Optional[_Union[WaitPolicy, str]] = ..., at_least: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parked: bool = ...) -> None: ...
+
+class CronFiring(_message.Message):
+    __slots__ = ("entry", "instant")
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    entry: str
+    instant: _timestamp_pb2.Timestamp
+    def __init__(self, entry: _Optional[str] = ..., instant: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Deferral(_message.Message):
     __slots__ = ("reason", "parameters", "message", "count", "since", "history")
@@ -332,7 +360,7 @@ class DeferralShare(_message.Message):
     def __init__(self, reason: _Optional[str] = ..., message: _Optional[str] = ..., count: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Attempt(_message.Message):
-    __slots__ = ("job_id", "token", "attempt", "round", "node", "outcome", "cause", "error", "exit_code", "grant_time", "start_time", "end_time", "started", "usage")
+    __slots__ = ("job_id", "token", "attempt", "round", "node", "outcome", "cause", "error", "exit_code", "grant_time", "start_time", "end_time", "started", "usage", "partial", "checkpoint_size")
     class UsageEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -354,6 +382,8 @@ class Attempt(_message.Message):
     END_TIME_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_SIZE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     token: int
     attempt: int
@@ -368,20 +398,24 @@ class Attempt(_message.Message):
     end_time: _timestamp_pb2.Timestamp
     started: bool
     usage: _containers.ScalarMap[str, int]
-    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., attempt: _Optional[int] = ..., round: _Optional[int] = ..., node: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., cause: _Optional[str] = ..., error: _Optional[str] = ..., exit_code: _Optional[int] = ..., grant_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started: bool = ..., usage: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    partial: bool
+    checkpoint_size: int
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., attempt: _Optional[int] = ..., round: _Optional[int] = ..., node: _Optional[str] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., cause: _Optional[str] = ..., error: _Optional[str] = ..., exit_code: _Optional[int] = ..., grant_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started: bool = ..., usage: _Optional[_Mapping[str, int]] = ..., partial: bool = ..., checkpoint_size: _Optional[int] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("job_id", "token", "data", "content_type", "create_time", "expire_time")
+    __slots__ = ("job_id", "token", "data", "content_type", "create_time", "expire_time", "partial")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     token: int
     data: bytes
     content_type: str
     create_time: _timestamp_pb2.Timestamp
     expire_time: _timestamp_pb2.Timestamp
-    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    partial: bool
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., partial: bool = ...) -> None: ...

@@ -1,0 +1,43 @@
+//! Runs attempts inside this process, until Ctrl-C: `greet` says hello to its payload, `sleepy` sleeps until it is stopped.
+//!
+//! `cargo run -p tenure-client --example worker -- SOCKET`, with the socket that the agent names in its log. Both kinds are
+//! `worker = true` in the node file.
+
+use std::error::Error;
+use std::time::Duration;
+
+use tenure_client::worker::{Attempt, Failure, Output, Worker};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let socket = std::env::args().nth(1).ok_or("usage: worker SOCKET")?;
+    let stop = CancellationToken::new();
+    let run = run(&socket, stop.clone());
+    tokio::pin!(run);
+    tokio::select! {
+        ended = &mut run => return Ok(ended?),
+        caught = tokio::signal::ctrl_c() => caught?,
+    }
+    stop.cancel();
+    Ok(run.await?)
+}
+
+pub(crate) async fn run(socket: &str, stop: CancellationToken) -> Result<(), tenure_client::worker::Error> {
+    Worker::at(socket).concurrency(4).job("greet", greet).job("sleepy", sleepy).run(stop).await
+}
+
+async fn greet(attempt: Attempt) -> Result<Output, Failure> {
+    let name =
+        std::str::from_utf8(&attempt.payload).map_err(|_| Failure::permanent("the name is no text"))?;
+    if name.is_empty() {
+        return Err(Failure::retry("nobody is there yet").after(Duration::from_millis(200)));
+    }
+    attempt.add_usage("tokens", 12);
+    Ok(Output::text(format!("Hello, {name}!")))
+}
+
+async fn sleepy(attempt: Attempt) -> Result<Output, Failure> {
+    attempt.stop.cancelled().await;
+    Err(Failure::retry("woken up"))
+}

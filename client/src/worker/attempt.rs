@@ -1,0 +1,246 @@
+//! One attempt, as its function sees it, and what the function answers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tenure_proto::node::v1::{
+    StopWorkReason, Work, WorkEnded, WorkFailed, WorkStopped, WorkSucceeded, work_ended::End,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::wire;
+
+/// One attempt of a job. Clones are of the same attempt.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// The job.
+    pub job_id: String,
+    /// The fencing token of this execution: hand it to what must not be written twice.
+    pub token: u64,
+    /// The kind.
+    pub kind: String,
+    /// 1-based.
+    pub attempt: u32,
+    /// Whose work it is.
+    pub tenant: String,
+    /// The input.
+    pub payload: Bytes,
+    /// Its media type. Empty: none was given.
+    pub content_type: String,
+    /// The dedupe key of the job, or its id: the same for each of its attempts.
+    pub idempotency_key: String,
+    /// Empty: it has no parent.
+    pub parent_id: String,
+    /// W3C trace context. Empty: none.
+    pub traceparent: String,
+    /// W3C trace state. Empty: none.
+    pub tracestate: String,
+    /// It is told to stop so long after its start.
+    pub hard_time_limit: Duration,
+    /// The numbers of its units of slots that have numbers, by slot, such as `0,2`.
+    pub indexes: BTreeMap<String, String>,
+    /// Cancelled once it is to stop.
+    pub stop: CancellationToken,
+    pub(super) told: Arc<Mutex<Told>>,
+}
+
+/// What is known of an attempt beside its input.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    reason: Option<StopReason>,
+    usage: BTreeMap<String, u64>,
+}
+
+/// Why an attempt is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// Somebody cancelled the job.
+    Cancelled,
+    /// It ran into its hard time limit.
+    TimeLimit,
+    /// The node drains, or its agent ends.
+    Drained,
+    /// Somebody else may run the job soon.
+    LeaseLost,
+}
+
+/// What an attempt leaves behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output(Option<(Bytes, String)>);
+
+/// Why an attempt has failed. Every error becomes one by `?`: another attempt may help then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    permanent: bool,
+    reason: String,
+    retry_after: Option<Duration>,
+    throttled: String,
+}
+
+impl Attempt {
+    pub(super) fn new(work: Work) -> Self {
+        let limit = work.hard_time_limit.and_then(|limit| limit.try_into().ok());
+        Self {
+            job_id: work.job_id,
+            token: work.token,
+            kind: work.kind,
+            attempt: work.attempt,
+            tenant: work.tenant,
+            payload: work.payload,
+            content_type: work.content_type,
+            idempotency_key: work.idempotency_key,
+            parent_id: work.parent_id,
+            traceparent: work.traceparent,
+            tracestate: work.tracestate,
+            hard_time_limit: limit.unwrap_or_default(),
+            indexes: work.indexes,
+            stop: CancellationToken::new(),
+            told: Arc::default(),
+        }
+    }
+
+    /// Adds to what the attempt has used, such as `tokens`: the budget of its kind is charged with it, however it ends. At most
+    /// 16 counters ([a-z0-9._-], at most 63), each at most 2^53.
+    pub fn add_usage(&self, counter: &str, amount: u64) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = told.usage.entry(counter.to_owned()).or_default();
+        *sum = sum.saturating_add(amount);
+    }
+
+    /// Why it is to stop. None: it is not.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).reason
+    }
+
+    /// It is to stop; the first reason stays.
+    pub(super) fn tell(&self, reason: StopReason) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).reason.get_or_insert(reason);
+        self.stop.cancel();
+    }
+
+    /// Its end for the agent. An error of one that was told to stop is that it has.
+    pub(super) fn ended(&self, answer: Option<Result<Output, Failure>>) -> WorkEnded {
+        let end = match answer {
+            Some(Ok(output)) => End::Succeeded(output.into_wire()),
+            Some(Err(failure)) if self.stop_reason().is_none() => End::Failed(failure.into_wire()),
+            Some(Err(_)) | None => End::Stopped(WorkStopped {}),
+        };
+        let usage = self.told.lock().unwrap_or_else(PoisonError::into_inner).usage.clone();
+        WorkEnded { token: self.token, end: Some(end), usage }
+    }
+}
+
+impl StopReason {
+    pub(super) fn of(reason: StopWorkReason) -> Self {
+        match reason {
+            StopWorkReason::Cancelled => Self::Cancelled,
+            StopWorkReason::TimeLimit => Self::TimeLimit,
+            StopWorkReason::Drained => Self::Drained,
+            StopWorkReason::LeaseLost | StopWorkReason::Unspecified => Self::LeaseLost,
+        }
+    }
+}
+
+impl Output {
+    /// No result.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::bytes(text.into(), "text/plain; charset=utf-8")
+    }
+
+    /// Bytes of a media type. Above the inline limit of the server the attempt fails for good.
+    pub fn bytes(data: impl Into<Bytes>, content_type: impl Into<String>) -> Self {
+        Self(Some((data.into(), content_type.into())))
+    }
+
+    fn into_wire(self) -> WorkSucceeded {
+        let has_result = self.0.is_some();
+        let (data, content_type) = self.0.unwrap_or_default();
+        WorkSucceeded { has_result, data, content_type }
+    }
+}
+
+impl Failure {
+    /// No further attempt would help: the job is dead at once. The reason is for people, never payload.
+    pub fn permanent(reason: impl Into<String>) -> Self {
+        Self { permanent: true, ..Self::retry(reason) }
+    }
+
+    /// Another attempt may help. The reason is for people, never payload.
+    pub fn retry(reason: impl Into<String>) -> Self {
+        Self { permanent: false, reason: reason.into(), retry_after: None, throttled: String::new() }
+    }
+
+    /// Not tried again before this long.
+    #[must_use]
+    pub fn after(mut self, retry_after: Duration) -> Self {
+        self.retry_after = Some(retry_after);
+        self
+    }
+
+    /// The provider behind a fleet slot of the job wants no more for this long: until then nothing that needs it starts, in
+    /// the whole fleet.
+    #[must_use]
+    pub fn throttled(mut self, slot: impl Into<String>, retry_after: Duration) -> Self {
+        self.throttled = slot.into();
+        self.after(retry_after)
+    }
+
+    fn into_wire(self) -> WorkFailed {
+        WorkFailed {
+            permanent: self.permanent,
+            error: self.reason,
+            retry_after: self.retry_after.map(wire::duration),
+            throttled_slot: self.throttled,
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let causes = std::iter::successors(error.source(), |&error| error.source());
+        Self::retry(causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(attempt: &Attempt, answer: Option<Result<Output, Failure>>) -> End {
+        attempt.ended(answer).end.unwrap()
+    }
+
+    #[test]
+    fn an_answer_counts_and_an_error_of_one_that_was_told_to_stop_is_that_it_has() {
+        let attempt = Attempt::new(Work { token: 7, ..Work::default() });
+        attempt.add_usage("tokens", 5);
+        attempt.add_usage("tokens", 6);
+        let ended = attempt.ended(Some(Ok(Output::none())));
+        assert_eq!((ended.token, ended.usage.get("tokens")), (7, Some(&11)));
+        assert!(matches!(ended.end, Some(End::Succeeded(WorkSucceeded { has_result: false, .. }))));
+        let failed = || Some(Err(Failure::permanent("why").throttled("slot", Duration::from_secs(3))));
+        let End::Failed(said) = end(&attempt, failed()) else { panic!("it failed") };
+        assert_eq!((said.permanent, said.throttled_slot.as_str()), (true, "slot"));
+        assert_eq!(said.retry_after.unwrap().seconds, 3);
+        attempt.tell(StopReason::Drained);
+        attempt.tell(StopReason::LeaseLost);
+        assert_eq!(attempt.stop_reason(), Some(StopReason::Drained));
+        assert!(matches!(end(&attempt, failed()), End::Stopped(_)));
+        assert!(matches!(end(&attempt, None), End::Stopped(_)));
+        assert!(matches!(end(&attempt, Some(Ok(Output::text("x")))), End::Succeeded(_)));
+    }
+
+    #[test]
+    fn an_error_is_a_failure_with_its_causes() {
+        let parse = || -> Result<u32, Failure> { Ok("x".parse::<u32>()?) };
+        assert_eq!(parse(), Err(Failure::retry("invalid digit found in string")));
+    }
+}
