@@ -298,7 +298,7 @@ impl Durability {
 }
 
 /// The names of the views that [`Reader::violations`] evaluates.
-pub const INVARIANTS: [&str; 8] = [
+pub const INVARIANTS: [&str; 9] = [
     "inv_one_live_lease",
     "inv_slots_within_capacity",
     "inv_leases_have_owners",

@@ -307,7 +307,7 @@ const DURABILITY: &str =
     "select current_setting('synchronous_standby_names') <> '', exists (select 1 from pg_stat_replication)";
 
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 8] = [
+const VIOLATION_LISTS: [&str; 9] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,

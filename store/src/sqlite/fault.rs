@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 16] = [
+pub(super) const UNIQUE: [(&str, &str); 18] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),

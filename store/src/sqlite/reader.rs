@@ -287,7 +287,7 @@ where finished_at is not null and not exists (select 1 from jobs where jobs.work
 limit $1";
 
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 8] = [
+const VIOLATION_LISTS: [&str; 9] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,
