@@ -30,6 +30,8 @@ pub(super) struct Packed {
     common: Arc<Common>,
     /// None: as of a job that was enqueued, is queued in its class since then, and nothing else.
     rest: Option<Box<Rest>>,
+    /// Shared, since many jobs may wait for one key.
+    concurrency_key: Option<Arc<ConcurrencyKey>>,
     sequence: Sequence,
     fingerprint: Fingerprint,
     since: Now,
@@ -56,10 +58,17 @@ struct Common {
     on_parent_lost: OnParent,
 }
 
-/// Each [`Common`] once.
+/// What packed jobs share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shared {
-    all: BTreeSet<Arc<Common>>,
+    common: Each<Common>,
+    keys: Each<ConcurrencyKey>,
+}
+
+/// Each value once.
+#[derive(Debug, Clone)]
+struct Each<T> {
+    all: BTreeSet<Arc<T>>,
     /// How many there were after the last sweep.
     swept: usize,
 }
@@ -91,23 +100,28 @@ struct Rest {
     waits: Vec<Wait>,
     detached: Option<Box<Detached>>,
     workflow: Option<MemberOf>,
-    concurrency_key: Option<ConcurrencyKey>,
     stand: Stand,
     joined: Joined,
 }
 
-impl Shared {
-    fn get(&mut self, common: Common) -> Arc<Common> {
-        if let Some(known) = self.all.get(&common) {
+impl<T> Default for Each<T> {
+    fn default() -> Self {
+        Self { all: BTreeSet::new(), swept: 0 }
+    }
+}
+
+impl<T: Ord> Each<T> {
+    fn get(&mut self, value: T) -> Arc<T> {
+        if let Some(known) = self.all.get(&value) {
             return known.clone();
         }
         if self.all.len() >= SWEPT_AT.max(2 * self.swept) {
             self.all.retain(|known| Arc::strong_count(known) > 1);
             self.swept = self.all.len();
         }
-        let common = Arc::new(common);
-        self.all.insert(common.clone());
-        common
+        let value = Arc::new(value);
+        self.all.insert(value.clone());
+        value
     }
 }
 
@@ -139,7 +153,6 @@ impl Rest {
             waits: Vec::new(),
             detached: None,
             workflow: None,
-            concurrency_key: None,
             stand: Stand::Class(ClassId(class.into())),
             joined: Joined { number: joined.0.into(), tries: joined.1.into(), at: since },
         }
@@ -193,7 +206,6 @@ impl Packed {
             waits,
             detached,
             workflow,
-            concurrency_key,
         } = job;
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let class = match stand {
@@ -246,8 +258,9 @@ impl Packed {
             on_parent_lost,
         };
         Self {
-            common: shared.get(common),
+            common: shared.common.get(common),
             rest: (!is_plain).then(|| Box::new(rest)),
+            concurrency_key: concurrency_key.map(|key| shared.keys.get(key)),
             sequence,
             fingerprint,
             since,
@@ -318,8 +331,76 @@ impl Packed {
             waits: rest.waits,
             detached: rest.detached,
             workflow: rest.workflow,
-            concurrency_key: rest.concurrency_key,
+            concurrency_key: self.concurrency_key.as_deref().cloned(),
         };
         JobEntry { job, stand: rest.stand, joined: rest.joined, since: self.since }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        command::{Command, Enqueue},
+        ids::Epoch,
+        kind::{Concurrency, Fleet, KindPolicy},
+        rows::Durable,
+        state::{Limits, State},
+        time::Mono,
+    };
+
+    /// What a leader makes of such a job.
+    fn entry(key: Option<&str>, priority: Option<i8>, delay: Option<Duration>) -> (JobId, JobEntry) {
+        let now = Now { mono: Mono(1), wall: Wall(1_790_769_600_000_000) };
+        let mut state = State::load(Epoch(1), Limits::default(), Durable::default(), now);
+        let (id, kind) = (JobId(Uuid::from_u128(7)), KindName::new("chat"));
+        let concurrency = Some(Concurrency { key: "account".into(), limit: 1 });
+        let policy = KindPolicy { concurrency, ..KindPolicy::default() };
+        let fleet = Fleet { kinds: [(kind.clone(), policy)].into(), ..Fleet::default() };
+        state.apply(now, Command::Apply { fleet: Box::new(fleet), validate_only: false }).unwrap();
+        let enqueue = Enqueue {
+            concurrency_key: key.map(ConcurrencyKey::new),
+            priority,
+            delay,
+            ..Enqueue::new(id, kind, Tenant::new("default"))
+        };
+        state.apply(now, Command::Enqueue(Box::new(enqueue))).unwrap();
+        let entry = state.jobs.get(&id).unwrap().clone();
+        (id, entry)
+    }
+
+    #[test]
+    fn a_queued_job_is_small_and_the_same_again_with_a_key_of_its_kind_too() {
+        let mut shared = Shared::default();
+        for key in [None, Some("a"), Some("b")] {
+            let (id, entry) = entry(key, Some(9), None);
+            let packed = Packed::new(entry.clone(), &mut shared);
+            assert!(packed.rest.is_none(), "{key:?}");
+            let again = packed.unpack(id);
+            assert_eq!((&again.job, again.stand, again.since), (&entry.job, entry.stand, entry.since));
+            assert_eq!(again.job.concurrency_key.as_ref().map(ConcurrencyKey::as_str), key);
+        }
+        assert!(size_of::<Packed>() <= 104, "{} bytes", size_of::<Packed>());
+    }
+
+    #[test]
+    fn what_jobs_share_is_held_once_and_let_go() {
+        let mut shared = Shared::default();
+        let one = |shared: &mut Shared, key: &str| Packed::new(entry(Some(key), None, None).1, shared);
+        let kept: Vec<Packed> = (0..3).map(|_| one(&mut shared, "same")).collect();
+        assert_eq!((shared.keys.all.len(), shared.common.all.len()), (1, 1));
+        (0..2 * SWEPT_AT).for_each(|n| drop(one(&mut shared, &n.to_string())));
+        assert!(shared.keys.all.len() <= SWEPT_AT, "{} keys", shared.keys.all.len());
+        assert!(shared.keys.all.contains(&ConcurrencyKey::new("same")) && kept.len() == 3);
+    }
+
+    #[test]
+    fn what_else_a_job_has_is_kept_beside_it() {
+        let (id, entry) = entry(Some("a"), None, Some(Duration::from_secs(9)));
+        let packed = Packed::new(entry.clone(), &mut Shared::default());
+        assert!(packed.rest.is_some());
+        assert_eq!(packed.unpack(id).job, entry.job);
     }
 }
