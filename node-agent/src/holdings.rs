@@ -41,6 +41,10 @@ pub use self::words::{Action, End, Listed, Statement, Unstored, Verdict, Violati
 /// Unanswered reports whose lease is not known (a restart) are brought back as if their lease were the shortest
 /// possible: 10 s, a quarter of it.
 const UNANSWERED_RECONNECT: Duration = Duration::from_millis(2_500);
+/// A quarter of a longer lease is longer than any pause, and bounds nothing: what is left of it does.
+const LONG_LEASE: Duration = Duration::from_secs(120);
+/// No end of such a lease is so near that a node asks more often than this.
+const LEAST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What the node file says that matters here.
 #[derive(Clone, Debug, Default)]

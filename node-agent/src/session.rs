@@ -374,7 +374,7 @@ impl Session {
 
     /// Waits before the next connection. `asked`: how long the server wants it.
     async fn pause(&mut self, asked: Option<Duration>) -> Result<(), Over> {
-        let within = self.local.holdings.reconnect_within();
+        let within = self.local.holdings.pause_within(self.options.clock.now());
         let wait = self.backoff.next(getrandom::u64().unwrap_or(0), asked, within);
         let (clock, until) = (self.options.clock, self.options.clock.now() + wait);
         self.meanwhile(clock.sleep_until(until)).await

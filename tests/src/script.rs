@@ -17,7 +17,7 @@ pub struct Script {
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits until the test opens the gate of this name. Gives up after a minute, with exit code 99.
+    /// Waits until the test opens the gate of this name. Gives up after half an hour, with exit code 99.
     Wait(String),
     /// Exits with 1 unless the gate is open already.
     Require(String),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::last_word::{SOON, too_late};
 use super::lease::Held;
 use super::{
-    Action, Drain, End, FencingToken, Holdings, Link, Listed, Phase, Return, Stop, StopReason,
-    UNANSWERED_RECONNECT, Unstored, Word,
+    Action, Drain, End, FencingToken, Holdings, LEAST_PAUSE, LONG_LEASE, Link, Listed, Phase, Return, Stop,
+    StopReason, UNANSWERED_RECONNECT, Unstored, Word,
 };
 use crate::clock::Mono;
 use crate::own_rule::OwnRule;
@@ -168,6 +168,17 @@ impl Holdings {
         let unanswered =
             (!self.unstored.is_empty() || !self.leases.is_empty()).then_some(UNANSWERED_RECONNECT);
         leases.or(unanswered)
+    }
+
+    /// How long a pause between two connections may be: no longer than [`Holdings::reconnect_within`], nor, of leases over
+    /// two minutes that run, than a quarter of what is left until the first must be given up, but two seconds at least.
+    /// So a server that comes back in time is found in time.
+    pub fn pause_within(&self, now: Mono) -> Option<Duration> {
+        let runs = |held: &&Held| matches!(held.phase, Phase::Starting | Phase::Started { .. });
+        let long = self.leases.values().filter(runs).filter(|held| held.counted > LONG_LEASE);
+        let left = long.map(|held| held.start_by().since(now)).min();
+        let near = left.map(|left| (left / 4).max(LEAST_PAUSE));
+        self.reconnect_within().into_iter().chain(near).min()
     }
 
     pub(super) fn stop(&mut self, token: FencingToken, stop: Stop) {

@@ -150,10 +150,11 @@ impl Step<'_> {
             match entry.lease.stage {
                 Stage::Granted | Stage::Finished if entry.lease.orphaned => {} // It runs out already.
                 Stage::Unreaped => self.emit(Event::LeaseGone(token)),
-                Stage::Finished if claim == Claim::Rebooted => self.emit(Event::LeaseGone(token)),
                 Stage::Granted if claim == Claim::Rebooted && unstored.contains(&token) => {
                     self.unlisted(token, true)
                 }
+                // Also what has finished: that another boot speaks is no proof that the tree is gone, since the host may be a
+                // clone of the one that is cut off.
                 Stage::Granted | Stage::Finished => self.emit(Event::LeaseOrphaned(token)),
             }
         }

@@ -10,7 +10,7 @@ use crate::{
     faults::Fault,
     server::{ClientCall, No, ServerInput},
     trace::say,
-    world::{Happening, KINDS, LONG, World},
+    world::{Happening, KINDS, LONG, SWARM, World},
 };
 
 /// A call that is not answered by then is repeated.
@@ -77,7 +77,7 @@ impl World {
     }
 
     fn enqueue(&mut self, job: JobId, number: u64) -> Command {
-        let kind = if self.calm { &KINDS[LONG] } else { &KINDS[self.random.index(KINDS.len())] };
+        let kind = if self.calm { &KINDS[LONG] } else { &KINDS[self.random.index(SWARM)] };
         let mut fingerprint = [0; 32];
         fingerprint.iter_mut().zip(job.0.as_bytes()).for_each(|(to, from)| *to = *from);
         let key = self.random.percent(20).then(|| DedupeKey::new(format!("k{}", number % 3)));
@@ -92,7 +92,7 @@ impl World {
         }))
     }
 
-    fn plan_client(&mut self, at: u64, command: Command) {
+    pub(crate) fn plan_client(&mut self, at: u64, command: Command) {
         let client = self.clients.len();
         self.clients.push(Client {
             command,

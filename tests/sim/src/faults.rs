@@ -115,6 +115,11 @@ pub(crate) struct Mix {
 }
 
 impl Mix {
+    /// Nothing goes wrong.
+    pub(crate) fn none() -> Self {
+        Self { enabled: Vec::new(), rate: 0, every: S }
+    }
+
     pub(crate) fn new(random: &mut Random, (storm, calm): (bool, bool)) -> Self {
         if calm {
             let mut enabled: Vec<Fault> = (0..2).filter_map(|_| random.pick(&Fault::ALL)).collect();
@@ -169,6 +174,7 @@ impl World {
             FaultInput::Mend { host, server } => self.mend(host, server),
             FaultInput::ReleaseDb { server, line } => self.release_db(server, line),
             FaultInput::EndCopy { host } => self.end_copy(host),
+            FaultInput::Outage { length } => self.outage_begins(length),
             FaultInput::Heal => self.heal(),
         }
     }

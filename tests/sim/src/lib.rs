@@ -17,6 +17,7 @@ mod faults;
 mod host;
 mod net;
 mod oracle;
+mod outage;
 mod random;
 mod server;
 mod trace;
@@ -33,6 +34,9 @@ pub struct Options {
     pub tracing: Tracing,
     /// The rule that it does without.
     pub broken: Broken,
+    /// In place of the faults of the seed: 200 jobs that run for up to 12 min under leases of 10 min, and for so long no
+    /// server at all. Every job must end where it ran, and nothing may count against it.
+    pub outage: Option<Duration>,
 }
 
 /// What came of a history.

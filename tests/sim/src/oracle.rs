@@ -43,8 +43,8 @@ pub(crate) struct Oracle {
     granted: BTreeMap<u64, JobId>,
     lost_tokens: BTreeSet<u64>,
     lost_jobs: BTreeSet<JobId>,
-    /// Jobs whose cancel was answered, in this round.
-    cancelled: BTreeMap<JobId, u32>,
+    /// Jobs whose cancel was answered: in which round, and the newest token that the job had by then.
+    cancelled: BTreeMap<JobId, (u32, FencingToken)>,
     /// Jobs whose enqueue was answered.
     acknowledged: BTreeSet<JobId>,
     /// By leader and token: when it heard of the lease, and for how long that counts.
@@ -202,7 +202,10 @@ impl World {
         for event in events {
             if let Event::Granted { lease, .. } = event {
                 let cancelled = self.oracle.cancelled.get(&lease.job);
-                if cancelled.is_some_and(|round| *round >= lease.round) && !self.oracle.has_lost(lease.job) {
+                // A leader that was frozen inside a commit hears of it late: the token says what came first.
+                let after =
+                    |(round, newest): &(u32, FencingToken)| *round >= lease.round && lease.token > *newest;
+                if cancelled.is_some_and(after) && !self.oracle.has_lost(lease.job) {
                     self.violated(format!("I17: {} is granted after it was cancelled", lease.job));
                 }
             }
@@ -226,7 +229,12 @@ impl World {
     /// A leader answers a cancel.
     pub(crate) fn oracle_cancelled(&mut self, reply: &Reply) {
         if let Reply::Job { job, .. } = reply {
-            self.oracle.cancelled.insert(job.id, job.round);
+            let answer = (job.round, job.token);
+            let known = self.oracle.cancelled.entry(job.id).or_insert(answer);
+            // Of several answers in a round the first one counts.
+            if known.0 < job.round {
+                *known = answer;
+            }
         }
     }
 

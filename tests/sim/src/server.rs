@@ -249,13 +249,18 @@ impl World {
         self.follow(index);
     }
 
+    /// It is killed, and somebody else says when it is started again.
+    pub(crate) fn end_server(&mut self, index: usize) {
+        say!(self, ("fault"), "s{index} is killed");
+        self.servers[index].up = false;
+        self.close_all(None, Some(index), false);
+    }
+
     pub(crate) fn kill_server(&mut self, index: usize) -> bool {
         if !self.servers[index].up {
             return false;
         }
-        say!(self, ("fault"), "s{index} is killed");
-        self.servers[index].up = false;
-        self.close_all(None, Some(index), false);
+        self.end_server(index);
         let at = self.now + self.random.between(500 * MS, 30 * S);
         self.plan(at, Happening::Fault(FaultInput::StartServer { server: index }));
         true

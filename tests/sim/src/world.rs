@@ -37,11 +37,18 @@ pub(crate) struct KindSpec {
 }
 
 /// All kinds.
-pub(crate) const KINDS: [KindSpec; 3] = [
+pub(crate) const KINDS: [KindSpec; 4] = [
     KindSpec { name: "short", lease: 10, cpu: 1, api: 0, grace: Duration::from_secs(1), longest: 6 * S },
     KindSpec { name: "long", lease: 40, cpu: 1, api: 1, grace: Duration::from_secs(5), longest: 110 * S },
     KindSpec { name: "big", lease: 15, cpu: 2, api: 0, grace: Duration::from_secs(2), longest: 25 * S },
+    KindSpec { name: "steady", lease: 600, cpu: 0, api: 0, grace: Duration::from_secs(5), longest: 720 * S },
 ];
+
+/// The first so many are those of a history with faults.
+pub(crate) const SWARM: usize = 3;
+
+/// The kind of the jobs of an outage.
+pub(crate) const STEADY: usize = 3;
 
 /// The kind whose jobs run longest.
 pub(crate) const LONG: usize = 1;
@@ -87,14 +94,38 @@ pub(crate) enum Happening {
 #[derive(Debug)]
 pub(crate) enum FaultInput {
     Strike,
-    ThawServer { server: usize, life: u64 },
-    StartServer { server: usize },
-    ThawAgent { host: usize, life: u64 },
-    StartAgent { host: usize },
-    Wake { host: usize },
-    Mend { host: usize, server: usize },
-    ReleaseDb { server: usize, line: Line },
-    EndCopy { host: usize },
+    ThawServer {
+        server: usize,
+        life: u64,
+    },
+    StartServer {
+        server: usize,
+    },
+    ThawAgent {
+        host: usize,
+        life: u64,
+    },
+    StartAgent {
+        host: usize,
+    },
+    Wake {
+        host: usize,
+    },
+    Mend {
+        host: usize,
+        server: usize,
+    },
+    ReleaseDb {
+        server: usize,
+        line: Line,
+    },
+    EndCopy {
+        host: usize,
+    },
+    /// Every server dies, and none is started for so long.
+    Outage {
+        length: u64,
+    },
     Heal,
 }
 
@@ -110,8 +141,10 @@ pub(crate) struct World {
     pub(crate) broken: Broken,
     /// A history of few jobs that run long.
     pub(crate) calm: bool,
+    /// For how long there is no server; in place of everything else.
+    pub(crate) outage: Option<Duration>,
     pub(crate) healed: bool,
-    healed_at: u64,
+    pub(crate) healed_at: u64,
     pub(crate) db: Db,
     pub(crate) servers: Vec<Server>,
     pub(crate) hosts: Vec<Host>,
@@ -133,7 +166,10 @@ impl World {
         let mut random = Random::new(seed);
         let storm = seed.is_multiple_of(5);
         let calm = seed % 10 == CALM;
-        let mix = Mix::new(&mut random, (storm, calm));
+        let mix = match options.outage {
+            None => Mix::new(&mut random, (storm, calm)),
+            Some(_) => Mix::none(),
+        };
         let lag = mix.has(Fault::DbFailedOver).then(|| random.between(0, 3 * S));
         let clock =
             |random: &mut Random| Clock::new(World::drift(random, &mix), random.between(S, 90_000 * S));
@@ -154,6 +190,7 @@ impl World {
             counts: Counts::default(),
             broken: options.broken,
             calm,
+            outage: options.outage,
             healed: false,
             healed_at: 0,
             db: Db::new(genesis(), lag),
@@ -190,6 +227,9 @@ impl World {
             let at = self.random.between(0, 2 * S);
             self.plan(at, Happening::Fault(FaultInput::StartAgent { host }));
         }
+        if let Some(length) = self.outage {
+            return self.plan_outage(length);
+        }
         self.plan_clients(storm);
         self.plan(5 * S, Happening::Fault(FaultInput::Strike));
         self.plan(storm, Happening::Fault(FaultInput::Heal));
@@ -211,6 +251,7 @@ impl World {
             if let Happening::Look = happening {
                 if self.has_ended() {
                     self.oracle_ends();
+                    self.outage_ends();
                     break;
                 }
                 self.plan(self.now + S, Happening::Look);
@@ -298,7 +339,7 @@ fn genesis() -> Tables {
             max: Duration::from_secs(8),
             jitter_permille: 200,
         },
-        hard_time_limit: Duration::from_secs(100),
+        hard_time_limit: Duration::from_secs(if kind.lease > 100 { 3_600 } else { 100 }),
         dedupe: if kind.api > 0 { DedupePolicy::Live } else { DedupePolicy::Retained },
         ..KindPolicy::default()
     };

@@ -1,7 +1,7 @@
 //! Whole histories: a seed is one, and a failure names it. `TENURE_SIM_SEED=N` runs that one alone, with its story;
 //! `TENURE_SIM_SEEDS=N` tries so many.
 
-use tenure_sim::{Broken, Counts, Fault, Options, Tracing, run};
+use tenure_sim::{Broken, Counts, Fault, Options, Outcome, Tracing, run};
 
 /// How many histories a usual run tries, unoptimised as it is; `scripts/test` asks for 200.
 const SEEDS: u64 = 20;
@@ -106,4 +106,40 @@ fn leaders_that_trust_themselves_for_too_long_are_noticed() {
 fn epochs_that_are_used_twice_after_a_failover_are_noticed() {
     let violation = bites_in(Broken::NoLeap, 880..=1_400);
     assert!(violation.contains("I5"), "{violation}");
+}
+
+/// The end of a history with so many minutes without a server.
+fn outage(seed: u64, minutes: u64) -> Outcome {
+    let outage = Some(std::time::Duration::from_secs(60 * minutes));
+    run(seed, Options { outage, ..Options::default() })
+}
+
+#[test]
+fn nine_minutes_without_a_server_cost_200_jobs_with_leases_of_ten_nothing() {
+    for seed in 1..=5 {
+        let Outcome { violation, counts, .. } = outage(seed, 9);
+        assert_eq!(violation, None, "seed {seed}");
+        // One process each: all went on where they ran, and many ended while nobody heard.
+        assert_eq!((counts.jobs, counts.grants, counts.processes), (200, 200, 200), "seed {seed}: {counts}");
+        assert!(counts.simulated > std::time::Duration::from_secs(600), "{counts}");
+    }
+}
+
+#[test]
+fn eleven_minutes_are_longer_than_those_leases_and_are_noticed() {
+    let violation = outage(1, 11).violation.expect("their shims end them");
+    assert!(violation.contains("returns") || violation.contains("losses"), "{violation}");
+}
+
+/// A leader that was frozen inside a commit heard of its grant after another one had answered a cancel: the oracle's fault.
+#[test]
+fn regress_a_grant_is_as_old_as_its_token_however_late_its_leader_hears_of_it() {
+    assert_eq!(run(3_055_930, Options::default()).violation, None);
+}
+
+/// A host was cloned as a whole and cut off; its clone has won its name, and then it came back, with what had finished on the
+/// clone still dying there.
+#[test]
+fn regress_another_boot_of_an_instance_does_not_free_what_has_finished() {
+    assert_eq!(run(3_097_800, Options::default()).violation, None);
 }

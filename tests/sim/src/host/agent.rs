@@ -325,10 +325,11 @@ impl World {
     }
 
     fn pause(&mut self, index: usize) {
+        let now = self.node_now(index);
         let agent = &mut self.hosts[index].agent;
         agent.failures = agent.failures.saturating_add(1);
         let grown = BACKOFF.0.saturating_mul(1 << agent.failures.min(16)).min(BACKOFF.1);
-        let within = agent.holdings.reconnect_within().map(micros);
+        let within = agent.holdings.pause_within(now).map(micros);
         let wait = BACKOFF.0 + self.random.below(grown - BACKOFF.0 + 1);
         self.connect_soon(index, within.map_or(wait, |within| wait.min(within)));
     }

@@ -112,7 +112,7 @@ impl World {
         let spec = &KINDS[kind];
         let deadlines = Deadlines::new(now, grant.hard_time_limit, spec.grace, grant.lease, gone_by);
         let dice = self.random.below(100);
-        let code = if dice < 80 {
+        let code = if dice < 80 || self.outage.is_some() {
             0
         } else if dice < 97 {
             1
@@ -156,7 +156,8 @@ impl World {
             unknown: false,
         };
         self.process_starts(grant.token, process);
-        let runs = self.random.between(200 * MS, spec.longest);
+        let shortest = if self.outage.is_some() { spec.longest / 4 } else { 200 * MS };
+        let runs = self.random.between(shortest, spec.longest);
         self.shim_later(index, token, runs, ShimInput::CommandEnds);
         self.plan_wake(index, token);
         self.shim_tells(index, token, ShimWord::Started);
