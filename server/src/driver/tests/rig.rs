@@ -160,6 +160,7 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
     Submission {
         command,
         payload: Some(Payload { data: data.into(), content_type: "text/plain".to_owned() }),
+        more: Vec::new(),
     }
 }
 

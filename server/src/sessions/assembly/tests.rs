@@ -26,6 +26,7 @@ fn grant(n: u64) -> Message {
         parent: None,
         trace: None,
         resume: None,
+        inputs: None,
     }))
 }
 
