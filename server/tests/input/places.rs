@@ -28,7 +28,7 @@ fn below(message: &MessageDescriptor, before: &[FieldDescriptor], all: &mut Vec<
             && !field.is_map()
             && !inner.full_name().starts_with("google.protobuf.")
             // A part of a workflow holds parts: one of them stands for all.
-            && !steps.iter().any(|step| step.parent_message() == inner)
+            && !steps.iter().any(|step| *step.parent_message() == inner)
         {
             below(&inner, &steps, all);
         }
