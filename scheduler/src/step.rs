@@ -154,11 +154,9 @@ impl Step<'_> {
 
     /// Once in a row: a command may change many members.
     pub(crate) fn notify_workflow(&mut self, workflow: WorkflowId) {
-        let last = self.effects.iter().rev().find_map(|effect| match effect {
-            Effect::NotifyWatchers { .. } => None,
-            other => Some(other == &Effect::NotifyWorkflow { workflow }),
-        });
-        if last != Some(true) {
+        let others = |effect: &&Effect| !matches!(effect, Effect::NotifyWatchers { .. });
+        let last = self.effects.iter().rev().find(others);
+        if last != Some(&Effect::NotifyWorkflow { workflow }) {
             self.effects.push(Effect::NotifyWorkflow { workflow });
         }
     }

@@ -7,7 +7,7 @@
 
 mod shape;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use crate::{
     family::ChildEnd,
@@ -264,11 +264,14 @@ impl Workflow {
         never && self.end(place) == Some(ChildEnd::Cancelled)
     }
 
-    /// Members that did not succeed, but for those that were never to run: by place, with their ends.
+    /// Members among these places that did not succeed, but for those that were never to run, with their ends: as many
+    /// as are named, and one more.
     #[must_use]
-    pub fn failed(&self, at: Wall) -> Vec<(u32, ChildEnd)> {
-        let places = (0..self.shape.size()).filter_map(|place| Some((place, self.end(place)?)));
-        places.filter(|(place, end)| *end != ChildEnd::Succeeded && !self.was_skipped(*place, at)).collect()
+    pub fn failed(&self, places: Range<u32>, at: Wall) -> Vec<(u32, ChildEnd)> {
+        let places = places.filter_map(|place| Some((place, self.end(place)?)));
+        let failed =
+            places.filter(|(place, end)| *end != ChildEnd::Succeeded && !self.was_skipped(*place, at));
+        failed.take(MOST_NAMED + 1).collect()
     }
 
     /// Where it stands once all of its members have ended, and why.
@@ -280,7 +283,7 @@ impl Workflow {
         if self.cancel_requested {
             return (WorkflowState::Cancelled { at }, self.reason.clone());
         }
-        (WorkflowState::Dead { at }, Some(named(&self.failed(at)).into()))
+        (WorkflowState::Dead { at }, Some(named(&self.failed(0..self.shape.size(), at)).into()))
     }
 
     /// What a member is handed: the inputs of its gate in declared order, with their ends; one without an end was not
@@ -302,7 +305,7 @@ pub(crate) fn named(failed: &[(u32, ChildEnd)]) -> String {
     let first = failed.iter().take(MOST_NAMED);
     let mut text: Vec<String> = first.map(|(place, end)| format!("member {place} {}", end.name())).collect();
     if failed.len() > MOST_NAMED {
-        text.push(format!("and {} more", failed.len() - MOST_NAMED));
+        text.push("and more".to_owned());
     }
     text.join(", ")
 }

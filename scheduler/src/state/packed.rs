@@ -205,6 +205,7 @@ impl Packed {
             reason,
             waits,
             detached,
+            concurrency_key,
             workflow,
         } = job;
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -239,7 +240,6 @@ impl Packed {
             waits,
             detached,
             workflow,
-            concurrency_key,
             stand,
             joined,
         };

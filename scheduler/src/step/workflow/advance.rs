@@ -58,9 +58,8 @@ impl Step<'_> {
                 self.move_heads(id, &gate, left, None)
             }
             Opening::Never => {
-                let failed = workflow.failed(self.now.wall);
-                let of_gate = failed.into_iter().filter(|(place, _)| gate.covers.contains(place));
-                let reason = unmet(&gate, &named(&of_gate.collect::<Vec<_>>()));
+                let failed = workflow.failed(gate.covers.clone(), self.now.wall);
+                let reason = unmet(&gate, &named(&failed));
                 if gate.due(workflow.began_at).is_some_and(|due| due <= self.now.wall) {
                     self.end_rest(id, &gate);
                 }
