@@ -1395,7 +1395,8 @@ pub mod job_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// The job as it stands, then again at each change, until it is final. Level-triggered: each message is the whole job
-        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never.
+        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never. A job whose
+        /// progress alone has changed comes again with the same version.
         pub async fn watch_job(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchJobRequest>,
@@ -1631,7 +1632,8 @@ pub mod job_service_server {
             + std::marker::Send
             + 'static;
         /// The job as it stands, then again at each change, until it is final. Level-triggered: each message is the whole job
-        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never.
+        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never. A job whose
+        /// progress alone has changed comes again with the same version.
         async fn watch_job(
             &self,
             request: tonic::Request<super::WatchJobRequest>,
