@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tenure_proto::v1::{Job, JobState, WatchJobRequest, WatchJobResponse};
+use tenure_proto::v1::{Job, JobProgress, JobState, WatchJobRequest, WatchJobResponse};
 use tokio::time::Instant;
 use tonic::Streaming;
 
@@ -30,7 +30,7 @@ pub struct Watch {
     /// The place of the server that it is of.
     server: usize,
     /// The highest version that was told.
-    told: Option<u64>,
+    told: Option<(u64, Option<JobProgress>)>,
     at_end: bool,
     broken: Option<Broken>,
 }
@@ -73,8 +73,13 @@ impl Watch {
             match message {
                 Ok(Some(WatchJobResponse { job: Some(job) })) => {
                     self.broken = None;
-                    if self.told.is_none_or(|told| told < job.version) {
-                        self.told = Some(job.version);
+                    let news = |told: &(u64, Option<JobProgress>)| {
+                        let (version, progress) = told;
+                        *version < job.version
+                            || *version == job.version && job.progress.is_some() && *progress != job.progress
+                    };
+                    if self.told.as_ref().is_none_or(news) {
+                        self.told = Some((job.version, job.progress.clone()));
                         self.at_end = is_final(job.state());
                         return Ok(Some(job));
                     }

@@ -160,7 +160,14 @@ impl Reload {
 }
 
 fn limits_of(config: &Config) -> scheduler::Limits {
-    scheduler::Limits { max_live_jobs: config.limits.max_live_jobs, ..scheduler::Limits::default() }
+    let limits = &config.limits;
+    scheduler::Limits {
+        max_live_jobs: limits.max_live_jobs,
+        tree_depth: limits.tree_depth,
+        children: limits.tree_children,
+        descendants: limits.tree_descendants,
+        ..scheduler::Limits::default()
+    }
 }
 
 /// Keys that count at the start alone.

@@ -91,6 +91,12 @@ pub struct Limits {
     pub max_connections_per_ip: u32,
     /// TLS handshakes of one address at once, 1 to 256. More are closed.
     pub max_handshakes_per_ip: u32,
+    /// How many parents may stand above a job, 1 to 64. A deeper one is refused with TREE_LIMIT.
+    pub tree_depth: u8,
+    /// Children of one job in all, 1 to 10,000. Then TREE_LIMIT.
+    pub tree_children: u32,
+    /// Live jobs below one that has no parent, 1 to 100,000: they are cancelled in one turn. Then TREE_LIMIT.
+    pub tree_descendants: u32,
 }
 
 impl Default for Limits {
@@ -100,6 +106,9 @@ impl Default for Limits {
             max_connections: 1024,
             max_connections_per_ip: 256,
             max_handshakes_per_ip: 64,
+            tree_depth: 16,
+            tree_children: 1000,
+            tree_descendants: 10_000,
         }
     }
 }
@@ -251,6 +260,15 @@ impl Config {
         }
         if !(1..=256).contains(&self.limits.max_handshakes_per_ip) {
             found.push(("limits.max_handshakes_per_ip", "must be 1 to 256".to_owned()));
+        }
+        if !(1..=64).contains(&self.limits.tree_depth) {
+            found.push(("limits.tree_depth", "must be 1 to 64".to_owned()));
+        }
+        if !(1..=10_000).contains(&self.limits.tree_children) {
+            found.push(("limits.tree_children", "must be 1 to 10000".to_owned()));
+        }
+        if !(1..=100_000).contains(&self.limits.tree_descendants) {
+            found.push(("limits.tree_descendants", "must be 1 to 100000".to_owned()));
         }
         for (key, length) in [
             ("retention.final_jobs", self.retention.final_jobs),

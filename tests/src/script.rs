@@ -59,6 +59,8 @@ pub enum Step {
     Park(String),
     /// The same, but it ends meanwhile, and comes back.
     Detach(String),
+    /// Writes what stands in the file that this variable names as the result; nothing if it is not set.
+    Show(String),
     /// Writes this text to stdout.
     Say(String),
     /// Writes this text to stderr.
@@ -151,6 +153,7 @@ impl Step {
             "attempt" => Self::Attempt(rest.to_owned()),
             "park" => Self::Park(rest.to_owned()),
             "detach" => Self::Detach(rest.to_owned()),
+            "show" => Self::Show(rest.to_owned()),
             "say" => Self::Say(rest.to_owned()),
             "print" => Self::Print(rest.to_owned()),
             "signal" => Self::Signal(number(rest, line)?),
@@ -190,6 +193,7 @@ impl fmt::Display for Step {
             Self::Attempt(words) => write!(f, "attempt {words}"),
             Self::Park(family) => write!(f, "park {family}"),
             Self::Detach(family) => write!(f, "detach {family}"),
+            Self::Show(name) => write!(f, "show {name}"),
             Self::Say(text) => write!(f, "say {text}"),
             Self::Print(text) => write!(f, "print {text}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
@@ -225,6 +229,7 @@ mod tests {
             .then(Step::Attempt("progress 40 half".to_owned()))
             .then(Step::Park("4 shell sleep 5".to_owned()))
             .then(Step::Detach("4 shell sleep 5".to_owned()))
+            .then(Step::Show("TENURE_CHECKPOINT".to_owned()))
             .then(Step::Say("a word".to_owned()))
             .then(Step::Print("an error".to_owned()))
             .then(Step::Signal(6))

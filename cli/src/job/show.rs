@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tenure_client::proto::{Attempt, ChildWait, DeferralShare, Job, JobState, Outcome, WaitPolicy};
+use tenure_client::proto::{
+    Attempt, ChildWait, DeferralShare, Job, JobProgress, JobState, Outcome, WaitPolicy,
+};
 use tenure_client::wire;
 
 use super::state_word;
@@ -111,6 +113,9 @@ pub(super) fn details(job: &Job, output: &Output) -> Table {
     if let Some(wait) = &job.waiting_for {
         row("children", children(wait, output).into());
     }
+    if let Some(progress) = &job.progress {
+        row("progress", gets_on(progress).into());
+    }
     if !job.node.is_empty() {
         row("node", job.node.as_str().into());
     }
@@ -153,6 +158,15 @@ pub(super) fn waited(waits: &[DeferralShare]) -> String {
         .map(|share| format!("{} {}", human::wire_length(share.duration.as_ref()), subject(share)))
         .collect();
     format!("deferred {}: {}", human::count(times, "time"), shares.join(", "))
+}
+
+/// `40 %: four of ten`, for people.
+pub(super) fn gets_on(progress: &JobProgress) -> String {
+    if progress.message.is_empty() {
+        format!("{} %", progress.percent)
+    } else {
+        format!("{} %: {}", progress.percent, human::clean(&progress.message))
+    }
 }
 
 /// What a share of the waiting is about.

@@ -49,6 +49,9 @@ fn line(job: &Job, at: &str) -> String {
     if !job.node.is_empty() {
         line = format!("{line} on {}", human::clean(&job.node));
     }
+    if let Some(progress) = &job.progress {
+        line = format!("{line}  {}", human::brief(&show::gets_on(progress), WHY_SHOWN));
+    }
     let why = show::why(job);
     if why.is_empty() || why == "-" {
         return line;

@@ -331,7 +331,7 @@ pub struct CronFiring {
 pub struct Deferral {
     /// What holds it now. A closed set of reasons: slot_busy, node_pressure, masked, no_matching_node, nodes_cordoned,
     /// draining, suspect, behind, concurrency_key, kind_paused, slot_paused, not_reaped, impossible, broken, warming_up, backoff,
-    /// run_at, waiting_children, blocked, ready.
+    /// run_at, waiting_children, ready.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
     /// The parameters of the reason, by name: slot, used, capacity, node, rule, observed, threshold, until and so on.
@@ -1418,7 +1418,8 @@ pub mod job_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// The job as it stands, then again at each change, until it is final. Level-triggered: each message is the whole job
-        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never.
+        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never. A job whose
+        /// progress alone has changed comes again with the same version.
         pub async fn watch_job(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchJobRequest>,
@@ -1654,7 +1655,8 @@ pub mod job_service_server {
             + std::marker::Send
             + 'static;
         /// The job as it stands, then again at each change, until it is final. Level-triggered: each message is the whole job
-        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never.
+        /// at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never. A job whose
+        /// progress alone has changed comes again with the same version.
         async fn watch_job(
             &self,
             request: tonic::Request<super::WatchJobRequest>,

@@ -136,6 +136,16 @@ fn limits(mut table: Table<'_>, config: &mut Config, problems: &mut Problems) {
         let read = value.integer(problems, 1..=256);
         limits.max_handshakes_per_ip = read.unwrap_or(limits.max_handshakes_per_ip);
     }
+    if let Some(value) = table.take("tree_depth") {
+        let read = value.integer(problems, 1..=64).and_then(|depth: u32| u8::try_from(depth).ok());
+        limits.tree_depth = read.unwrap_or(limits.tree_depth);
+    }
+    if let Some(value) = table.take("tree_children") {
+        limits.tree_children = value.integer(problems, 1..=10_000).unwrap_or(limits.tree_children);
+    }
+    if let Some(value) = table.take("tree_descendants") {
+        limits.tree_descendants = value.integer(problems, 1..=100_000).unwrap_or(limits.tree_descendants);
+    }
     table.finish(LATER_LIMITS, problems);
 }
 

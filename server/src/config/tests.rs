@@ -323,6 +323,9 @@ fn a_server_file_names_addresses_limits_and_retention() {
         [limits]
         max_live_jobs = 20_000
         max_connections = 64
+        tree_depth = 3
+        tree_children = 2_000
+        tree_descendants = 50_000
         [retention]
         final_jobs = "30d"
     "#;
@@ -333,7 +336,15 @@ fn a_server_file_names_addresses_limits_and_retention() {
     assert_eq!(config.advertise.as_deref(), Some("control-1.example:7070"));
     assert_eq!(config.peer_advertise.as_deref(), Some("[fd00::1]:7072"));
     assert_eq!(config.data, Path::new("/var/lib/tenure"));
-    assert_eq!(config.limits, Limits { max_live_jobs: 20_000, max_connections: 64, ..Limits::default() });
+    let limits = Limits {
+        max_live_jobs: 20_000,
+        max_connections: 64,
+        tree_depth: 3,
+        tree_children: 2_000,
+        tree_descendants: 50_000,
+        ..Limits::default()
+    };
+    assert_eq!(config.limits, limits);
     assert_eq!(config.retention.final_jobs, Duration::from_secs(30 * 86_400));
     assert_eq!(config.retention.results, Retention::default().results);
     config.validate().unwrap();
@@ -352,6 +363,9 @@ database_url_file = "/run/secrets/db"
 lisen = 1
 [limits]
 max_live_jobs = 0
+tree_depth = 65
+tree_children = 0
+tree_descendants = 100_001
 per_producer = { requests = "5/s" }
 [retention]
 results = 7
@@ -364,10 +378,13 @@ cert = "server.pem"
             server.toml:6: server.database_url_file: is one too many: data, database_url and database_url_file exclude each other
             server.toml:7: server.lisen: is unknown; did you mean "listen"?
             server.toml:9: limits.max_live_jobs: must be 1 to 20000000
-            server.toml:10: limits.per_producer: is not supported by this version
-            server.toml:12: retention.results: must be a duration in quotes, such as "90s", not an integer
-            server.toml:13: tls.key: is required beside the other two of cert, key and client_ca
-            server.toml:13: tls.client_ca: is required beside the other two of cert, key and client_ca"#]],
+            server.toml:10: limits.tree_depth: must be 1 to 64
+            server.toml:11: limits.tree_children: must be 1 to 10000
+            server.toml:12: limits.tree_descendants: must be 1 to 100000
+            server.toml:13: limits.per_producer: is not supported by this version
+            server.toml:15: retention.results: must be a duration in quotes, such as "90s", not an integer
+            server.toml:16: tls.key: is required beside the other two of cert, key and client_ca
+            server.toml:16: tls.client_ca: is required beside the other two of cert, key and client_ca"#]],
     );
 }
 

@@ -14,6 +14,9 @@ max_live_jobs = 1000
 max_connections = 100
 max_connections_per_ip = 50
 max_handshakes_per_ip = 8
+tree_depth = 16
+tree_children = 100
+tree_descendants = 500
 [retention]
 final_jobs = "7d"
 results = "1d"
@@ -85,6 +88,10 @@ const OF_SERVER: &Mistakes = &[
     ("max_connections = 100", "max_connections = 7", "limits.max_connections"),
     ("max_connections_per_ip = 50", "max_connections_per_ip = 65537", "limits.max_connections_per_ip"),
     ("max_handshakes_per_ip = 8", "max_handshakes_per_ip = 0", "limits.max_handshakes_per_ip"),
+    ("tree_depth = 16", "tree_depth = 0", "limits.tree_depth"),
+    ("tree_depth = 16", "tree_depth = 65", "limits.tree_depth"),
+    ("tree_children = 100", "tree_children = 10001", "limits.tree_children"),
+    ("tree_descendants = 500", "tree_descendants = 0", "limits.tree_descendants"),
     ("\"7d\"", "\"soon\"", "retention.final_jobs"),
     ("\"7d\"", "\"-1d\"", "retention.final_jobs"),
     ("\"7d\"", "\"11years\"", "retention.final_jobs"),

@@ -168,6 +168,11 @@ fn carry_out(script: &Script, bench: &Bench, locks: &mut Locks) -> io::Result<u8
                 }
                 resume()?;
             }
+            Step::Show(name) => {
+                if let Some(path) = env::var_os(name) {
+                    fs::copy(path, variable("TENURE_RESULT")?)?;
+                }
+            }
             Step::Say(text) => writeln!(io::stdout(), "{text}")?,
             Step::Print(text) => complain(text),
             Step::Heed(signal) => heed(*signal)?,

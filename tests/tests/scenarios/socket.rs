@@ -105,6 +105,22 @@ async fn a_429_waits_as_long_as_it_says_and_pauses_the_slot_for_everyone() -> an
 }
 
 #[tokio::test]
+async fn a_checkpoint_reaches_the_attempt_that_follows() -> anyhow::Result<()> {
+    scenario(plan()?, async |fleet| {
+        let blob = fleet.directory().join("blob");
+        std::fs::write(&blob, "eight of twelve")?;
+        let saves = says(&format!("checkpoint {}", blob.display()));
+        let script = Script::new().then(Step::Show("TENURE_CHECKPOINT".to_owned())).then(saves).fail_first(1);
+        let job = fleet.enqueue("job", &script).await?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
+        let found = fleet.client().result(&job).await?.data;
+        ensure!(&found[..] == b"eight of twelve", "{found:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
 async fn nobody_but_the_user_of_the_job_speaks_as_it_and_nobody_once_it_has_ended() -> anyhow::Result<()> {
     let other = rustix::process::geteuid().is_root();
     let plan = if other { plan()?.kind(kind("guest").uid(65_534)) } else { plan()?.kind(kind("guest")) };

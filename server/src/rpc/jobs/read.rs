@@ -52,6 +52,11 @@ impl Now {
         Self { live: self.live.map(LiveView::without_others), ..self }
     }
 
+    /// How it gets on, if it runs and has said so.
+    pub(super) fn progress(&self) -> Option<&scheduler::Progress> {
+        self.live.as_ref()?.progress.as_ref()
+    }
+
     pub(super) fn shown(&self) -> v1::Job {
         convert::job::job(&self.job, self.kind.as_ref(), self.live.as_ref())
     }

@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::{Stream, StreamExt as _, stream};
 use tenure_proto::v1;
-use tenure_scheduler::JobId;
+use tenure_scheduler::{JobId, Progress};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
@@ -48,9 +48,11 @@ struct Watch {
     _place: Place,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Sent {
     version: u64,
+    /// It changes without a version.
+    progress: Option<Progress>,
     last: bool,
 }
 
@@ -88,15 +90,19 @@ impl Watch {
     /// The job after its next change; none after a final state.
     async fn next(&mut self) -> Result<Option<v1::Job>, No> {
         loop {
-            match self.sent {
+            match &self.sent {
                 Some(Sent { last: true, .. }) => return Ok(None),
                 Some(_) => self.changed().await?,
                 None => {}
             }
             let now = read::look(&self.api, &self.caller, self.job).await?;
-            let version = now.job.version;
-            if self.sent.is_none_or(|sent| sent.version < version) {
-                self.sent = Some(Sent { version, last: now.job.state.is_final() });
+            let (version, progress) = (now.job.version, now.progress().cloned());
+            let news = |sent: &Sent| {
+                sent.version < version
+                    || sent.version == version && progress.is_some() && sent.progress != progress
+            };
+            if self.sent.as_ref().is_none_or(news) {
+                self.sent = Some(Sent { version, progress, last: now.job.state.is_final() });
                 return Ok(Some(now.shown()));
             }
         }
