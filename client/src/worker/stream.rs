@@ -136,6 +136,11 @@ impl<'a> Stream<'a> {
                     }
                     Some(Some(work_message::Body::Stop(stop))) => self.stop(&stop),
                     Some(Some(work_message::Body::Left(_))) => left = true,
+                    Some(Some(work_message::Body::WrapUp(asked))) => {
+                        if let Some(attempt) = self.find(asked.token) {
+                            attempt.wrap_up.cancel();
+                        }
+                    }
                     // A word of a newer agent.
                     Some(None) => {}
                     None => return Ok(()),
@@ -160,9 +165,13 @@ impl<'a> Stream<'a> {
     }
 
     fn stop(&self, stop: &StopWork) {
-        if let Some(attempt) = self.running.values().find(|attempt| attempt.token == stop.token) {
+        if let Some(attempt) = self.find(stop.token) {
             attempt.tell(StopReason::of(stop.reason()));
         }
+    }
+
+    fn find(&self, token: u64) -> Option<&Attempt> {
+        self.running.values().find(|attempt| attempt.token == token)
     }
 
     async fn ended(
