@@ -47,7 +47,7 @@ pub(super) struct Stream<'a> {
 }
 
 enum Input {
-    Agent(Result<Option<WorkMessage>, Status>),
+    Agent(Result<Option<Box<WorkMessage>>, Status>),
     Ended(Result<(Id, WorkEnded), JoinError>),
     Leave,
 }
@@ -117,7 +117,7 @@ impl<'a> Stream<'a> {
             }
             let input = tokio::select! {
                 // Cancel-safe: a message that is being read stays where it is.
-                message = inbound.message() => Input::Agent(message),
+                message = inbound.message() => Input::Agent(message.map(|message| message.map(Box::new))),
                 // Cancel-safe: JoinSet join_next_with_id.
                 Some(ended) = self.tasks.join_next_with_id() => Input::Ended(ended),
                 // Cancel-safe: a cancelled token stays cancelled.
