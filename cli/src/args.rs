@@ -17,8 +17,8 @@ use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
 use crate::{
-    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind, migrate,
-    node, server, slot, tenant, up,
+    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind,
+    migrate, node, server, slot, tenant, up, workflow,
 };
 
 /// Leases work to machines that have room for it.
@@ -146,7 +146,7 @@ pub(crate) enum Command {
 /// What is asked of a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ask {
-    /// Makes the kinds, slots and tenants those of a fleet file.
+    /// Makes the kinds, slots, tenants and cron entries those of a fleet file.
     Apply(apply::ApplyArgs),
     /// Enqueues a job and prints its id.
     Enqueue(Box<enqueue::EnqueueArgs>),
@@ -159,6 +159,9 @@ pub(crate) enum Ask {
     /// Slots: what there is a limited number of.
     #[command(subcommand)]
     Slot(slot::SlotCommand),
+    /// Workflows: jobs behind and beside each other.
+    #[command(subcommand)]
+    Workflow(workflow::WorkflowCommand),
     /// Tenants: whose work it is, and how much of the fleet each has.
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
@@ -187,6 +190,7 @@ impl Ask {
             Self::Kind(command) => command.writes(),
             Self::Slot(command) => command.writes(),
             Self::Cron(command) => command.writes(),
+            Self::Workflow(command) => command.writes(),
             Self::Node(command) => command.writes(),
             Self::Dead(command) => command.writes(),
             Self::Tenant(_) | Self::Health(_) | Self::Doctor => false,
@@ -364,6 +368,10 @@ mod tests {
             ("tenure kind pause k", true),
             ("tenure kind get k", false),
             ("tenure slot set s 3", true),
+            ("tenure workflow submit f", true),
+            ("tenure workflow submit f --dry-run", false),
+            ("tenure workflow show w", false),
+            ("tenure workflow requeue w 3", true),
             ("tenure node drain n", true),
             ("tenure node forget n --dry-run", false),
             ("tenure dead list", false),

@@ -7,6 +7,8 @@ mod children;
 mod socket;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -28,11 +30,13 @@ pub(crate) enum AttemptCommand {
     Progress(ProgressArgs),
     /// Says what it used, such as tokens=1234. Added to what was said before.
     Usage(UsageArgs),
+    /// Keeps bytes for the attempt that follows if this one fails, in the place of those before.
+    Checkpoint(CheckpointArgs),
     /// Enqueues children, and prints their ids.
     Enqueue(Box<EnqueueArgs>),
     /// Waits for children, and shows how they ended. Exits 79 if the job has to detach instead.
     Wait(WaitArgs),
-    /// Exits 0 while the lease lives, as far as this node knows, and 1 when it is lost.
+    /// Exits 0 while the lease lives, as far as this node knows, and 1 when it is lost; says if it was asked to wrap up.
     CheckLease,
     /// Says why it is about to fail: counts if the command then ends otherwise than with 0.
     Fail(FailArgs),
@@ -55,6 +59,14 @@ pub(crate) struct UsageArgs {
     /// What and how much.
     #[arg(required = true, value_name = "COUNTER=AMOUNT", value_parser = counted)]
     counters: Vec<(String, u64)>,
+}
+
+/// Arguments of `attempt checkpoint`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointArgs {
+    /// The file with the bytes, at most 256 KiB; `-` reads stdin.
+    #[arg(default_value = "-")]
+    file: PathBuf,
 }
 
 /// Arguments of `attempt fail`.
@@ -84,6 +96,7 @@ pub(crate) async fn run(command: AttemptCommand, global: &Global, output: &Outpu
             Ok(Exit::Ok)
         }
         AttemptCommand::Usage(args) => usage(args, &agent, output).await,
+        AttemptCommand::Checkpoint(args) => checkpoint(&args, &agent).await,
         AttemptCommand::Enqueue(args) => children::enqueue(*args, &agent, output).await,
         AttemptCommand::Wait(args) => children::wait(args, &agent, output).await,
         AttemptCommand::CheckLease => check_lease(&agent, output).await,
@@ -133,6 +146,19 @@ async fn usage(args: UsageArgs, agent: &Agent, output: &Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
+async fn checkpoint(args: &CheckpointArgs, agent: &Agent) -> Result<Exit, Failure> {
+    let read = if args.file.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(&args.file)
+    };
+    let data = read.map_err(|source| Failure::Read { path: args.file.clone(), source })?;
+    let request = node::SaveCheckpointRequest { data: data.into() };
+    agent.call(request, async |mut client, request| client.save_checkpoint(request).await).await?;
+    Ok(Exit::Ok)
+}
+
 async fn check_lease(agent: &Agent, output: &Output) -> Result<Exit, Failure> {
     let request = node::CheckLeaseRequest {};
     let lease = agent.call(request, async |mut client, request| client.check_lease(request).await).await?;
@@ -140,7 +166,8 @@ async fn check_lease(agent: &Agent, output: &Output) -> Result<Exit, Failure> {
     if output.is_data() {
         output.message(&lease)?;
     } else if lease.live {
-        output.line(&format!("live for {}", human::wire_length(lease.remaining.as_ref())))?;
+        let wrap_up = if lease.wrap_up { ", asked to wrap up" } else { "" };
+        output.line(&format!("live for {}{wrap_up}", human::wire_length(lease.remaining.as_ref())))?;
     } else {
         output.line("lost")?;
     }

@@ -78,7 +78,7 @@ pub(crate) async fn run(command: CronCommand, client: &Client, output: &Output) 
         CronCommand::Run { entry, job_id } => {
             let answer = client.run_cron_entry(&entry, &job_id.unwrap_or_else(new_job_id)).await?;
             let id = answer.job.as_ref().map(|job| job.id.clone()).unwrap_or_default();
-            output.did(&answer, &id, id.clone())?;
+            output.show(&answer, [id.as_str()], || output.line(&id))?;
         }
     }
     Ok(Exit::Ok)

@@ -141,6 +141,7 @@ pub(crate) struct ListArgs {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum State {
     Scheduled,
+    Blocked,
     Queued,
     Running,
     Waiting,
@@ -154,6 +155,7 @@ impl From<State> for JobState {
     fn from(state: State) -> Self {
         match state {
             State::Scheduled => Self::Scheduled,
+            State::Blocked => Self::Blocked,
             State::Queued => Self::Queued,
             State::Running => Self::Running,
             State::Waiting => Self::Waiting,
@@ -393,6 +395,7 @@ fn of_end(state: JobState) -> Exit {
         JobState::Succeeded => Exit::Ok,
         JobState::Unspecified
         | JobState::Scheduled
+        | JobState::Blocked
         | JobState::Queued
         | JobState::Running
         | JobState::Waiting
@@ -416,6 +419,7 @@ pub(crate) fn end_sentence(waited: &Waited) -> String {
             }
             JobState::Unspecified
             | JobState::Scheduled
+            | JobState::Blocked
             | JobState::Queued
             | JobState::Running
             | JobState::Waiting

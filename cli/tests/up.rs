@@ -6,6 +6,8 @@ mod contexts;
 mod ids;
 #[path = "up/many.rs"]
 mod many;
+#[path = "up/timetables.rs"]
+mod timetables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `admin`), [`Refusal`], `servers`,
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `admin`, `workflows`), [`Refusal`], `servers`,
 //! `retry`.
 //!
 //! ```no_run
@@ -56,6 +56,7 @@ mod watch;
 pub mod wire;
 #[cfg(unix)]
 pub mod worker;
+mod workflows;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +70,7 @@ pub use retry::RetryPolicy;
 /// The messages of the wire, for everything that has no nicer type here.
 pub use tenure_proto::v1 as proto;
 pub use watch::Watch;
+pub use workflows::{Chord, NewWorkflow, Part, WorkflowWatch};
 
 /// The address that a client uses if nobody names another.
 pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";

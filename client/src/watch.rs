@@ -138,6 +138,7 @@ fn is_final(state: JobState) -> bool {
         JobState::Succeeded | JobState::Dead | JobState::Cancelled | JobState::Expired => true,
         JobState::Unspecified
         | JobState::Scheduled
+        | JobState::Blocked
         | JobState::Queued
         | JobState::Running
         | JobState::Waiting => false,

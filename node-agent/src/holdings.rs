@@ -98,8 +98,8 @@ enum Word {
     Spooled,
     Returned,
     Reaped,
-    Checkpoint,
     Progress,
+    Checkpoint,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -381,14 +381,14 @@ impl Holdings {
                 self.leases.remove(&token);
                 Some(Statement::Reaped { job, token })
             }
-            Word::Checkpoint => {
-                self.saved.say(token, said_by).then_some(Statement::Checkpoint { job, token })
-            }
             Word::Progress => {
                 held.progress_unsaid = false;
                 let running = matches!(held.phase, Phase::Started { .. });
                 let (percent, message) = held.progress.clone().filter(|_| running)?;
                 Some(Statement::Progress { job, token, percent, message })
+            }
+            Word::Checkpoint => {
+                self.saved.say(token, said_by).then_some(Statement::Checkpoint { job, token })
             }
             Word::Spooled => None,
         }

@@ -109,11 +109,6 @@ pub enum Event {
         /// Which lease.
         token: FencingToken,
     },
-    /// Its job saved a checkpoint. Told at most once in ten seconds: what counts is the newest.
-    Checkpointed {
-        /// Which lease.
-        token: FencingToken,
-    },
     /// Its command said how it gets on.
     Progress {
         /// Which lease.
@@ -142,6 +137,11 @@ pub enum Event {
         verdict: WaitVerdict,
         /// What the lease holds, if that is not all and is known.
         kept: Option<BTreeMap<String, u32>>,
+    },
+    /// Its job saved a checkpoint. Told at most once in ten seconds: what counts is the newest.
+    Checkpointed {
+        /// Which lease.
+        token: FencingToken,
     },
     /// Its end is in the spool.
     Ended {
@@ -203,14 +203,14 @@ struct Orders {
     abandon: bool,
     /// It is to stop.
     stop: Option<Stop>,
+    /// The newest wait of it that is over, as the server said.
+    resumed: Option<(u64, WaitVerdict)>,
     /// How often its job has said something: it is not stalled.
     words: u64,
     /// How often its job has saved a checkpoint.
     saves: u64,
     /// Its run clock is to stand still.
     parked: bool,
-    /// The newest wait of it that is over, as the server said.
-    resumed: Option<(u64, WaitVerdict)>,
 }
 
 impl Runner {

@@ -12,7 +12,7 @@ use crate::{
     family::{Detach, OnParent, WaitPolicy},
     ids::{
         ConcurrencyKey, CronName, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal,
-        Producer, SessionId, SlotName, Tenant,
+        Producer, SessionId, SlotName, Tenant, WorkflowId,
     },
     job::{Job, TraceContext},
     kind::{Fleet, PausePolicy},
@@ -21,6 +21,7 @@ use crate::{
     selector::{Preferences, Selector},
     slots::Needs,
     time::Wall,
+    workflow::{Shape, Workflow},
 };
 
 /// Something that a producer, an operator, a node or the clock wants.
@@ -65,6 +66,19 @@ pub enum Command {
         /// The job, if memory does not hold it.
         prior: Option<Box<Job>>,
     },
+    /// Store the jobs of a workflow, all or none.
+    SubmitWorkflow(Box<Submit>),
+    /// End all members of a workflow that have not ended.
+    CancelWorkflow {
+        /// Which.
+        workflow: WorkflowId,
+        /// Kept as the workflow's reason.
+        reason: Option<Arc<str>>,
+        /// The workflow, if memory does not hold it.
+        prior: Option<Box<Workflow>>,
+    },
+    /// Take a dead or cancelled member of a workflow back, and what is behind it.
+    RequeueMember(Box<RequeueMember>),
     /// Remove a final job.
     Delete {
         /// Which.
@@ -175,6 +189,8 @@ pub enum Command {
         jobs: Vec<Job>,
         /// Results.
         results: Vec<DueResult>,
+        /// Final workflows without a job.
+        workflows: Vec<WorkflowId>,
     },
     /// Storing a change of this job failed alone: a waiting job is left alone until an operator requeues or deletes it;
     /// the lease of a running one does not end in silence.
@@ -218,6 +234,42 @@ pub struct DueResult {
     pub token: FencingToken,
     /// The parent of the job, which may still want to read it.
     pub parent: Option<JobId>,
+    /// The workflow of the job, whose members may still want to read it.
+    pub workflow: Option<WorkflowId>,
+}
+
+/// A workflow to be stored, validated as far as that needs no state.
+#[derive(Debug, Clone)]
+pub struct Submit {
+    /// Made by the caller.
+    pub id: WorkflowId,
+    /// Who submits it.
+    pub producer: Producer,
+    /// For people.
+    pub name: Option<Arc<str>>,
+    /// Of the shape and of all jobs.
+    pub fingerprint: Fingerprint,
+    /// How its members stand to each other.
+    pub shape: Arc<Shape>,
+    /// The members by place, each with the id that is derived from that of the workflow.
+    pub jobs: Vec<Enqueue>,
+    /// Judge only.
+    pub validate_only: bool,
+    /// The workflow with this id, if memory does not hold it.
+    pub prior: Option<Box<Workflow>>,
+}
+
+/// A member of a workflow to be taken back.
+#[derive(Debug, Clone)]
+pub struct RequeueMember {
+    /// Which workflow.
+    pub workflow: WorkflowId,
+    /// Which member, from 0.
+    pub place: u32,
+    /// The workflow, if memory does not hold it.
+    pub prior: Option<Box<Workflow>>,
+    /// Those of the member and of all behind it that memory does not hold.
+    pub prior_jobs: Vec<Job>,
 }
 
 /// A job to be stored, validated as far as that needs no state.

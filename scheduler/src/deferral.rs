@@ -151,13 +151,18 @@ pub enum Deferral {
         /// How many of those that it named have not ended.
         children: u32,
     },
+    /// It waits for members of its workflow before it.
+    Blocked {
+        /// How many of those that it is handed the results of have not ended.
+        predecessors: u32,
+    },
     /// It was not looked at yet; the next turn does.
     Ready,
 }
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 24] = [
+    pub const NAMES: [&'static str; 25] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
@@ -181,6 +186,7 @@ impl Deferral {
         "backoff",
         "run_at",
         "waiting_children",
+        "blocked",
         "ready",
     ];
 
@@ -211,6 +217,7 @@ impl Deferral {
             Self::Backoff { .. } => "backoff",
             Self::RunAt { .. } => "run_at",
             Self::WaitingChildren { .. } => "waiting_children",
+            Self::Blocked { .. } => "blocked",
             Self::Ready => "ready",
         }
     }
@@ -251,6 +258,7 @@ impl Deferral {
             | Self::Impossible { .. }
             | Self::Broken
             | Self::WaitingChildren { .. }
+            | Self::Blocked { .. }
             | Self::ConcurrencyKey { .. }
             | Self::WarmingUp
             | Self::Ready => None,
@@ -282,6 +290,7 @@ impl Deferral {
             | Self::Backoff { .. }
             | Self::RunAt { .. }
             | Self::WaitingChildren { .. }
+            | Self::Blocked { .. }
             | Self::Ready => None,
         }
     }
@@ -340,6 +349,7 @@ impl Deferral {
             }
             Self::Backoff { until } | Self::RunAt { until } => vec![("until_us", until.0.to_string())],
             Self::WaitingChildren { children } => vec![("children", children.to_string())],
+            Self::Blocked { predecessors } => vec![("predecessors", predecessors.to_string())],
             Self::KindPaused | Self::Broken | Self::WarmingUp | Self::Ready => Vec::new(),
         }
     }
@@ -393,6 +403,7 @@ impl Deferral {
             Self::Backoff { .. } => "back-off".into(),
             Self::RunAt { .. } => "start time".into(),
             Self::WaitingChildren { .. } => "children".into(),
+            Self::Blocked { .. } => "members before it".into(),
             Self::Ready => "next turn".into(),
         }
     }
@@ -411,6 +422,8 @@ impl fmt::Display for Deferral {
             Self::NoMatchingNode { selector } => write!(f, "no node runs this kind with {selector}"),
             Self::Unanswered { grants, .. } => write!(f, "{} ({grants} grants unanswered)", self.subject()),
             Self::Behind { jobs } => write!(f, "behind {jobs} others"),
+            Self::Blocked { predecessors: 1 } => f.write_str("waits for 1 member of its workflow"),
+            Self::Blocked { predecessors } => write!(f, "waits for {predecessors} members of its workflow"),
             Self::WaitingChildren { children: 1 } => f.write_str("waits for 1 child"),
             Self::WaitingChildren { children } => write!(f, "waits for {children} children"),
             Self::ConcurrencyKey { key, limit } => {

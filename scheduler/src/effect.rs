@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     cron::CronEntry,
     family::{Child, WaitAnswer, WaitVerdict},
-    ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant},
+    ids::{Epoch, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, Tenant, WorkflowId},
     job::{Job, TraceContext},
     kind::Kind,
     lease::RevokeReason,
     refusal::LostCause,
     slots::{Needs, Slot},
+    workflow::Workflow,
 };
 
 /// Something that leaves after the commit.
@@ -40,6 +41,11 @@ pub enum Effect {
     },
     /// The answer to the command, exactly one for each command of a producer or operator.
     Reply(Reply),
+    /// The workflow changed, or one of its members: its watchers may look.
+    NotifyWorkflow {
+        /// Which.
+        workflow: WorkflowId,
+    },
     /// The job changed: its watchers may look.
     NotifyWatchers {
         /// Which.
@@ -139,6 +145,8 @@ pub struct Grant {
     pub trace: Option<Arc<TraceContext>>,
     /// What it goes on from, if the job detached before; none: it begins.
     pub resume: Option<Box<Resume>>,
+    /// How many members of its workflow it is handed the results of; none: it waited for none.
+    pub inputs: Option<u32>,
 }
 
 /// What the execution of a job that has detached goes on from. The bytes are read by their keys on the way: the state
@@ -211,6 +219,13 @@ pub enum Reply {
         /// Whether anything changed.
         changed: bool,
     },
+    /// To SubmitWorkflow, CancelWorkflow and RequeueMember.
+    Workflow {
+        /// After the command.
+        workflow: Box<Workflow>,
+        /// Whether anything changed.
+        changed: bool,
+    },
     /// To BeginWait.
     Wait {
         /// What the process is to do.
@@ -264,5 +279,7 @@ pub enum Reply {
         jobs: u32,
         /// Results removed.
         results: u32,
+        /// Workflows removed.
+        workflows: u32,
     },
 }

@@ -10,7 +10,9 @@ use crate::{
     cron::{CronEntry, CronPause, CronPlan, MissedFiring},
     deferral::Deferral,
     family::{Detached, Parked, WaitVerdict},
-    ids::{CronName, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant},
+    ids::{
+        CronName, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant, WorkflowId,
+    },
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
     lease::{Lease, Phase, RevokeReason, Stage},
@@ -23,6 +25,7 @@ use crate::{
     state::breaker::Fallen,
     tenant::TenantPolicy,
     time::{Mono, Wall},
+    workflow::{Opened, Workflow, WorkflowState},
 };
 
 /// Something that happened.
@@ -125,6 +128,8 @@ pub enum Event {
         /// The new one.
         priority: i8,
     },
+    /// The members of its workflow before it ended as it wants: it is queued.
+    Unblocked(JobId),
     /// A final job was removed.
     Deleted(JobId),
     /// An execution saved a checkpoint, whose bytes travel beside.
@@ -143,6 +148,39 @@ pub enum Event {
         /// Of which execution.
         token: FencingToken,
     },
+
+    // Durable: workflows.
+    /// A workflow was stored. Its jobs follow.
+    WorkflowSubmitted(Box<Workflow>),
+    /// A gate opened before all of its members had ended, or against its policy.
+    WorkflowOpened {
+        /// Of which workflow.
+        workflow: WorkflowId,
+        /// Which.
+        gate: u32,
+        /// On what.
+        opened: Opened,
+    },
+    /// Somebody wants a workflow to end.
+    WorkflowCancelRequested {
+        /// Which.
+        workflow: WorkflowId,
+        /// For people.
+        reason: Arc<str>,
+    },
+    /// All members of a workflow have ended.
+    WorkflowEnded {
+        /// Which.
+        workflow: WorkflowId,
+        /// How.
+        state: WorkflowState,
+        /// For people.
+        reason: Option<Arc<str>>,
+    },
+    /// A member of a workflow comes back, and the workflow with it, which memory may not have held. The jobs follow.
+    WorkflowRequeued(Box<Workflow>),
+    /// A final workflow was removed.
+    WorkflowDeleted(WorkflowId),
 
     // Durable: leases and nodes.
     /// A process waits for children and stays: its lease gives back what its kind does not keep.
@@ -432,6 +470,13 @@ impl Event {
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
+            | Self::Unblocked(_)
+            | Self::WorkflowSubmitted(_)
+            | Self::WorkflowOpened { .. }
+            | Self::WorkflowCancelRequested { .. }
+            | Self::WorkflowEnded { .. }
+            | Self::WorkflowRequeued(_)
+            | Self::WorkflowDeleted(_)
             | Self::Deleted(_)
             | Self::Checkpointed { .. }
             | Self::ResultDropped { .. }
@@ -511,6 +556,13 @@ impl Event {
             | Self::Ended { .. }
             | Self::Requeued(_)
             | Self::Reprioritized { .. }
+            | Self::Unblocked(_)
+            | Self::WorkflowSubmitted(_)
+            | Self::WorkflowOpened { .. }
+            | Self::WorkflowCancelRequested { .. }
+            | Self::WorkflowEnded { .. }
+            | Self::WorkflowRequeued(_)
+            | Self::WorkflowDeleted(_)
             | Self::Deleted(_)
             | Self::Checkpointed { .. }
             | Self::ResultDropped { .. }
@@ -608,6 +660,27 @@ impl fmt::Display for Event {
             Self::Ended { job, state, .. } => write!(f, "ended {job} -> {}", state.name()),
             Self::Requeued(job) => write!(f, "requeued {} round={}", job.id, job.round),
             Self::Reprioritized { job, priority } => write!(f, "reprioritized {job} {priority}"),
+            Self::Unblocked(job) => write!(f, "unblocked {job}"),
+            Self::WorkflowSubmitted(workflow) => {
+                write!(f, "workflow {} submitted members={}", workflow.id, workflow.shape.size())
+            }
+            Self::WorkflowOpened { workflow, gate, opened } => write!(
+                f,
+                "gate {gate} of workflow {workflow} opened{} without {:?}",
+                if opened.partial { " partial" } else { "" },
+                opened.missing
+            ),
+            Self::WorkflowCancelRequested { workflow, .. } => {
+                write!(f, "cancel requested workflow {workflow}")
+            }
+            Self::WorkflowEnded { workflow, state, reason } => {
+                let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                write!(f, "workflow {workflow} -> {}{why}", state.name())
+            }
+            Self::WorkflowRequeued(workflow) => {
+                write!(f, "requeued workflow {} round={}", workflow.id, workflow.round)
+            }
+            Self::WorkflowDeleted(workflow) => write!(f, "deleted workflow {workflow}"),
             Self::Deleted(job) => write!(f, "deleted {job}"),
             Self::Checkpointed { job, token, size } => {
                 write!(f, "checkpoint of {job} token={token} bytes={size}")

@@ -161,6 +161,7 @@ impl ChildEnd {
             JobState::Cancelled { .. } => Some(Self::Cancelled),
             JobState::Expired { .. } => Some(Self::Expired),
             JobState::Scheduled { .. }
+            | JobState::Blocked { .. }
             | JobState::Queued { .. }
             | JobState::Running
             | JobState::Waiting { .. } => None,

@@ -83,6 +83,7 @@ impl State {
             running: entry.running,
             scheduled: entry.scheduled,
             waiting: entry.waiting,
+            blocked: entry.blocked,
             nodes_able: self.nodes_able(entry),
             dead_by_day: entry.kind.dead_by_day.iter().rev().map(|(day, count)| (*day, *count)).collect(),
             signal: signal(entry, oldest_age, last_grant_ago, head.as_ref()),

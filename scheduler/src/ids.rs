@@ -28,6 +28,44 @@ impl FromStr for JobId {
     }
 }
 
+/// The identity of a workflow: a UUID v7, made by its producer. The ids of its members are derived from it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkflowId(pub Uuid);
+
+impl WorkflowId {
+    /// The id of the job at a place: a UUID v7 of the same millisecond. Those of one workflow differ, and sort by their
+    /// places; whoever knows the id of a workflow knows those of its members.
+    #[must_use]
+    pub fn member(self, place: u32) -> JobId {
+        let (high, low) = self.0.as_u64_pair();
+        let mixed = crate::retry::hash(JobId(self.0), 0x77_6f_72_6b);
+        // The time, the version and 12 bits; the variant, 14 bits of the place and 48 of the workflow.
+        let high = (high & !0xffff) | 0x7000 | (mixed >> 52);
+        let low = (0b10 << 62) | (u64::from(place & 0x3fff) << 48) | ((mixed ^ low) & 0xffff_ffff_ffff);
+        JobId(Uuid::from_u64_pair(high, low))
+    }
+}
+
+impl fmt::Display for WorkflowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for WorkflowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for WorkflowId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::try_parse(text).map(Self)
+    }
+}
+
 /// A name that breaks the rule `[a-z0-9._-]{1,63}`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen")]

@@ -1,6 +1,7 @@
 //! What must hold after every command. A violation is a bug of ours; nothing a peer sends can cause one.
 
 pub(crate) mod slices;
+mod workflows;
 
 use std::{
     cmp::Reverse,
@@ -28,7 +29,7 @@ pub struct Violation {
 }
 
 /// The names of all invariants. Which of them a check evaluates, it says.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "used_is_the_sum_of_reservations",
     "used_is_within_capacity",
     "running_jobs_have_one_lease",
@@ -43,6 +44,7 @@ pub const NAMES: [&str; 14] = [
     "earmarks_are_indexed",
     "lines_and_keys_match",
     "parked_leases_hold_what_they_keep",
+    "workflows_know_their_members",
 ];
 
 impl State {
@@ -204,7 +206,11 @@ impl State {
                 self.classes.get(class).is_some_and(|class| class.queue.contains(&entry.job))
             }
             (JobState::Queued { .. }, Stand::NotReaped) => self.lease_of.contains_key(&id),
-            (JobState::Queued { .. } | JobState::Scheduled { .. }, Stand::Broken) => true,
+            (
+                JobState::Queued { .. } | JobState::Scheduled { .. } | JobState::Blocked { .. },
+                Stand::Broken,
+            ) => true,
+            (JobState::Blocked { .. }, stand) => stand == Stand::Nowhere && self.is_blocked(entry),
             (JobState::Queued { .. }, Stand::Nowhere) => false,
             (JobState::Scheduled { .. }, stand) => stand == Stand::Nowhere,
             (JobState::Waiting { .. }, Stand::Nowhere) => self.child_wait(id).is_some(),
@@ -260,10 +266,11 @@ impl State {
             let counted = (
                 count(|state| matches!(state, JobState::Queued { .. })),
                 count(|state| matches!(state, JobState::Scheduled { .. })),
+                count(|state| matches!(state, JobState::Blocked { .. })),
                 count(|state| matches!(state, JobState::Running)),
                 count(|state| matches!(state, JobState::Waiting { .. })),
             );
-            let kept = (kind.queued.len() as u64, kind.scheduled, kind.running, kind.waiting);
+            let kept = (kind.queued.len() as u64, kind.scheduled, kind.blocked, kind.running, kind.waiting);
             if counted != kept {
                 found.push(violation(
                     NAMES[7],

@@ -12,6 +12,7 @@ use crate::{
     selector::{Preferences, Selector},
     slots::Needs,
     time::Wall,
+    workflow::MemberOf,
 };
 
 /// The W3C trace context of an enqueue, as texts that were checked where they came in. It is handed on; nothing is
@@ -111,6 +112,8 @@ pub struct Job {
     pub detached: Option<Box<Detached>>,
     /// What it waited for before its newest grant, the longest first. At most [`MAX_WAITS`].
     pub waits: Vec<Wait>,
+    /// The workflow that it is a member of.
+    pub workflow: Option<MemberOf>,
 }
 
 /// How many entries [`Job::waits`] has at the most.
@@ -138,6 +141,12 @@ pub enum JobState {
         until: Wall,
         /// What the time is.
         cause: ScheduledCause,
+    },
+    /// Waits for members of its workflow before it. A tick moves it on to `Queued`, or to `Cancelled` if they did not
+    /// succeed as they had to.
+    Blocked {
+        /// Since when.
+        since: Wall,
     },
     /// Waits for its slots. Placement moves it on to `Running`; a tick to `Expired`.
     Queued {
@@ -188,6 +197,7 @@ impl JobState {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Scheduled { .. } => "scheduled",
+            Self::Blocked { .. } => "blocked",
             Self::Queued { .. } => "queued",
             Self::Running => "running",
             Self::Waiting { .. } => "waiting",
@@ -202,7 +212,11 @@ impl JobState {
     #[must_use]
     pub fn finished_at(&self) -> Option<Wall> {
         match *self {
-            Self::Scheduled { .. } | Self::Queued { .. } | Self::Running | Self::Waiting { .. } => None,
+            Self::Scheduled { .. }
+            | Self::Blocked { .. }
+            | Self::Queued { .. }
+            | Self::Running
+            | Self::Waiting { .. } => None,
             Self::Succeeded { at } | Self::Dead { at } | Self::Cancelled { at } | Self::Expired { at } => {
                 Some(at)
             }
@@ -219,7 +233,7 @@ impl JobState {
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         match self {
-            Self::Scheduled { .. } | Self::Queued { .. } => true,
+            Self::Scheduled { .. } | Self::Blocked { .. } | Self::Queued { .. } => true,
             Self::Running
             | Self::Waiting { .. }
             | Self::Succeeded { .. }

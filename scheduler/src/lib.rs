@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `rate, slots, node, selector, kind, cron, tenant, job, family, lease` → `command, event,
+//! Reading order: `ids, time` → `rate, slots, node, selector, kind, cron, tenant, job, family, workflow, lease` → `command, event,
 //! effect, refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
 //! `invariants`.
 
@@ -41,11 +41,12 @@ mod step;
 mod tenant;
 mod time;
 mod view;
+mod workflow;
 
 pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
 pub use command::{
     BeginWait, Command, DueResult, Enqueue, Finish, FinishedHow, Heartbeat, Held, Hello, LeaseName, Prior,
-    ProducerLimits, Report, Return, Statement, Throttled,
+    ProducerLimits, Report, RequeueMember, Return, Statement, Submit, Throttled,
 };
 pub use cron::{
     CronEntry, CronJob, CronPause, CronPlan, CronPolicy, Fired, INSTANT_LABEL, MOST_CAUGHT_UP, MissedFiring,
@@ -60,7 +61,7 @@ pub use family::{
 };
 pub use ids::{
     ConcurrencyKey, CounterName, CronName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId,
-    KindName, NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, is_name,
+    KindName, NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, WorkflowId, is_name,
 };
 pub use invariants::{
     NAMES as INVARIANTS, Violation,
@@ -90,4 +91,8 @@ pub use view::{
     BackoffView, Bracket, DeferralView, EarmarkView, Explanation, KindHealth, LineAhead, LiveView,
     NodeExplanation, NodeGroup, NodeState, NodeView, QueueSignal, SlotExplanation, SlotHolder, SlotTotal,
     SlotView, Snapshot, TenantView, WaitView,
+};
+pub use workflow::{
+    Chord, Gate, InvalidShape, MOST_MEMBERS, MOST_NESTING, MemberOf, OnDeadline, Opened, Opening, Part,
+    Place, Rule, Shape, SynthesisPolicy, Workflow, WorkflowState,
 };

@@ -205,7 +205,8 @@ fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {
         orphaned: false,
     };
     let waits = step.state.waits(id, step.now).unwrap_or_default();
-    let grant = grant_message(job, policy, &lease, step.now);
+    let inputs = step.state.inputs_of(job).map(|inputs| u32::try_from(inputs.len()).unwrap_or(u32::MAX));
+    let grant = Grant { inputs, ..grant_message(job, policy, &lease, step.now) };
     step.emit(Event::Granted { lease: Box::new(lease), waits });
     earmarks::granted(step, class_id, id, node);
     step.send(node, Message::Grant(Box::new(grant)));
@@ -236,6 +237,7 @@ fn grant_message(job: &Job, policy: &KindPolicy, lease: &Lease, now: Now) -> Gra
             let children = detached.wait.children.clone();
             Box::new(Resume { token: detached.token, has_state: detached.has_state, children })
         }),
+        inputs: None,
     }
 }
 
@@ -293,6 +295,9 @@ impl State {
                 let open = self.child_wait(id)?.unfinished();
                 let children = u32::try_from(open).unwrap_or(u32::MAX);
                 vec![one_wait(&Deferral::WaitingChildren { children }, entry, now)]
+            }
+            Stand::Nowhere if matches!(entry.job.state, JobState::Blocked { .. }) => {
+                vec![self.hold_wait(entry, now)?]
             }
             Stand::Nowhere if entry.job.state.is_waiting() => {
                 vec![one_wait(&entry.waiting_for_time()?, entry, now)]

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::ids::{
-    CounterName, CronName, FencingToken, JobId, KindName, NodeName, Producer, SlotName, Tenant,
+    CounterName, CronName, FencingToken, JobId, KindName, NodeName, Producer, SlotName, Tenant, WorkflowId,
 };
 
 /// Why a command was refused.
@@ -163,6 +163,53 @@ pub enum Refusal {
         /// Its state.
         state: &'static str,
     },
+    /// No such workflow, or no longer.
+    #[error("workflow {workflow} is not known")]
+    WorkflowNotFound {
+        /// What was asked for.
+        workflow: WorkflowId,
+    },
+    /// The same workflow id came before with another content, or from another producer.
+    #[error("workflow id {workflow} was used for another workflow")]
+    WorkflowIdReused {
+        /// The id.
+        workflow: WorkflowId,
+    },
+    /// The workflow is final, or is being cancelled, so this cannot be done to it.
+    #[error("workflow {workflow} is {state}")]
+    WorkflowFinal {
+        /// The workflow.
+        workflow: WorkflowId,
+        /// Its state.
+        state: &'static str,
+    },
+    /// The job is a member of a workflow, which reads its result while it lives, or to which it comes back.
+    #[error("job {job} is a member of workflow {workflow}, through which this is done")]
+    JobOfWorkflow {
+        /// The job.
+        job: JobId,
+        /// The workflow.
+        workflow: WorkflowId,
+    },
+    /// What is behind the member in its workflow ran, or runs, on the result that it had. That one is requeued instead,
+    /// or ends first.
+    #[error("job {by}, which is {state}, took the result of job {job}")]
+    ResultTaken {
+        /// The member.
+        job: JobId,
+        /// Whoever took its result.
+        by: JobId,
+        /// The state of that job.
+        state: &'static str,
+    },
+    /// One member of a workflow is refused, and the workflow with it.
+    #[error("member {place}: {refusal}")]
+    OfMember {
+        /// Its place, from 0.
+        place: u32,
+        /// Why.
+        refusal: Box<Refusal>,
+    },
     /// A fleet slot was asked for.
     #[error("slot {slot} is a node slot: each node reports its own capacity")]
     NotAFleetSlot {
@@ -280,6 +327,12 @@ impl Refusal {
             Self::StoreFull { .. } => "STORE_FULL",
             Self::JobFinal { .. } => "JOB_FINAL",
             Self::JobNotFinal { .. } => "JOB_NOT_FINAL",
+            Self::WorkflowNotFound { .. } => "WORKFLOW_NOT_FOUND",
+            Self::WorkflowIdReused { .. } => "WORKFLOW_ID_REUSED",
+            Self::WorkflowFinal { .. } => "WORKFLOW_FINAL",
+            Self::JobOfWorkflow { .. } => "JOB_OF_WORKFLOW",
+            Self::ResultTaken { .. } => "RESULT_TAKEN",
+            Self::OfMember { refusal, .. } => refusal.reason(),
             Self::NotAFleetSlot { .. } => "NOT_A_FLEET_SLOT",
             Self::FleetConflict { .. } => "FLEET_CONFLICT",
             Self::NodeHoldsLeases { .. } => "NODE_HOLDS_LEASES",
@@ -296,6 +349,8 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::QueueFull { retry_after, .. } | Self::BudgetExhausted { retry_after, .. } = self {
             Some(*retry_after)
+        } else if let Self::OfMember { refusal, .. } = self {
+            refusal.retry_after()
         } else {
             None
         }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     cron::CronEntry,
-    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant, WorkflowId},
     job::{Attempt, Job},
     kind::Kind,
     lease::Lease,
@@ -12,6 +12,7 @@ use crate::{
     slots::Slot,
     tenant::TenantPolicy,
     time::Wall,
+    workflow::Workflow,
 };
 
 /// Everything that a leader loads: live jobs only, and every lease row. `State::durable` gives the same back.
@@ -31,6 +32,8 @@ pub struct Durable {
     pub jobs: BTreeMap<JobId, Job>,
     /// Leases that are not gone.
     pub leases: BTreeMap<FencingToken, Lease>,
+    /// Workflows that are not final, each with the ends of its members.
+    pub workflows: BTreeMap<WorkflowId, Workflow>,
     /// Deferral timelines as last saved, by class text. Not compared by the load property: they lag by a second.
     pub classes: BTreeMap<String, ClassRow>,
 }
@@ -96,6 +99,10 @@ pub struct Changes {
     pub crons_put: Vec<CronEntry>,
     /// Cron entries that are declared no more.
     pub crons_deleted: Vec<CronName>,
+    /// Workflows that are new or changed. How their members ended is told by the rows of those.
+    pub workflows_put: Vec<Workflow>,
+    /// Workflows that are gone.
+    pub workflows_deleted: Vec<WorkflowId>,
     /// Class timelines to save.
     pub classes_put: Vec<ClassRow>,
     /// Class timelines to remove.

@@ -4,6 +4,7 @@
 pub(crate) mod breaker;
 mod dirty;
 mod evolve;
+pub(crate) mod flows;
 mod holders;
 mod jobs;
 pub(crate) mod nodes;
@@ -22,7 +23,11 @@ use std::{
 use crate::{
     cron::CronState,
     deferral::Deferral,
-    ids::{CronName, DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant},
+    family::Child,
+    ids::{
+        CronName, DedupeKey, Epoch, FencingToken, JobId, KindName, NodeName, Sequence, SlotName, Tenant,
+        WorkflowId,
+    },
     job::{Job, JobState, ScheduledCause},
     kind::Kind,
     lease::{Lease, Phase, RevokeReason, Watch, expiry, returns_by, start_window},
@@ -42,11 +47,13 @@ use crate::{
     slots::{Ledger, Scope, Slot},
     sorted::Sorted,
     time::{Mono, Now, Wall},
+    workflow::Workflow,
 };
 
 pub(crate) use self::{
     dirty::Dirty,
     evolve::slots::LONGEST_THROTTLE,
+    flows::Flows,
     holders::Holders,
     jobs::{Jobs, Seen},
     nodes::{Live, Mask, NodeEntry, silence},
@@ -108,7 +115,8 @@ impl JobEntry {
                 Some(Deferral::Backoff { until })
             }
             JobState::Scheduled { until, cause: ScheduledCause::RunAt } => Some(Deferral::RunAt { until }),
-            JobState::Queued { .. }
+            JobState::Blocked { .. }
+            | JobState::Queued { .. }
             | JobState::Running
             | JobState::Waiting { .. }
             | JobState::Succeeded { .. }
@@ -141,6 +149,8 @@ pub(crate) struct KindEntry {
     /// Jobs queued, by the time since when; the first is the oldest.
     pub(crate) queued: Sorted<(Wall, JobId)>,
     pub(crate) scheduled: u64,
+    /// Members of workflows that wait for others.
+    pub(crate) blocked: u64,
     pub(crate) running: u64,
     /// Parents that wait for their children.
     pub(crate) waiting: u64,
@@ -158,6 +168,7 @@ impl KindEntry {
             kind,
             queued: Sorted::default(),
             scheduled: 0,
+            blocked: 0,
             running: 0,
             waiting: 0,
             arrivals: Throughput::default(),
@@ -170,7 +181,7 @@ impl KindEntry {
 
     /// What counts towards its cap.
     pub(crate) fn depth(&self) -> u64 {
-        self.queued.len() as u64 + self.scheduled
+        self.queued.len() as u64 + self.scheduled + self.blocked
     }
 }
 
@@ -237,6 +248,7 @@ pub struct State {
     pub(crate) crons: BTreeMap<CronName, CronState>,
     /// Of those: more of the timetable has to be known.
     pub(crate) unplanned: BTreeSet<CronName>,
+    pub(crate) flows: Flows,
     pub(crate) classes: Classes,
     /// Units that are kept for large jobs. None of it is stored: a new leader elects anew.
     pub(crate) earmarks: Earmarks,
@@ -282,6 +294,7 @@ impl State {
             woken: BTreeSet::new(),
             crons: BTreeMap::new(),
             unplanned: BTreeSet::new(),
+            flows: Flows::default(),
             classes: Classes::default(),
             earmarks: Earmarks::default(),
             index: Index::default(),
@@ -318,7 +331,13 @@ impl State {
             state.load_lease(lease, now);
         }
         state.tenants = state.count_tenants();
+        let workflows: Vec<WorkflowId> = rows.workflows.keys().copied().collect();
+        rows.workflows.into_values().for_each(|workflow| state.flows.put(workflow));
         state.load_jobs(rows.jobs, &rows.classes, now);
+        for id in workflows {
+            state.await_deadlines(id);
+            state.flows.missing(id, |job| state.jobs.contains_key(&job));
+        }
         state.limit_loaded(now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);
         let saved: BTreeSet<String> = saved.map(|(_, class)| class.key.text()).collect();
@@ -421,6 +440,12 @@ impl State {
             }
             match state {
                 JobState::Scheduled { until, cause } => self.await_loaded(id, until, cause, now),
+                JobState::Blocked { since } => {
+                    self.await_predecessors(id, now);
+                    if let Some(entry) = self.jobs.get_mut(&id) {
+                        entry.since.wall = since;
+                    }
+                }
                 JobState::Queued { since } => self.rejoin_loaded(id, since, timelines, now),
                 JobState::Waiting { .. } => self.await_children(id, now),
                 JobState::Running
@@ -478,6 +503,27 @@ impl State {
         self.jobs.get(&id).map(|entry| &entry.job)
     }
 
+    /// Whether a command about this workflow needs no `prior`: it is live, or ended or was deleted in this turn.
+    #[must_use]
+    pub fn knows_workflow(&self, id: WorkflowId) -> bool {
+        self.flows.get(id).is_some() || self.dirty.is_workflow_deleted(id)
+    }
+
+    /// A workflow that is live, or became final in this turn.
+    #[must_use]
+    pub fn workflow(&self, id: WorkflowId) -> Option<&Workflow> {
+        self.flows.get(id).map(|entry| &entry.workflow)
+    }
+
+    /// What a member of a workflow is handed: those before it in declared order, with their ends; one without an end was
+    /// not waited for. None: it waited for nobody.
+    #[must_use]
+    pub fn inputs_of(&self, job: &Job) -> Option<Vec<Child>> {
+        let member = job.workflow?;
+        let inputs = self.workflow(member.workflow)?.inputs(member.place)?;
+        Some(inputs.into_iter().map(|(job, end)| Child { job, end }).collect())
+    }
+
     /// A declared kind.
     #[must_use]
     pub fn kind(&self, name: &KindName) -> Option<&Kind> {
@@ -510,6 +556,11 @@ impl State {
                 self.forget_key(&entry.job);
             }
         }
+        for id in self.dirty.end_workflows() {
+            if !self.flows.is_live(id) {
+                self.flows.remove(id);
+            }
+        }
         self.jobs.settle(self.limits.whole_jobs);
     }
 
@@ -523,6 +574,12 @@ impl State {
             nodes: self.nodes.iter().map(|(name, entry)| (name.clone(), entry.node.clone())).collect(),
             tenants: self.tenants.declared().map(|(name, policy)| (name.clone(), policy)).collect(),
             crons: self.crons.iter().map(|(name, cron)| (name.clone(), cron.entry.clone())).collect(),
+            workflows: self
+                .flows
+                .iter()
+                .filter(|(_, entry)| !entry.workflow.state.is_final())
+                .map(|(id, entry)| (id, entry.workflow.clone()))
+                .collect(),
             jobs: self.jobs.iter().filter(|(_, entry)| !entry.job.state.is_final()).map(live).collect(),
             leases: self.leases.iter().map(|(token, entry)| (*token, entry.lease.clone())).collect(),
             classes: BTreeMap::new(),
@@ -562,6 +619,9 @@ impl State {
             Stand::Nowhere => {
                 if let Some(reason) = reacquire::wanting(self, entry.job.id) {
                     return Some(reason);
+                }
+                if matches!(entry.job.state, JobState::Blocked { .. }) {
+                    return Some(Deferral::Blocked { predecessors: self.predecessors(&entry.job) });
                 }
                 let open = self.child_wait(entry.job.id)?.unfinished();
                 Some(Deferral::WaitingChildren { children: u32::try_from(open).unwrap_or(u32::MAX) })

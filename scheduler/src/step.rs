@@ -14,6 +14,7 @@ mod report;
 mod throttle;
 mod tick;
 mod wait;
+mod workflow;
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::{
     command::Command,
     effect::{Effect, Message, Reply},
     event::Event,
-    ids::{JobId, NodeName, Ordinal},
+    ids::{JobId, NodeName, Ordinal, WorkflowId},
     job::Job,
     refusal::Refusal,
     state::State,
@@ -106,7 +107,12 @@ impl Step<'_> {
                 self.check_session(&node, session)?;
                 self.emit(Event::SessionBlocked { node, blocked });
             }
-            Command::Sweep { jobs, results } => self.sweep(&jobs, &results),
+            Command::SubmitWorkflow(submit) => self.submit(*submit)?,
+            Command::CancelWorkflow { workflow, reason, prior } => {
+                self.cancel_workflow(workflow, reason, prior.as_deref())?;
+            }
+            Command::RequeueMember(request) => self.requeue_member(*request)?,
+            Command::Sweep { jobs, results, workflows } => self.sweep(&jobs, &results, &workflows),
             Command::SetAside { job } => self.set_aside(job)?,
             Command::PlanCron(plan) => self.plan_cron(*plan),
             Command::PauseCron { entry, by } => self.pause_cron(&entry, by)?,
@@ -141,6 +147,20 @@ impl Step<'_> {
 
     pub(crate) fn notify(&mut self, job: JobId) {
         self.effects.push(Effect::NotifyWatchers { job });
+        if let Some(member) = self.state.jobs.get(&job).and_then(|entry| entry.job.workflow) {
+            self.notify_workflow(member.workflow);
+        }
+    }
+
+    /// Once in a row: a command may change many members.
+    pub(crate) fn notify_workflow(&mut self, workflow: WorkflowId) {
+        let last = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::NotifyWatchers { .. } => None,
+            other => Some(other == &Effect::NotifyWorkflow { workflow }),
+        });
+        if last != Some(true) {
+            self.effects.push(Effect::NotifyWorkflow { workflow });
+        }
     }
 
     /// The job as memory knows it, else as the store did before this turn.

@@ -194,6 +194,8 @@ pub struct KindHealth {
     pub scheduled: u64,
     /// Parents that wait for their children.
     pub waiting: u64,
+    /// Members of workflows that wait for others.
+    pub blocked: u64,
     /// Live nodes that could run it if they were empty.
     pub nodes_able: u32,
     /// Jobs that became dead, by day (days since 1970, UTC), newest first.

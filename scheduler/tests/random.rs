@@ -4,6 +4,7 @@
 //! `TENURE_SCHEDULER_SPARING=1` does what costs most at some of the steps only.
 
 mod faults;
+mod flows;
 mod fuzz;
 mod heal;
 mod pace;

@@ -73,3 +73,5 @@ mod throttle;
 mod told;
 #[cfg(test)]
 mod waits;
+#[cfg(test)]
+mod workflows;

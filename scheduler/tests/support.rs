@@ -6,6 +6,7 @@ mod closeness;
 mod commands;
 pub(crate) mod crons;
 mod explained;
+mod flows;
 mod oracle;
 mod pace;
 mod rng;
@@ -18,6 +19,7 @@ pub(crate) mod world;
 pub(crate) use self::{
     agent::{Agent, Holding},
     closeness::Closeness,
+    flows::members,
     rng::Rng,
     script::{Script, check, token_of},
     world::World,

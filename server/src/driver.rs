@@ -22,7 +22,7 @@ mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, State};
+use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, State, Workflow, WorkflowId};
 use tenure_store::{
     Beside, Journal,
     election::Trust,
@@ -465,6 +465,11 @@ impl<J: Journal> Driver<J> {
         signals: &Signals,
     ) -> Result<(), journal::Error> {
         let epoch = leader.state.epoch();
+        let workflows = prior::workflows(items, &leader.state);
+        if !workflows.is_empty() {
+            let found = self.prior_workflows(epoch, &workflows, signals).await?;
+            prior::fill_workflows(items, &found);
+        }
         let asked = Asked::by(items, &leader.state);
         if asked.is_empty() {
             return Ok(());
@@ -486,23 +491,18 @@ impl<J: Journal> Driver<J> {
         asked: &Asked,
         signals: &Signals,
     ) -> Result<Vec<Job>, journal::Error> {
-        let unavailable = |doing| Err(journal::Error::Unavailable { doing, source: None });
         let Self { journal, trust, .. } = self;
-        let mut lookup = std::pin::pin!(journal.prior(&asked.ids, &asked.keys));
-        let mut slow = std::pin::pin!(sleep(PATIENCE));
-        loop {
-            // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
-            tokio::select! {
-                biased;
-                found = &mut lookup => return found,
-                () = signals.lost.cancelled() => return Err(journal::Error::Deposed { epoch }), // cancel-safe
-                () = &mut slow => return unavailable("looking up jobs"), // cancel-safe: it stays where it is
-                () = sleep(trust.left()) => {} // cancel-safe: it is made anew
-            }
-            if !trust.holds() {
-                return unavailable("looking up jobs while nothing proves that this server leads");
-            }
-        }
+        look_up(journal.prior(&asked.ids, &asked.keys), trust, epoch, signals).await
+    }
+
+    async fn prior_workflows(
+        &mut self,
+        epoch: Epoch,
+        ids: &[WorkflowId],
+        signals: &Signals,
+    ) -> Result<Vec<Workflow>, journal::Error> {
+        let Self { journal, trust, .. } = self;
+        look_up(journal.prior_workflows(ids), trust, epoch, signals).await
     }
 
     /// Commits a turn, and collects the next meanwhile.
@@ -624,6 +624,31 @@ impl<J: Journal> Driver<J> {
             let new = ServerStatus { sessions, ..change(*status) };
             std::mem::replace(status, new) != new
         });
+    }
+}
+
+/// Waits for a look-up of the journal, for as long as this server leads.
+async fn look_up<T>(
+    lookup: impl Future<Output = Result<T, journal::Error>>,
+    trust: &Trust,
+    epoch: Epoch,
+    signals: &Signals,
+) -> Result<T, journal::Error> {
+    let unavailable = |doing| Err(journal::Error::Unavailable { doing, source: None });
+    let mut lookup = std::pin::pin!(lookup);
+    let mut slow = std::pin::pin!(sleep(PATIENCE));
+    loop {
+        // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
+        tokio::select! {
+            biased;
+            found = &mut lookup => return found,
+            () = signals.lost.cancelled() => return Err(journal::Error::Deposed { epoch }), // cancel-safe
+            () = &mut slow => return unavailable("looking up jobs"), // cancel-safe: it stays where it is
+            () = sleep(trust.left()) => {} // cancel-safe: it is made anew
+        }
+        if !trust.holds() {
+            return unavailable("looking up jobs while nothing proves that this server leads");
+        }
     }
 }
 

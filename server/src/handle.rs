@@ -77,6 +77,16 @@ pub struct Submission {
     pub command: Command,
     /// Of an enqueue.
     pub payload: Option<Payload>,
+    /// Of the jobs of a workflow.
+    pub more: Vec<(JobId, Payload)>,
+}
+
+impl Submission {
+    /// What travels beside it, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = self.payload.iter().chain(self.more.iter().map(|(_, payload)| payload));
+        all.map(|payload| payload.data.len()).sum()
+    }
 }
 
 /// Why a submission or question has no answer.
@@ -359,6 +369,6 @@ impl Handle {
 }
 
 fn payload_kib(submission: &Submission) -> u32 {
-    let bytes = submission.payload.as_ref().map_or(0, |payload| payload.data.len());
+    let bytes = submission.bytes();
     u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
 }

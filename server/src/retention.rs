@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use tenure_scheduler::{Command, DueResult, FencingToken, Job, JobId, Reply, Wall, micros};
+use tenure_scheduler::{Command, DueResult, FencingToken, Job, JobId, Reply, Wall, WorkflowId, micros};
 use tenure_store::{KindCutoff, reader};
 use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -55,6 +55,8 @@ pub(crate) enum Error {
 struct Due {
     jobs: Vec<Job>,
     results: Vec<DueResult>,
+    /// Without a job.
+    workflows: Vec<WorkflowId>,
 }
 
 impl Sweeper {
@@ -90,8 +92,9 @@ impl Sweeper {
         let mut removed = 0;
         loop {
             let due = self.due().await?;
-            let full = due.jobs.len() + due.results.len() >= BATCH as usize;
-            let swept = match self.submit(due.jobs.clone(), due.results.clone()).await {
+            let full = due.jobs.len() + due.results.len() + due.workflows.len() >= BATCH as usize;
+            let swept = match self.submit(due.jobs.clone(), due.results.clone(), due.workflows.clone()).await
+            {
                 Err(SubmitError::Broken) => self.one_by_one(due).await?,
                 swept => swept?,
             };
@@ -120,17 +123,23 @@ impl Sweeper {
         jobs.retain(|job| !self.skipped_jobs.contains(&job.id));
         let mut results = reader.due_results(now, limit(self.skipped_results.len())).await?;
         results.retain(|result| !self.skipped_results.contains(&(result.job, result.token)));
-        Ok(Due { jobs, results })
+        let workflows = reader.due_workflows(BATCH).await?;
+        Ok(Due { jobs, results, workflows })
     }
 
-    async fn submit(&self, jobs: Vec<Job>, results: Vec<DueResult>) -> Result<u64, SubmitError> {
-        if jobs.is_empty() && results.is_empty() {
+    async fn submit(
+        &self,
+        jobs: Vec<Job>,
+        results: Vec<DueResult>,
+        workflows: Vec<WorkflowId>,
+    ) -> Result<u64, SubmitError> {
+        if jobs.is_empty() && results.is_empty() && workflows.is_empty() {
             return Ok(0);
         }
-        let command = Command::Sweep { jobs, results };
-        let reply = self.handle.submit(Submission { command, payload: None }).await?;
-        if let Reply::Swept { jobs, results } = reply {
-            Ok(u64::from(jobs) + u64::from(results))
+        let command = Command::Sweep { jobs, results, workflows };
+        let reply = self.handle.submit(Submission { command, payload: None, more: Vec::new() }).await?;
+        if let Reply::Swept { jobs, results, workflows } = reply {
+            Ok(u64::from(jobs) + u64::from(results) + u64::from(workflows))
         } else {
             Err(SubmitError::Broken)
         }
@@ -141,7 +150,7 @@ impl Sweeper {
         let mut removed = 0;
         for job in due.jobs {
             let id = job.id;
-            match self.submit(vec![job], Vec::new()).await {
+            match self.submit(vec![job], Vec::new(), Vec::new()).await {
                 Err(SubmitError::Broken) => {
                     tracing::error!(job.id = %id, "a final job cannot be removed; it is skipped");
                     skip(&mut self.skipped_jobs, id);
@@ -150,13 +159,16 @@ impl Sweeper {
             }
         }
         for result in due.results {
-            match self.submit(Vec::new(), vec![result]).await {
+            match self.submit(Vec::new(), vec![result], Vec::new()).await {
                 Err(SubmitError::Broken) => {
                     tracing::error!(job.id = %result.job, lease.token = %result.token, "a result cannot be removed; it is skipped");
                     skip(&mut self.skipped_results, (result.job, result.token));
                 }
                 swept => removed += swept?,
             }
+        }
+        for workflow in due.workflows {
+            removed += self.submit(Vec::new(), Vec::new(), vec![workflow]).await?;
         }
         Ok(removed)
     }

@@ -15,7 +15,7 @@ use tenure_proto::{
     v1::{
         admin_service_server::AdminServiceServer, cron_service_server::CronServiceServer,
         fleet_service_server::FleetServiceServer, health_service_server::HealthServiceServer,
-        job_service_server::JobServiceServer,
+        job_service_server::JobServiceServer, workflow_service_server::WorkflowServiceServer,
     },
 };
 use tokio::sync::watch;
@@ -40,6 +40,7 @@ pub(crate) mod nodes;
 mod page;
 pub(crate) mod serving;
 pub(crate) mod status;
+mod workflows;
 
 use self::{
     api::Api, auth::AuthLayer, decode::MOST_MESSAGE, elsewhere::ElsewhereLayer, gate::GateLayer, nodes::Nodes,
@@ -88,6 +89,7 @@ pub(crate) fn router(
 ) -> Result<Router, Error> {
     let (reporter, health) = tonic_health::server::health_reporter();
     let mut routes = Routes::builder();
+    let room = jobs::Room::default();
     // One limit for all, and gzip for those who want it; answers are not compressed, they are small.
     macro_rules! add {
         ($($service:expr),+ $(,)?) => {
@@ -95,7 +97,8 @@ pub(crate) fn router(
         };
     }
     add!(
-        JobServiceServer::new(jobs::Jobs::new(api.clone())),
+        JobServiceServer::new(jobs::Jobs::new(api.clone(), room.clone())),
+        WorkflowServiceServer::new(workflows::Workflows::new(api.clone(), room)),
         FleetServiceServer::new(fleet::Fleet(api.clone())),
         CronServiceServer::new(cron::Cron(api.clone())),
         HealthServiceServer::new(health::Health::new(api.clone())),

@@ -18,3 +18,5 @@ mod served;
 mod transport;
 #[path = "edge/watch.rs"]
 mod watch;
+#[path = "edge/workflows.rs"]
+mod workflows;

@@ -6,7 +6,9 @@
 use std::{collections::BTreeMap, future::Future};
 
 use bytes::Bytes;
-use tenure_scheduler::{Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant};
+use tenure_scheduler::{
+    Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant, Workflow, WorkflowId,
+};
 
 use crate::{election::Trust, rows};
 
@@ -34,6 +36,16 @@ pub trait Journal: Send + 'static {
         ids: &[JobId],
         keys: &[HeldKey],
     ) -> impl Future<Output = Result<Vec<Job>, Error>> + Send;
+
+    /// Every stored workflow with one of these ids, with the ends of its members; each once. Asked before `apply`, for what
+    /// memory does not hold; before [`Journal::prior`], since a workflow tells which jobs a command is about.
+    ///
+    /// # Errors
+    /// As [`Journal::commit`].
+    fn prior_workflows(
+        &mut self,
+        ids: &[WorkflowId],
+    ) -> impl Future<Output = Result<Vec<Workflow>, Error>> + Send;
 
     /// Writes one turn in one transaction: epoch check, deletes, updates, inserts. OK means that it survives a crash.
     ///

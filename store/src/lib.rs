@@ -24,5 +24,6 @@ mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
 pub use reader::{
-    Durability, Examination, JobCursor, JobFilter, KindCutoff, Left, Reader, StoredResult, Violation,
+    Durability, Examination, JobCursor, JobFilter, KindCutoff, Left, MemberState, Reader, StoredResult,
+    Violation, WorkflowCursor, WorkflowFilter,
 };

@@ -4,11 +4,12 @@
 //! views that must be empty. Not for anything of the present: a live deferral, a holder, a place in line are asked of
 //! the driver. A read is bounded (5 s) and never waits for the writer.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use tenure_scheduler::{
     Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Workflow, WorkflowId,
 };
 
 use crate::{
@@ -109,7 +110,7 @@ impl Reader {
         each!(self, reader => reader.state(job, token).await)
     }
 
-    /// Final jobs whose time is over, that no lease holds and no live parent may ask for, at most `limit`: those of the kinds named ended at their
+    /// Final jobs whose time is over, that no lease holds and no live parent or workflow may ask for, at most `limit`: those of the kinds named ended at their
     /// cutoff or before, those of other kinds (declared no more) at `others` or before.
     ///
     /// # Errors
@@ -123,12 +124,66 @@ impl Reader {
         each!(self, reader => reader.due_jobs(cutoffs, others, limit).await)
     }
 
-    /// Results whose time is over at `now` and that no live parent may read, the oldest first, at most `limit`.
+    /// Results whose time is over at `now` and that no live parent or workflow may read, the oldest first, at most `limit`.
     ///
     /// # Errors
     /// As every read: [`Error`].
     pub async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<DueResult>, Error> {
         each!(self, reader => reader.due_results(now, limit).await)
+    }
+
+    /// One workflow, with the ends of its members.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn get_workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, Error> {
+        each!(self, reader => reader.get_workflow(id).await)
+    }
+
+    /// Workflows from the newest to the oldest, at most `limit`, from behind `after` on, without the ends of their
+    /// members.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn list_workflows(
+        &self,
+        filter: &WorkflowFilter,
+        after: Option<WorkflowCursor>,
+        limit: u32,
+    ) -> Result<Vec<Workflow>, Error> {
+        each!(self, reader => reader.list_workflows(filter, after, limit).await)
+    }
+
+    /// The members of a workflow that are stored, by place.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn members(&self, id: WorkflowId) -> Result<Vec<MemberState>, Error> {
+        each!(self, reader => reader.members(id).await)
+    }
+
+    /// How many members of each of these workflows are in each state; a state without any is absent.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn member_counts(
+        &self,
+        ids: &[WorkflowId],
+    ) -> Result<BTreeMap<WorkflowId, BTreeMap<String, u32>>, Error> {
+        let counts = each!(self, reader => reader.member_counts(ids).await)?;
+        let mut all: BTreeMap<WorkflowId, BTreeMap<String, u32>> = BTreeMap::new();
+        for (id, state, count) in counts {
+            all.entry(id).or_default().insert(state, count);
+        }
+        Ok(all)
+    }
+
+    /// Final workflows of which no job is stored any more, at most `limit`.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn due_workflows(&self, limit: u32) -> Result<Vec<WorkflowId>, Error> {
+        each!(self, reader => reader.due_workflows(limit).await)
     }
 
     /// How many dead jobs of each kind are kept; a kind without any is absent.
@@ -243,7 +298,7 @@ impl Durability {
 }
 
 /// The names of the views that [`Reader::violations`] evaluates.
-pub const INVARIANTS: [&str; 8] = [
+pub const INVARIANTS: [&str; 9] = [
     "inv_one_live_lease",
     "inv_slots_within_capacity",
     "inv_leases_have_owners",
@@ -252,6 +307,7 @@ pub const INVARIANTS: [&str; 8] = [
     "inv_results_have_executions",
     "inv_attempts_are_counted",
     "inv_instants_fire_once",
+    "inv_workflows_have_members",
 ];
 
 /// The names of the views that [`Reader::lease_violations`] evaluates: I7, I8 and I9. They grow with what runs, not with
@@ -327,6 +383,45 @@ impl JobCursor {
     pub fn after(job: &Job) -> Self {
         Self { created_at: job.created_at, id: job.id }
     }
+}
+
+/// Which workflows a list shows. Absent parts match everything; present ones are and-ed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WorkflowFilter {
+    /// Whose state is one of these; empty: any.
+    pub states: Vec<&'static str>,
+    /// Who submitted them.
+    pub producer: Option<Producer>,
+}
+
+/// Where a page of workflows ended: lists go from the newest to the oldest, by both parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkflowCursor {
+    /// Of the last workflow of the page.
+    pub created_at: Wall,
+    /// Of the last workflow of the page.
+    pub id: WorkflowId,
+}
+
+impl WorkflowCursor {
+    /// The cursor after which the next page begins.
+    #[must_use]
+    pub fn after(workflow: &Workflow) -> Self {
+        Self { created_at: workflow.created_at, id: workflow.id }
+    }
+}
+
+/// A member of a workflow, as far as its drawing needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberState {
+    /// Where it is, from 0.
+    pub place: u32,
+    /// The kind of the job.
+    pub kind: KindName,
+    /// The state of the job.
+    pub state: Arc<str>,
+    /// Why it stands there, for people.
+    pub reason: Option<Arc<str>>,
 }
 
 /// Until when final jobs of a kind must have ended to be due.

@@ -51,7 +51,11 @@ pub(super) fn state(job: &Job) -> Field {
         JobState::Succeeded | JobState::Running => Tone::Good,
         JobState::Dead => Tone::Bad,
         JobState::Cancelled | JobState::Expired => Tone::Notice,
-        JobState::Unspecified | JobState::Scheduled | JobState::Queued | JobState::Waiting => Tone::Plain,
+        JobState::Unspecified
+        | JobState::Scheduled
+        | JobState::Blocked
+        | JobState::Queued
+        | JobState::Waiting => Tone::Plain,
     };
     Field::toned(state_word(job), tone)
 }
@@ -162,6 +166,7 @@ pub(super) fn tries(job: &Job) -> u32 {
         JobState::Dead | JobState::Cancelled | JobState::Expired => job.failures.saturating_add(job.losses),
         JobState::Unspecified
         | JobState::Scheduled
+        | JobState::Blocked
         | JobState::Queued
         | JobState::Running
         | JobState::Waiting

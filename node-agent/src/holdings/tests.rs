@@ -182,8 +182,8 @@ fn word(statement: &Statement) -> String {
     match statement {
         Statement::Accepted { token, .. } => format!("accepted {token}"),
         Statement::Started { token, .. } => format!("started {token}"),
-        Statement::Checkpoint { token, .. } => format!("checkpoint {token}"),
         Statement::Progress { token, percent, .. } => format!("progress {token} {percent}"),
+        Statement::Checkpoint { token, .. } => format!("checkpoint {token}"),
         Statement::Spooled { token } => format!("spooled {token}"),
         Statement::Returned { token, give_back, .. } => {
             let Return { rule, observed, threshold, .. } = give_back;

@@ -82,13 +82,6 @@ pub enum Statement {
         /// For how long already.
         elapsed: Duration,
     },
-    /// Its newest checkpoint, whose bytes stand in its directory.
-    Checkpoint {
-        /// Its job.
-        job: String,
-        /// Its token.
-        token: FencingToken,
-    },
     /// It is getting on.
     Progress {
         /// Its job.
@@ -99,6 +92,13 @@ pub enum Statement {
         percent: u32,
         /// For people.
         message: String,
+    },
+    /// Its newest checkpoint, whose bytes stand in its directory.
+    Checkpoint {
+        /// Its job.
+        job: String,
+        /// Its token.
+        token: FencingToken,
     },
     /// Its end, as it stands in the spool: `finished` or `returned{started}`.
     Spooled {

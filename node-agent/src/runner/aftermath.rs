@@ -260,8 +260,8 @@ async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
         };
         let waits = memo_uid.filter(|_| words::wants_to_wait(&record, &said));
         let wanted = waits.and_then(|uid| detach::read(&workspace, uid));
-        let saved = checkpoint::read(workspace.dir());
-        words::with(outcome::finished(&record, result, saved), &record, &said, wanted)
+        let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
+        words::with(report, &record, &said, wanted)
     });
     report.await.unwrap_or(fallback)
 }

@@ -26,10 +26,10 @@ use crate::trace::AttemptSpan;
 /// Without one the server would have none; it always sends one.
 const DEFAULT_HARD_LIMIT: Duration = Duration::from_secs(3_600);
 
-/// A checkpoint is told to the server no sooner than this after the one before: each is a commit of up to 256 KiB.
-const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(10);
 /// Between two tries to fetch what an execution goes on from.
 const INPUTS_AGAIN: Duration = Duration::from_millis(500);
+/// A checkpoint is told to the server no sooner than this after the one before: each is a commit of up to 256 KiB.
+const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(10);
 
 /// Runs one attempt to its end.
 pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiver<Orders>) {
@@ -341,9 +341,11 @@ impl Attempt {
                     (self.checkpoint_due, self.told.saved_at) = (None, Some(clock.now()));
                     self.shared.tell(Event::Checkpointed { token: self.token }).await;
                 }
-                // What hears of it besides the process is served on the local socket.
                 Input::Shim(Some(shim::Event::Notified)) => {
                     tracing::info!("an attempt was asked to wrap up");
+                    if let Some((desk, _)) = &self.desk {
+                        desk.asked_to_wrap_up().await;
+                    }
                 }
                 Input::Shim(Some(shim::Event::Started { .. })) => {
                     self.trace.started();
@@ -390,8 +392,8 @@ impl Attempt {
             };
             let waits = words::wants_to_wait(&record, &said);
             let wanted = if waits { detach::read(&workspace, memo.uid) } else { None };
-            let saved = checkpoint::read(workspace.dir());
-            words::with(outcome::finished(&record, result, saved), &record, &said, wanted)
+            let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
+            words::with(report, &record, &said, wanted)
         });
         match report.await {
             Ok(report) => {

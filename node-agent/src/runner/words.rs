@@ -49,8 +49,7 @@ pub(super) fn with(
 fn detached(finished: &mut Finished, wanted: Wanted) {
     finished.set_outcome(FinishedOutcome::Detached);
     (finished.cause, finished.error) = (DETACH.to_owned(), String::new());
-    (finished.result, finished.detach) = (wanted.state, Some(wanted.detach));
-    finished.partial = false;
+    (finished.result, finished.detach, finished.partial) = (wanted.state, Some(wanted.detach), false);
 }
 
 fn failed(finished: &mut Finished, record: &ExitRecord, failure: &Failure) {
@@ -119,7 +118,7 @@ mod tests {
             retry_after: Some(Duration::from_secs(60)),
             throttled: Some("api".to_owned()),
         };
-        Said { usage: [("tokens".to_owned(), 5)].into(), failure: Some(failure), wait: None }
+        Said { usage: [("tokens".to_owned(), 5)].into(), failure: Some(failure), ..Said::default() }
     }
 
     fn end(record: &ExitRecord, said: &Said, wanted: Option<Result<Wanted, String>>) -> Finished {

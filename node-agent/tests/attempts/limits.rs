@@ -107,6 +107,7 @@ async fn runner(bench: &Bench, script: &str) -> (Runner, Arc<Spool>) {
         workers: Workers::new(workers::Options::default()),
         indexes: BTreeMap::new(),
         cgroups: Subtree::none("the test has none"),
+        calls: Calls::new("n1".to_owned()).0,
         spans: Spans::default(),
     };
     (Runner::start(options, Arc::clone(&spool)).await.unwrap().0, spool)
@@ -144,10 +145,9 @@ async fn end(runner: &mut Runner, spool: &Spool) -> report::Event {
 }
 
 async fn finished(runner: &mut Runner, spool: &Spool) -> Finished {
-    match end(runner, spool).await {
-        report::Event::Finished(finished) => finished,
-        other => panic!("{other:?}"),
-    }
+    let event = end(runner, spool).await;
+    let report::Event::Finished(finished) = event else { panic!("{event:?}") };
+    finished
 }
 
 #[tokio::test]

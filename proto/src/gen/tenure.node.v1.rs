@@ -1712,6 +1712,16 @@ pub struct ReportUsageResponse {
         u64,
     >,
 }
+/// Request of SaveCheckpoint.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SaveCheckpointRequest {
+    /// 1 byte to 256 KiB.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub data: ::prost::bytes::Bytes,
+}
+/// Answer of SaveCheckpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SaveCheckpointResponse {}
 /// Request of EnqueueChildren.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttemptServiceEnqueueChildrenRequest {
@@ -1777,6 +1787,9 @@ pub struct CheckLeaseResponse {
     /// By then the process will have been killed unless the server renews the lease. Absent if it does not live.
     #[prost(message, optional, tag = "2")]
     pub remaining: ::core::option::Option<::prost_types::Duration>,
+    /// The process was asked to wrap up: its soft time limit is over, and what stands in its result file soon counts.
+    #[prost(bool, tag = "3")]
+    pub wrap_up: bool,
 }
 /// Request of Fail.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1960,6 +1973,34 @@ pub mod attempt_service_client {
                 .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "ReportUsage"));
             self.inner.unary(req, path, codec).await
         }
+        /// Keeps these bytes for the attempt that follows if this one fails, in the place of those before; it finds them in the file
+        /// TENURE_CHECKPOINT. The node has them at once, the server about every ten seconds and at the end of the attempt.
+        pub async fn save_checkpoint(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SaveCheckpointRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveCheckpointResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.AttemptService/SaveCheckpoint",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("tenure.node.v1.AttemptService", "SaveCheckpoint"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Stores up to 1,000 children of this job, like EnqueueBatch. Repeated with the same `job_id`s it is the same call.
         pub async fn enqueue_children(
             &mut self,
@@ -2124,6 +2165,15 @@ pub mod attempt_service_server {
             request: tonic::Request<super::ReportUsageRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ReportUsageResponse>,
+            tonic::Status,
+        >;
+        /// Keeps these bytes for the attempt that follows if this one fails, in the place of those before; it finds them in the file
+        /// TENURE_CHECKPOINT. The node has them at once, the server about every ten seconds and at the end of the attempt.
+        async fn save_checkpoint(
+            &self,
+            request: tonic::Request<super::SaveCheckpointRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveCheckpointResponse>,
             tonic::Status,
         >;
         /// Stores up to 1,000 children of this job, like EnqueueBatch. Repeated with the same `job_id`s it is the same call.
@@ -2366,6 +2416,52 @@ pub mod attempt_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportUsageSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.AttemptService/SaveCheckpoint" => {
+                    #[allow(non_camel_case_types)]
+                    struct SaveCheckpointSvc<T: AttemptService>(pub Arc<T>);
+                    impl<
+                        T: AttemptService,
+                    > tonic::server::UnaryService<super::SaveCheckpointRequest>
+                    for SaveCheckpointSvc<T> {
+                        type Response = super::SaveCheckpointResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SaveCheckpointRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AttemptService>::save_checkpoint(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SaveCheckpointSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

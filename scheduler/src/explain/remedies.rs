@@ -95,6 +95,10 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
         Deferral::WaitingChildren { .. } => {
             "its children end; they are listed by their parent, and one that is stuck says why itself".into()
         }
+        Deferral::Blocked { .. } => {
+            "the members of its workflow before it end; `workflow show` draws them, and one that is stuck says why itself"
+                .into()
+        }
         Deferral::Ready => "nothing: the next turn looks at it".into(),
     }
 }

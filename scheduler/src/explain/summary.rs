@@ -39,6 +39,8 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         Deferral::RunAt { .. } => "It waits for its start time".into(),
         Deferral::WaitingChildren { children: 1 } => "It waits for 1 child".into(),
         Deferral::WaitingChildren { children } => format!("It waits for {children} children"),
+        Deferral::Blocked { predecessors: 1 } => "It waits for 1 member of its workflow".into(),
+        Deferral::Blocked { predecessors } => format!("It waits for {predecessors} members of its workflow"),
         Deferral::Earmarked { .. }
         | Deferral::NodePressure { .. }
         | Deferral::Masked { .. }

@@ -27,12 +27,13 @@ pub(super) const OF_ALL: [Check; 7] = [
 ];
 
 /// Those that go over all jobs at once.
-pub(super) const OF_ALL_JOBS: [Check; 5] = [
+pub(super) const OF_ALL_JOBS: [Check; 6] = [
     (&[6], State::queues_hold_queued_jobs),
     (&[7], State::kind_counts_match),
     (&[8], State::held_keys_are_found),
     (&[9], State::timers_have_live_jobs),
     (&[12], State::lines_and_keys_match),
+    (&[14], State::workflows_know_their_members),
 ];
 
 /// What is said of each job by itself.
@@ -167,6 +168,6 @@ mod tests {
         assert_eq!(checked.violations, []);
         let left_out: Vec<usize> =
             (0..NAMES.len()).filter(|at| !checked.names.contains(&NAMES[*at])).collect();
-        assert_eq!(left_out, [6, 7, 9, 12], "held keys are looked at job by job as well");
+        assert_eq!(left_out, [6, 7, 9, 12, 14], "held keys are looked at job by job as well");
     }
 }

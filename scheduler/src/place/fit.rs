@@ -369,6 +369,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         | Deferral::Backoff { .. }
         | Deferral::RunAt { .. }
         | Deferral::WaitingChildren { .. }
+        | Deferral::Blocked { .. }
         | Deferral::Ready => Nearness::NoMatch,
     };
     (steps, 0)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant, WorkflowId},
     job::Attempt,
     place::ClassId,
     rows::{Changes, CheckpointPut, ClassRow, JobChange, ResultPut},
@@ -43,6 +43,11 @@ pub(crate) struct Dirty {
     tenants: Named<Tenant>,
     nodes: Named<NodeName>,
     crons: Named<CronName>,
+    workflows: Named<WorkflowId>,
+    /// Became final in this turn.
+    workflow_finals: BTreeSet<WorkflowId>,
+    /// Deleted in this turn: `prior` must not bring them back.
+    workflows_gone: BTreeSet<WorkflowId>,
     classes: BTreeSet<ClassId>,
     /// Of those: without a row so far.
     new_classes: BTreeSet<ClassId>,
@@ -147,6 +152,36 @@ impl Dirty {
         self.nodes.entry(name.clone()).or_insert(known);
     }
 
+    /// A workflow changes, comes or goes; `known`: whether it was there just before.
+    pub(crate) fn workflow(&mut self, id: WorkflowId, known: bool) {
+        self.workflows.entry(id).or_insert(known);
+        self.workflows_gone.remove(&id);
+    }
+
+    pub(crate) fn delete_workflow(&mut self, id: WorkflowId) {
+        self.workflows.entry(id).or_insert(true);
+        self.workflow_finals.remove(&id);
+        self.workflows_gone.insert(id);
+    }
+
+    pub(crate) fn workflow_final(&mut self, id: WorkflowId) {
+        self.workflow_finals.insert(id);
+    }
+
+    pub(crate) fn workflow_live(&mut self, id: WorkflowId) {
+        self.workflow_finals.remove(&id);
+    }
+
+    pub(crate) fn is_workflow_deleted(&self, id: WorkflowId) -> bool {
+        self.workflows_gone.contains(&id)
+    }
+
+    /// The turn is committed: the workflows that became final in it.
+    pub(crate) fn end_workflows(&mut self) -> BTreeSet<WorkflowId> {
+        self.workflows_gone.clear();
+        std::mem::take(&mut self.workflow_finals)
+    }
+
     pub(crate) fn class(&mut self, class: ClassId, has_row: bool, now: Now) {
         self.classes.insert(class);
         if !has_row {
@@ -169,7 +204,8 @@ impl Dirty {
     /// Everything to write; what is asked for until the commit stays: deleted and final jobs.
     pub(crate) fn take(&mut self) -> Self {
         let (deleted, finals) = (self.deleted.clone(), self.finals.clone());
-        std::mem::replace(self, Self { deleted, finals, ..Self::default() })
+        let (workflow_finals, workflows_gone) = (self.workflow_finals.clone(), self.workflows_gone.clone());
+        std::mem::replace(self, Self { deleted, finals, workflow_finals, workflows_gone, ..Self::default() })
     }
 
     /// The turn is committed: the jobs that became final in it.
@@ -228,6 +264,13 @@ impl Dirty {
             match state.crons.get(&name) {
                 Some(cron) => changes.crons_put.push(cron.entry.clone()),
                 None if stored => changes.crons_deleted.push(name),
+                None => {}
+            }
+        }
+        for (id, stored) in self.workflows {
+            match state.workflow(id) {
+                Some(workflow) => changes.workflows_put.push(workflow.clone()),
+                None if stored => changes.workflows_deleted.push(id),
                 None => {}
             }
         }

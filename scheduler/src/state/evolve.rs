@@ -9,6 +9,7 @@ mod lines;
 mod nodes;
 mod parked;
 pub(crate) mod slots;
+mod workflows;
 
 use crate::{
     event::Event,
@@ -59,7 +60,7 @@ impl State {
             Event::CronPlanned(plan) => self.cron_planned(plan),
             Event::CronUnplanned(entry) => self.cron_unplanned(entry),
             Event::Enqueued(job) => self.enqueued(job, now),
-            Event::Ready(id) | Event::WaitOver(id) => self.ready(*id, now),
+            Event::Ready(id) | Event::WaitOver(id) | Event::Unblocked(id) => self.ready(*id, now),
             Event::Granted { lease, waits } => self.granted(lease, waits, now),
             Event::AttemptEnded(end) => self.attempt_ended(end, now),
             Event::LossReplaced(end) => self.loss_replaced(end, now),
@@ -79,6 +80,18 @@ impl State {
             Event::Deleted(id) => self.deleted(*id),
             Event::Checkpointed { job, token, size } => self.checkpointed(*job, *token, *size, now),
             Event::ResultDropped { job, token } => self.dirty.delete_result(*job, *token),
+            Event::WorkflowSubmitted(workflow) => self.workflow_put(workflow, true),
+            Event::WorkflowOpened { workflow, gate, opened } => {
+                self.workflow_opened(*workflow, *gate, opened);
+            }
+            Event::WorkflowCancelRequested { workflow, reason } => {
+                self.workflow_cancelled(*workflow, reason);
+            }
+            Event::WorkflowEnded { workflow, state, reason } => {
+                self.workflow_ended(*workflow, *state, reason.as_ref());
+            }
+            Event::WorkflowRequeued(workflow) => self.workflow_put(workflow, false),
+            Event::WorkflowDeleted(workflow) => self.workflow_deleted(*workflow),
             Event::LeaseUnreaped(token) => self.lease_over(*token, Some(Stage::Unreaped), now),
             Event::LeaseGone(token) => self.lease_over(*token, None, now),
             Event::SlotsFreed(token) => self.slots_freed(*token, now),

@@ -18,6 +18,7 @@ use crate::{
     selector::{Preferences, Selector},
     slots::Needs,
     time::{Now, Wall},
+    workflow::MemberOf,
 };
 
 /// When so many are held in common, those that no job has any more are let go.
@@ -89,6 +90,7 @@ struct Rest {
     reason: Option<Arc<str>>,
     waits: Vec<Wait>,
     detached: Option<Box<Detached>>,
+    workflow: Option<MemberOf>,
     concurrency_key: Option<ConcurrencyKey>,
     stand: Stand,
     joined: Joined,
@@ -136,6 +138,7 @@ impl Rest {
             reason: None,
             waits: Vec::new(),
             detached: None,
+            workflow: None,
             concurrency_key: None,
             stand: Stand::Class(ClassId(class.into())),
             joined: Joined { number: joined.0.into(), tries: joined.1.into(), at: since },
@@ -189,6 +192,7 @@ impl Packed {
             reason,
             waits,
             detached,
+            workflow,
             concurrency_key,
         } = job;
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -222,6 +226,7 @@ impl Packed {
             reason,
             waits,
             detached,
+            workflow,
             concurrency_key,
             stand,
             joined,
@@ -312,6 +317,7 @@ impl Packed {
             reason: rest.reason,
             waits: rest.waits,
             detached: rest.detached,
+            workflow: rest.workflow,
             concurrency_key: rest.concurrency_key,
         };
         JobEntry { job, stand: rest.stand, joined: rest.joined, since: self.since }

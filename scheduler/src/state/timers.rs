@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, WorkflowId},
     place::ClassId,
     time::{Mono, Now, Wall},
 };
@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Stale(JobId),
     /// A parent has waited for its children for long enough.
     Wait(JobId),
+    /// A gate of a workflow opens on what is there.
+    Gate(WorkflowId, u32),
     /// A parked lease has wanted back for long enough what it gave.
     Reacquire(FencingToken),
     /// A pause of a slot ends.
@@ -55,7 +57,8 @@ impl Due {
     fn job(&self) -> Option<JobId> {
         match self {
             Self::Scheduled(job) | Self::Stale(job) | Self::Wait(job) => Some(*job),
-            Self::Reacquire(_)
+            Self::Gate(..)
+            | Self::Reacquire(_)
             | Self::SlotPause(_)
             | Self::Budget(_)
             | Self::Throttle(_)

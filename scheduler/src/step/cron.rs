@@ -9,7 +9,10 @@ use crate::{
     ids::{CronName, JobId, Producer},
     job::Job,
     refusal::{Refusal, bounded_text, nearest},
-    step::{Step, enqueue::check},
+    step::{
+        Step,
+        enqueue::{Ahead, check},
+    },
     time::Wall,
 };
 
@@ -78,7 +81,7 @@ impl Step<'_> {
         let entry = self.cron(name)?;
         let unknown = || Refusal::KindNotFound { kind: entry.policy.kind.clone(), nearest: Vec::new() };
         let kind = self.state.kinds.get(&entry.policy.kind).ok_or_else(unknown)?;
-        check(self.state, self.now, kind, &entry.job(id, instant, &kind.kind.policy))
+        check(self.state, self.now, kind, &entry.job(id, instant, &kind.kind.policy), Ahead::default())
     }
 
     pub(super) fn pause_cron(&mut self, name: &CronName, by: Arc<str>) -> Result<(), Refusal> {

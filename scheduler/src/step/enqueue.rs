@@ -7,7 +7,7 @@ use crate::{
     command::Enqueue,
     effect::Reply,
     event::Event,
-    ids::{FencingToken, Tenant},
+    ids::{FencingToken, KindName, Tenant},
     job::{Job, JobState, ScheduledCause},
     kind::{KindPolicy, PausePolicy},
     place::{
@@ -40,18 +40,12 @@ impl Step<'_> {
         if let Some(lease) = &enqueue.lease {
             self.open_lease(lease)?;
         }
-        let kind = self.state.kinds.get(&enqueue.kind).ok_or_else(|| {
-            let known = self.state.kinds.keys();
-            Refusal::KindNotFound {
-                kind: enqueue.kind.clone(),
-                nearest: nearest(enqueue.kind.as_str(), known, |name| name.as_str()),
-            }
-        })?;
+        let kind = kind_of(self.state, &enqueue.kind)?;
         if let Some(first) = self.same(&enqueue)? {
             self.reply(Reply::Enqueued { job: Box::new(first), deduplicated: true });
             return Ok(());
         }
-        let job = check(self.state, self.now, kind, &enqueue)?;
+        let job = check(self.state, self.now, kind, &enqueue, Ahead::default())?;
         self.emit(Event::Enqueued(Box::new(job.clone())));
         self.notify(job.id);
         self.reply(Reply::Enqueued { job: Box::new(job), deduplicated: false });
@@ -78,6 +72,25 @@ impl Step<'_> {
         });
         Ok(prior.cloned())
     }
+}
+
+/// Jobs that come before one in the same command, and are stored with it or not at all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ahead {
+    /// Of its kind.
+    pub(super) of_kind: u64,
+    /// Of any.
+    pub(super) all: u64,
+    /// Classes that nobody is in so far.
+    pub(super) classes: u64,
+}
+
+/// A declared kind.
+pub(super) fn kind_of<'a>(state: &'a State, name: &KindName) -> Result<&'a KindEntry, Refusal> {
+    state.kinds.get(name).ok_or_else(|| Refusal::KindNotFound {
+        kind: name.clone(),
+        nearest: nearest(name.as_str(), state.kinds.keys(), |name| name.as_str()),
+    })
 }
 
 /// Whose work it would be. Before its dedupe key is looked up, which is one of that tenant.
@@ -111,8 +124,14 @@ fn check_soft_limit(policy: &KindPolicy, enqueue: &Enqueue) -> Result<(), Refusa
     Ok(())
 }
 
-/// The job that it would be, if nothing refuses it. That nothing is there under its id or dedupe key was checked before.
-pub(super) fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue) -> Result<Job, Refusal> {
+/// The job as it will be stored, or why not. That nothing is there under its id or dedupe key was checked before.
+pub(super) fn check(
+    state: &State,
+    now: Now,
+    kind: &KindEntry,
+    enqueue: &Enqueue,
+    ahead: Ahead,
+) -> Result<Job, Refusal> {
     let policy = &kind.kind.policy;
     if enqueue.hard_time_limit.is_some_and(|own| own > policy.hard_time_limit) {
         return Err(Refusal::InvalidField {
@@ -138,8 +157,9 @@ pub(super) fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue
         let retry_after = until.since(now.wall).max(RETRY_AFTER.0);
         return Err(Refusal::BudgetExhausted { kind: enqueue.kind.clone(), counter, limit, retry_after });
     }
-    if let Some(cap) = policy.queue_cap.filter(|cap| kind.depth() >= u64::from(*cap)) {
-        let depth = u32::try_from(kind.depth()).unwrap_or(u32::MAX);
+    let depth = kind.depth() + ahead.of_kind;
+    if let Some(cap) = policy.queue_cap.filter(|cap| depth >= u64::from(*cap)) {
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
         let retry_after = retry_after(kind, depth, cap, now.mono);
         return Err(Refusal::QueueFull { kind: enqueue.kind.clone(), cap, depth, retry_after });
     }
@@ -157,12 +177,12 @@ pub(super) fn check(state: &State, now: Now, kind: &KindEntry, enqueue: &Enqueue
         return Err(Refusal::WouldDeadlock { slot, asked, holder });
     }
     let limit = state.limits.max_classes;
-    if state.classes.len() as u64 >= u64::from(limit)
+    if state.classes.len() as u64 + ahead.classes >= u64::from(limit)
         && state.classes.find(&ClassKey::of(&job, &kind.kind)).is_none()
     {
         return Err(Refusal::ClassLimit { limit });
     }
-    if state.live_jobs() >= state.limits.max_live_jobs {
+    if state.live_jobs() + ahead.all >= state.limits.max_live_jobs {
         return Err(Refusal::StoreFull { limit: state.limits.max_live_jobs });
     }
     Ok(job)
@@ -265,6 +285,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         reason: None,
         waits: Vec::new(),
         detached: None,
+        workflow: None,
     })
 }
 

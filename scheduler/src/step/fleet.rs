@@ -1,4 +1,4 @@
-//! Apply: makes the kinds, slots and tenants those of a fleet file, or lists every conflict. Applying twice changes nothing.
+//! Apply: makes the kinds, slots, tenants and cron entries those of a fleet file, or lists every conflict. Applying twice changes nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -6,7 +6,7 @@ use crate::{
     command::DueResult,
     effect::{Message, Reply},
     event::Event,
-    ids::{FencingToken, JobId},
+    ids::{FencingToken, JobId, WorkflowId},
     job::{Job, JobState},
     kind::DedupePolicy,
     lease::{RevokeReason, Stage},
@@ -37,6 +37,7 @@ impl Step<'_> {
                 self.revoke(job.token, RevokeReason::Cancelled);
             }
             JobState::Scheduled { .. }
+            | JobState::Blocked { .. }
             | JobState::Queued { .. }
             | JobState::Running
             | JobState::Waiting { .. } => {
@@ -65,11 +66,16 @@ impl Step<'_> {
     ) -> Result<(), Refusal> {
         let job = self.find(id, prior)?;
         match job.state {
-            JobState::Dead { .. } | JobState::Cancelled { .. } => {}
+            JobState::Dead { .. } | JobState::Cancelled { .. } => {
+                if let Some(member) = job.workflow {
+                    return Err(Refusal::JobOfWorkflow { job: id, workflow: member.workflow });
+                }
+            }
             JobState::Succeeded { .. } | JobState::Expired { .. } => {
                 return Err(Refusal::JobFinal { job: id, state: job.state.name() });
             }
             JobState::Scheduled { .. }
+            | JobState::Blocked { .. }
             | JobState::Queued { .. }
             | JobState::Running
             | JobState::Waiting { .. } => {
@@ -90,7 +96,7 @@ impl Step<'_> {
     }
 
     /// The job as it begins its next round. A key that it gave up comes back if nobody took it meanwhile.
-    fn next_round(&self, mut job: Job, key_taken: bool) -> Job {
+    pub(super) fn next_round(&self, mut job: Job, key_taken: bool) -> Job {
         if let Some(key) = job.dedupe_key.clone().filter(|_| !job.dedupe_held) {
             let live =
                 self.state.kind(&job.kind).is_some_and(|kind| kind.policy.dedupe == DedupePolicy::Live);
@@ -111,14 +117,16 @@ impl Step<'_> {
     }
 
     /// A waiting job that was set aside, or that waits for an execution that cannot be reaped, waits for slots again.
-    fn free_waiting(&mut self, id: JobId, force: bool) -> bool {
+    pub(super) fn free_waiting(&mut self, id: JobId, force: bool) -> bool {
         let Some(entry) = self.state.jobs.get(&id) else { return false };
         match entry.stand {
             Stand::NotReaped if force => self.free_lease(id),
             Stand::Broken => {
                 let mut job = entry.job.clone();
                 job.version += 1;
-                job.state = JobState::Queued { since: self.now.wall };
+                if !matches!(job.state, JobState::Blocked { .. }) {
+                    job.state = JobState::Queued { since: self.now.wall };
+                }
                 self.emit(Event::Requeued(Box::new(job)));
                 true
             }
@@ -164,6 +172,11 @@ impl Step<'_> {
         if !job.state.is_final() {
             return Err(Refusal::JobNotFinal { job: id, state: job.state.name() });
         }
+        if let Some(workflow) =
+            job.workflow.map(|member| member.workflow).filter(|id| self.state.flows.is_live(*id))
+        {
+            return Err(Refusal::JobOfWorkflow { job: id, workflow });
+        }
         if !validate_only {
             self.emit(Event::Deleted(id));
             self.notify(id);
@@ -173,30 +186,40 @@ impl Step<'_> {
     }
 
     /// Removes what its reader found to be over, as far as that is still so.
-    pub(super) fn sweep(&mut self, jobs: &[Job], results: &[DueResult]) {
-        let (mut swept, mut dropped) = (0, 0);
+    pub(super) fn sweep(&mut self, jobs: &[Job], results: &[DueResult], workflows: &[WorkflowId]) {
+        let (mut swept, mut dropped, mut gone) = (0, 0, 0);
         for job in jobs {
             let still = self.find(job.id, Some(job));
             let over = still.is_ok_and(|job| job.state.is_final());
-            let wanted = self.state.lease_of.contains_key(&job.id) || self.is_wanted(job.parent);
+            let workflow = job.workflow.map(|member| member.workflow);
+            let wanted = self.state.lease_of.contains_key(&job.id) || self.is_wanted(job.parent, workflow);
             if over && !wanted {
                 self.emit(Event::Deleted(job.id));
                 swept += 1;
             }
         }
-        for &DueResult { job, token, parent } in results {
+        for &DueResult { job, token, parent, workflow } in results {
             let known = self.state.job(job).and_then(|job| job.detached.as_ref());
             let is_state = known.is_some_and(|detached| detached.token == token);
-            if !is_state && !self.state.dirty.is_deleted(job) && !self.is_wanted(parent) {
+            if !is_state && !self.state.dirty.is_deleted(job) && !self.is_wanted(parent, workflow) {
                 self.emit(Event::ResultDropped { job, token });
                 dropped += 1;
             }
         }
-        self.reply(Reply::Swept { jobs: swept, results: dropped });
+        for workflow in
+            workflows.iter().filter(|id| !self.state.knows_workflow(**id)).copied().collect::<Vec<_>>()
+        {
+            self.emit(Event::WorkflowDeleted(workflow));
+            gone += 1;
+        }
+        self.reply(Reply::Swept { jobs: swept, results: dropped, workflows: gone });
     }
 
-    /// Whether a parent is live, and may be given what its child left.
-    fn is_wanted(&self, parent: Option<JobId>) -> bool {
+    /// Whether a parent or a workflow is live, and may be given what its child or member left.
+    fn is_wanted(&self, parent: Option<JobId>, workflow: Option<WorkflowId>) -> bool {
+        if workflow.is_some_and(|workflow| self.state.flows.is_live(workflow)) {
+            return true;
+        }
         let parent = parent.and_then(|id| self.state.job(id));
         parent.is_some_and(|parent| !parent.state.is_final())
     }

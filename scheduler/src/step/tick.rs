@@ -41,6 +41,7 @@ impl Step<'_> {
                     self.due_stale(job);
                 }
                 Due::Wait(job) => self.due_wait(job),
+                Due::Gate(workflow, gate) => self.due_gate(workflow, gate),
                 Due::Reacquire(token) => self.due_reacquire(token),
                 Due::SlotPause(slot) => self.due_resume(&slot),
                 Due::Budget(kind) => self.due_budget(kind),
@@ -61,6 +62,7 @@ impl Step<'_> {
             }
         }
         self.wake_parents();
+        self.advance_workflows();
         self.reacquire();
         heads.extend(earmarks::review(self));
         self.state.earmarks.take_news(); // Placement looks now.
@@ -73,7 +75,7 @@ impl Step<'_> {
         }
         more |= self.state.earmarks.take_news();
         // A child that turned out to be stale when it was to be placed: its parent may have waited for it.
-        more |= !self.state.woken.is_empty();
+        more |= !self.state.woken.is_empty() || self.state.flows.has_news();
         if save {
             self.save_timelines();
         }

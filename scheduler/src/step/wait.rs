@@ -158,7 +158,7 @@ impl Step<'_> {
         children.filter(follows).copied().collect()
     }
 
-    fn end_child(&mut self, id: JobId, reason: &Arc<str>) {
+    pub(super) fn end_child(&mut self, id: JobId, reason: &Arc<str>) {
         let Some(job) = self.state.job(id) else { return };
         match job.state {
             _ if self.state.has_process(job) => {
@@ -167,6 +167,7 @@ impl Step<'_> {
                 self.revoke(token, RevokeReason::Cancelled);
             }
             JobState::Scheduled { .. }
+            | JobState::Blocked { .. }
             | JobState::Queued { .. }
             | JobState::Running
             | JobState::Waiting { .. } => {

@@ -11,7 +11,7 @@ use tenure_scheduler::{
     DedupePolicy, Detach, DueResult, Enqueue, FencingToken, Fingerprint, Finish, FinishedHow, Fleet, JobId,
     KindName, KindPolicy, LeaseName, Limits, Needs, NodeName, OnExhausted, OnParent, PausePolicy, Phase,
     Prior, Producer, ProducerLimits, RateLimit, Refusal, RetryPolicy, Return, Scope, Selector, SlotName,
-    Statement, Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window,
+    Statement, Tenant, TenantPolicy, Throttled, Usage, WaitPolicy, Window, WorkflowId,
 };
 use uuid::Uuid;
 
@@ -27,6 +27,8 @@ pub(crate) struct Fuzz {
     pub(crate) rng: Rng,
     pub(crate) world: World,
     pub(crate) jobs: Vec<JobId>,
+    /// Workflows that were submitted, refused ones too.
+    pub(crate) flows: Vec<WorkflowId>,
     /// Every grant that was ever seen: what absurd reports are made of.
     pub(crate) grants: Vec<(JobId, FencingToken, NodeName)>,
     /// Processes of agents that lost their state, by the node that they were: they run until then.
@@ -58,6 +60,7 @@ impl Fuzz {
             rng,
             world,
             jobs: Vec::new(),
+            flows: Vec::new(),
             grants: Vec::new(),
             ghosts: Vec::new(),
             wall_steps,
@@ -136,7 +139,8 @@ impl Fuzz {
             self.world.batch = true;
         }
         match self.rng.below(100) {
-            0..20 => self.enqueue(),
+            0..18 => self.enqueue(),
+            18..20 => self.workflow(),
             20..30 => self.tick(),
             30..42 => {
                 let length = match self.rng.below(400) {
@@ -495,10 +499,12 @@ impl Fuzz {
         let finals = self.world.store.jobs.values().filter(|job| job.state.is_final());
         let jobs = finals.take(5).cloned().collect();
         let due = |(job, token): &(JobId, FencingToken)| {
-            let parent = self.world.store.job(*job).and_then(|job| job.parent);
-            DueResult { job: *job, token: *token, parent }
+            let row = self.world.store.job(*job);
+            let workflow = row.as_ref().and_then(|row| row.workflow).map(|of| of.workflow);
+            DueResult { job: *job, token: *token, parent: row.and_then(|row| row.parent), workflow }
         };
-        Command::Sweep { jobs, results: self.world.store.results.keys().take(3).map(due).collect() }
+        let results = self.world.store.results.keys().take(3).map(due).collect();
+        Command::Sweep { jobs, results, workflows: self.world.store.due_workflows() }
     }
 }
 
@@ -507,7 +513,7 @@ fn on_parent(rng: &mut Rng) -> OnParent {
 }
 
 /// Often one of a few, at times any.
-fn priority(rng: &mut Rng) -> i8 {
+pub(crate) fn priority(rng: &mut Rng) -> i8 {
     let (among, least) = if rng.percent(60) { (7, -3) } else { (201, -100) };
     i8::try_from(i32::try_from(rng.below(among)).unwrap() + least).unwrap()
 }

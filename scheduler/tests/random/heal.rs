@@ -44,7 +44,7 @@ impl Fuzz {
             }
             self.advance(Duration::from_secs(1));
             let rows = self.world.state.durable();
-            if rows.jobs.is_empty() && rows.leases.is_empty() {
+            if rows.jobs.is_empty() && rows.leases.is_empty() && rows.workflows.is_empty() {
                 self.world.closeness.look_next();
                 self.tick();
                 return;
@@ -53,7 +53,10 @@ impl Fuzz {
         let rows = self.world.state.durable();
         let now = self.world.now();
         let why: Vec<_> = rows.jobs.keys().map(|id| (id, self.world.state.live_view(now, *id))).collect();
-        panic!("not at rest after {WITHIN} s: {:#?}\n{:#?}\n{why:#?}", rows.jobs, rows.leases);
+        panic!(
+            "not at rest after {WITHIN} s: {:#?}\n{:#?}\n{:#?}\n{why:#?}",
+            rows.workflows, rows.jobs, rows.leases
+        );
     }
 
     fn free_the_set_aside(&mut self) {

@@ -13,6 +13,7 @@ mod parked;
 mod rates;
 mod routing;
 mod waits;
+mod workflows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,7 @@ use tenure_scheduler::{
     Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Selector, SlotName, Tenant,
 };
 
+pub(crate) use self::workflows::ended_wrong;
 use self::{backoff::Backoffs, earmarks::Earmarks};
 
 /// What the jobs of a class have in common.
@@ -206,6 +208,12 @@ impl Oracle {
     }
 
     /// Every grant of a tick went to the first of the jobs that could have had it. Taken back from the last.
+    pub(crate) fn at_rest_with_workflows(&self, now: Now, rows: &Durable) {
+        if let Some(why) = workflows::waits_for_nothing(now, rows, &self.broken) {
+            panic!("a workflow stands still: {why}");
+        }
+    }
+
     pub(crate) fn in_order(&self, now: Now, events: &[Event], rows: &Durable) {
         if !events.iter().any(|event| matches!(event, Event::Granted { .. })) {
             return;

@@ -11,6 +11,8 @@
 //! | `enqueue J kind=K …`, `cancel J`, `requeue J [force]`, `priority J 5`, `delete J`, `sweep J…`, `aside J` | producers |
 //! | `detach J children=a,b policy=any max_wait=1m same state` | a report: it ended in order to wait for children |
 //! | `park J children=a,b policy=any max_wait=1m [epoch=2]` | its process stays and waits |
+//! | `workflow W chain(a,b,chord(c,d)e:at_least:2:deadline:30s:leave) kind=k`, `cancel-workflow W`, `requeue-member J` | workflows, of jobs with these names |
+//! | `flow W`, `inputs J` | says how a workflow stands, and what a member of it is handed |
 //! | `accepted J`, `started J [elapsed=3s]`, `run J`, `finish J ok…`, `reaped J`, `return J rule=r`, `done J` | reports |
 //! | `pause …`, `resume …`, `capacity S N`, `cordon N`, `uncordon N`, `drain N 5m`, `forget N [lost]` | operators |
 //! | `spool J ok` | its agent has the report on disk and could not send it |
@@ -50,8 +52,8 @@ pub(crate) struct Script {
     pub(crate) world: World,
     pub(crate) trace: String,
     fleet: Fleet,
-    names: BTreeMap<String, JobId>,
-    ids: BTreeMap<JobId, String>,
+    pub(super) names: BTreeMap<String, JobId>,
+    pub(super) ids: BTreeMap<JobId, String>,
     /// The newest grant of each job: token and node.
     grants: BTreeMap<JobId, (FencingToken, NodeName)>,
     classes: BTreeMap<String, String>,
@@ -135,6 +137,7 @@ impl Script {
             }
             "park" => self.park_line(line),
             "fire" | "cron?" => self.cron_line(line),
+            "workflow" | "cancel-workflow" | "requeue-member" | "flow" | "inputs" => self.flow_line(line),
             "cancel" | "requeue" | "priority" | "delete" | "sweep" | "aside" => self.job_line(line),
             "pause" | "resume" | "capacity" | "cordon" | "uncordon" | "drain" | "forget" => {
                 self.operator_line(line);
@@ -516,10 +519,12 @@ impl Script {
                 let jobs = ids.iter().filter_map(|id| self.world.store.job(*id)).map(|job| *job).collect();
                 let results = self.world.store.results.keys().filter(|(job, _)| ids.contains(job));
                 let due = |(job, token): &(JobId, FencingToken)| {
-                    let parent = self.world.store.job(*job).and_then(|job| job.parent);
-                    DueResult { job: *job, token: *token, parent }
+                    let row = self.world.store.job(*job);
+                    let workflow = row.as_ref().and_then(|row| row.workflow).map(|of| of.workflow);
+                    DueResult { job: *job, token: *token, parent: row.and_then(|row| row.parent), workflow }
                 };
-                Command::Sweep { jobs, results: results.map(due).collect() }
+                let workflows = self.world.store.due_workflows();
+                Command::Sweep { jobs, results: results.map(due).collect(), workflows }
             }
         };
         self.run_named(line.name(0), command);

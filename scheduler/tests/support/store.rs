@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Attempt, Changes, ClassRow, CronEntry, CronName, DedupeKey, Durable, FencingToken, Job, JobChange, JobId,
-    JobState, Kind, KindName, Lease, Node, NodeName, Prior, ResultPut, Slot, SlotName, Tenant, TenantPolicy,
+    Attempt, Changes, ChildEnd, ClassRow, CronEntry, CronName, DedupeKey, Durable, FencingToken, Job,
+    JobChange, JobId, JobState, Kind, KindName, Lease, Node, NodeName, Prior, ResultPut, Slot, SlotName,
+    Tenant, TenantPolicy, Workflow, WorkflowId,
 };
 
 /// See the module. Job rows stay when they are final, as on a disk.
@@ -21,6 +22,8 @@ pub(crate) struct Store {
     nodes: BTreeMap<NodeName, Node>,
     crons: BTreeMap<CronName, CronEntry>,
     classes: BTreeMap<String, ClassRow>,
+    /// Without the ends of their members, which are told by the rows of those.
+    pub(crate) workflows: BTreeMap<WorkflowId, Workflow>,
     /// The holders of `jobs_dedupe_held`.
     held: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
     pub(crate) commits: u64,
@@ -78,6 +81,13 @@ impl Store {
         }
         put_all(&mut self.crons, changes.crons_put, |entry| entry.name.clone());
         delete_all(&mut self.crons, &changes.crons_deleted);
+        for mut workflow in changes.workflows_put {
+            let old = self.workflows.get(&workflow.id).map_or(0, |old| old.version);
+            assert!(workflow.version > old, "{}: its version does not rise", workflow.id);
+            workflow.ends.iter_mut().for_each(|end| *end = None);
+            self.workflows.insert(workflow.id, workflow);
+        }
+        delete_all(&mut self.workflows, &changes.workflows_deleted);
         delete_all(&mut self.classes, &changes.classes_deleted);
         put_all(&mut self.classes, changes.classes_put, |row| row.class.clone());
     }
@@ -148,8 +158,34 @@ impl Store {
             crons: self.crons.clone(),
             jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
             leases: self.leases.clone(),
+            workflows: self
+                .workflows
+                .iter()
+                .filter(|(_, workflow)| !workflow.state.is_final())
+                .filter_map(|(id, _)| Some((*id, self.workflow(*id)?)))
+                .collect(),
             classes: self.classes.clone(),
         }
+    }
+
+    /// A workflow with the ends of its members.
+    pub(crate) fn workflow(&self, id: WorkflowId) -> Option<Workflow> {
+        let mut workflow = self.workflows.get(&id)?.clone();
+        let live = !workflow.state.is_final();
+        for (place, end) in workflow.ends.iter_mut().enumerate() {
+            let job = self.jobs.get(&id.member(u32::try_from(place).unwrap()));
+            assert!(job.is_some() || !live, "member {place} of live workflow {id} is gone");
+            *end = job.map_or(Some(ChildEnd::Missing), |job| ChildEnd::of(&job.state));
+        }
+        Some(workflow)
+    }
+
+    /// Final workflows of which no job is stored any more.
+    pub(crate) fn due_workflows(&self) -> Vec<WorkflowId> {
+        let of =
+            |id: &WorkflowId| self.jobs.values().any(|job| job.workflow.is_some_and(|of| of.workflow == *id));
+        let finals = self.workflows.values().filter(|workflow| workflow.state.is_final());
+        finals.map(|workflow| workflow.id).filter(|id| !of(id)).collect()
     }
 
     pub(crate) fn class_rows(&self) -> usize {

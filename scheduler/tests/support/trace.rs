@@ -39,7 +39,14 @@ pub(crate) fn event(
             format!("{event}{reason}")
         }
         Event::Ended { reason, .. } => format!("{event} [{reason}]"),
-        Event::Ready(_)
+        Event::WorkflowSubmitted(_) if shows("enqueued") => event.to_string(),
+        Event::Unblocked(_)
+        | Event::WorkflowOpened { .. }
+        | Event::WorkflowCancelRequested { .. }
+        | Event::WorkflowEnded { .. }
+        | Event::WorkflowRequeued(_)
+        | Event::WorkflowDeleted(_)
+        | Event::Ready(_)
         | Event::Granted { .. }
         | Event::CancelRequested { .. }
         | Event::WaitOver(_)
@@ -78,6 +85,7 @@ pub(crate) fn event(
         | Event::CronPlanned(_)
         | Event::CronUnplanned(_)
         | Event::Enqueued(_)
+        | Event::WorkflowSubmitted(_)
         | Event::NodePut(_)
         | Event::SessionOpened { .. }
         | Event::SessionClosed { .. }
@@ -128,7 +136,7 @@ pub(crate) fn effect(effect: &Effect, shown: &[String]) -> Option<String> {
         Effect::CloseSession { node, session, reason } => {
             Some(format!("session {session} of {node} is closed: {reason}"))
         }
-        Effect::Reply(_) | Effect::NotifyWatchers { .. } => None,
+        Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => None,
     }
 }
 
@@ -197,10 +205,15 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         | Reply::Node { changed: false, .. } => Some("unchanged".into()),
         Reply::Wait { answer, .. } => Some(format!("wait: {answer:?}")),
         Reply::Forgotten { ended, .. } if *ended > 0 => Some(format!("held {ended} leases")),
-        Reply::Swept { jobs, results } => Some(format!("swept {jobs} jobs, {results} results")),
+        Reply::Swept { jobs, results, workflows: 0 } => Some(format!("swept {jobs} jobs, {results} results")),
+        Reply::Swept { jobs, results, workflows } => {
+            Some(format!("swept {jobs} jobs, {results} results, {workflows} workflows"))
+        }
+        Reply::Workflow { changed: false, workflow } => Some(format!("unchanged {}", workflow.state.name())),
         Reply::Applied { .. }
         | Reply::Enqueued { .. }
         | Reply::Job { .. }
+        | Reply::Workflow { .. }
         | Reply::Deleted { .. }
         | Reply::Kind { .. }
         | Reply::Slot { .. }

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use tenure_scheduler::{
     Applied, Command, Durable, Effect, Enqueue, Epoch, Event, FencingToken, Finish, JobId, JobState,
     KindName, Limits, Message, Mono, NodeName, Now, Refusal, Reply, SessionId, State, Statement, Wall,
+    Workflow, WorkflowId,
 };
 
 use super::{agent::Agent, closeness::Closeness, oracle::Oracle, pace::Pace, store::Store};
@@ -122,6 +123,12 @@ impl World {
         self.oracle.observe(now, &applied.events, &self.rows);
         self.pace.observe(self.clock, &applied.events);
         for event in &applied.events {
+            if let Event::WorkflowEnded { workflow, .. } = event {
+                let ended = self.state.workflow(*workflow).expect("it is there until the commit");
+                // One that ended and came back within one command is none any more.
+                let wrong = ended.state.is_final() && super::oracle::ended_wrong(ended);
+                assert!(!wrong, "a workflow ended otherwise than its members: {ended:?}");
+            }
             if let Event::Granted { lease, .. } = event {
                 let older = self.newest.insert(lease.job, lease.token);
                 assert!(older.is_none_or(|older| older < lease.token), "a token does not grow: {lease:?}");
@@ -221,6 +228,24 @@ impl World {
                 wait.prior = wait.children.iter().filter_map(|id| prior(*id)).map(|job| *job).collect();
                 Command::BeginWait(wait)
             }
+            Command::SubmitWorkflow(mut submit) => {
+                submit.prior = self.prior_workflow(submit.id);
+                for enqueue in &mut submit.jobs {
+                    enqueue.prior.by_id = prior(enqueue.job);
+                }
+                Command::SubmitWorkflow(submit)
+            }
+            Command::CancelWorkflow { workflow, reason, .. } => {
+                Command::CancelWorkflow { workflow, reason, prior: self.prior_workflow(workflow) }
+            }
+            Command::RequeueMember(mut request) => {
+                request.prior = self.prior_workflow(request.workflow);
+                let known = request.prior.as_deref().or(self.state.workflow(request.workflow));
+                let members = known.map(|known| State::members_behind(known, request.place));
+                request.prior_jobs =
+                    members.into_iter().flatten().filter_map(prior).map(|job| *job).collect();
+                Command::RequeueMember(request)
+            }
             other @ (Command::Apply { .. }
             | Command::PauseKind { .. }
             | Command::ResumeKind { .. }
@@ -244,6 +269,10 @@ impl World {
             | Command::Tick) => other,
             Command::RunCron { entry, job, .. } => Command::RunCron { entry, job, prior: prior(job) },
         }
+    }
+
+    fn prior_workflow(&self, id: WorkflowId) -> Option<Box<Workflow>> {
+        if self.state.knows_workflow(id) { None } else { self.store.workflow(id).map(Box::new) }
     }
 
     /// Ends the turn: commit, compare, release.
@@ -285,7 +314,7 @@ impl World {
                     agent.session = None;
                 }
             }
-            Effect::Reply(_) | Effect::NotifyWatchers { .. } => {}
+            Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => {}
         }
     }
 
@@ -416,7 +445,10 @@ impl World {
     pub(crate) fn messages(effects: &[Effect]) -> impl Iterator<Item = (&NodeName, &Message)> {
         effects.iter().filter_map(|effect| match effect {
             Effect::Send { node, message, .. } => Some((node, message)),
-            Effect::CloseSession { .. } | Effect::Reply(_) | Effect::NotifyWatchers { .. } => None,
+            Effect::CloseSession { .. }
+            | Effect::Reply(_)
+            | Effect::NotifyWatchers { .. }
+            | Effect::NotifyWorkflow { .. } => None,
         })
     }
 
@@ -424,7 +456,10 @@ impl World {
     pub(crate) fn reply(effects: &[Effect]) -> Option<&Reply> {
         effects.iter().find_map(|effect| match effect {
             Effect::Reply(reply) => Some(reply),
-            Effect::CloseSession { .. } | Effect::Send { .. } | Effect::NotifyWatchers { .. } => None,
+            Effect::CloseSession { .. }
+            | Effect::Send { .. }
+            | Effect::NotifyWatchers { .. }
+            | Effect::NotifyWorkflow { .. } => None,
         })
     }
 
@@ -467,6 +502,9 @@ fn expected_replies(command: &Command) -> usize {
         | Command::PauseCron { .. }
         | Command::ResumeCron { .. }
         | Command::RunCron { .. }
+        | Command::SubmitWorkflow(_)
+        | Command::CancelWorkflow { .. }
+        | Command::RequeueMember(_)
         | Command::Sweep { .. } => 1,
         Command::Hello(_)
         | Command::Heartbeat(_)

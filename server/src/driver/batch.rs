@@ -18,7 +18,7 @@ const MOST_COMMANDS: usize = 1000;
 /// Of those, kept for producers.
 const FOR_PRODUCERS: usize = 100;
 
-/// Bytes that travel beside the commands of one turn. The last item may pass it, by 256 KiB at the most.
+/// Bytes that travel beside the commands of one turn. The last item may pass it, by 256 KiB at the most, or by the 4 MiB of a workflow.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 /// One command and where it came from.
@@ -65,7 +65,7 @@ impl Item {
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Call(call) => call.submission.payload.as_ref().map_or(0, |payload| payload.data.len()),
+            Self::Call(call) => call.submission.bytes(),
             Self::Node(from) => from.carried.len(),
             Self::Own(_) => 0,
         }
@@ -174,7 +174,7 @@ mod tests {
     fn call(received: Duration) -> (Item, oneshot::Receiver<Result<tenure_scheduler::Reply, SubmitError>>) {
         let (answer, answered) = oneshot::channel();
         let payload = Some(tenure_store::Payload { data: vec![0; 1000].into(), content_type: String::new() });
-        let submission = Submission { command: Command::Tick, payload };
+        let submission = Submission { command: Command::Tick, payload, more: Vec::new() };
         (Item::Call(Call { submission, answer, received, span: None, _room: None }), answered)
     }
 

@@ -189,6 +189,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         Event::Granted { lease, .. } => Some(lease.job),
         Event::AttemptEnded(end) | Event::LossReplaced(end) => Some(end.job),
         Event::Ready(job)
+        | Event::Unblocked(job)
         | Event::WaitOver(job)
         | Event::Parked { job, .. }
         | Event::Unparked { job, .. }
@@ -201,6 +202,12 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::ResultDropped { job, .. } => Some(*job),
         Event::KindPut(_)
         | Event::KindRemoved(_)
+        | Event::WorkflowSubmitted(_)
+        | Event::WorkflowOpened { .. }
+        | Event::WorkflowCancelRequested { .. }
+        | Event::WorkflowEnded { .. }
+        | Event::WorkflowRequeued(_)
+        | Event::WorkflowDeleted(_)
         | Event::KindPaused { .. }
         | Event::SlotPut(_)
         | Event::SlotRemoved(_)

@@ -62,6 +62,7 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::CancelRequested { job, .. }
         | Event::Ended { job, .. }
         | Event::Reprioritized { job, .. }
+        | Event::Unblocked(job)
         | Event::Deleted(job)
         | Event::SetAside(job) => tracing::debug!(%epoch, job.id = %job, "{event}"),
         Event::ResultDropped { job, token } | Event::Checkpointed { job, token, .. } => {
@@ -128,6 +129,12 @@ fn log(epoch: Epoch, event: &Event) {
         | Event::TenantRemoved(_)
         | Event::KindPut(_)
         | Event::KindRemoved(_)
+        | Event::WorkflowSubmitted(_)
+        | Event::WorkflowOpened { .. }
+        | Event::WorkflowCancelRequested { .. }
+        | Event::WorkflowEnded { .. }
+        | Event::WorkflowRequeued(_)
+        | Event::WorkflowDeleted(_)
         | Event::BudgetTurned(_)
         | Event::KindPaused { .. }
         | Event::Deferred { .. }

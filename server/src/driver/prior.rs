@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_scheduler::{Command, Enqueue, Finish, Job, JobId, State, Statement};
+use tenure_scheduler::{
+    Command, Enqueue, Finish, Job, JobId, RequeueMember, State, Statement, Workflow, WorkflowId,
+};
 use tenure_store::HeldKey;
 
 use super::batch::Item;
@@ -49,6 +51,8 @@ impl Asked {
                     ids.insert(wait.lease.job);
                     ids.extend(&wait.children);
                 }
+                Command::SubmitWorkflow(submit) => ids.extend(submit.jobs.iter().map(|enqueue| enqueue.job)),
+                Command::RequeueMember(request) => ids.extend(members(request, state)),
                 Command::Sweep { jobs, .. } => ids.extend(jobs.iter().map(|job| job.id)),
                 Command::Apply { .. }
                 | Command::PauseKind { .. }
@@ -69,6 +73,7 @@ impl Asked {
                 | Command::PlanCron(_)
                 | Command::PauseCron { .. }
                 | Command::ResumeCron { .. }
+                | Command::CancelWorkflow { .. }
                 | Command::Tick => {}
             }
         }
@@ -123,6 +128,15 @@ pub(super) fn fill(items: &mut [Item], state: &State, asked: &Asked, found: Vec<
                 let known = wait.children.iter().filter_map(|id| found.get(id));
                 wait.prior = known.cloned().collect();
             }
+            Command::SubmitWorkflow(submit) => {
+                for enqueue in &mut submit.jobs {
+                    enqueue.prior.by_id = get(&enqueue.job);
+                }
+            }
+            Command::RequeueMember(request) => {
+                let known = members(request, state).into_iter().filter_map(|id| found.get(&id).cloned());
+                request.prior_jobs = known.collect();
+            }
             // They were read a while ago; what counts is how they stand now. What is gone is left out; what memory
             // holds, the scheduler judges.
             Command::Sweep { jobs, .. } => {
@@ -153,9 +167,53 @@ pub(super) fn fill(items: &mut [Item], state: &State, asked: &Asked, found: Vec<
             | Command::PlanCron(_)
             | Command::PauseCron { .. }
             | Command::ResumeCron { .. }
+            | Command::CancelWorkflow { .. }
             | Command::Tick => {}
         }
     }
+}
+
+/// The workflows that these items are about and memory does not hold.
+pub(super) fn workflows(items: &[Item], state: &State) -> Vec<WorkflowId> {
+    let ids: BTreeSet<WorkflowId> = items.iter().filter_map(|item| workflow_of(item.command())).collect();
+    ids.into_iter().filter(|id| !state.knows_workflow(*id)).collect()
+}
+
+/// Puts those that are stored into the commands that need them. Before [`Asked::by`]: they tell which jobs a command is
+/// about.
+pub(super) fn fill_workflows(items: &mut [Item], found: &[Workflow]) {
+    for item in items {
+        let id = workflow_of(item.command());
+        let known = found.iter().find(|workflow| Some(workflow.id) == id).cloned().map(Box::new);
+        if known.is_none() {
+            continue;
+        }
+        if let Command::SubmitWorkflow(submit) = item.command_mut() {
+            submit.prior = known;
+        } else if let Command::CancelWorkflow { prior, .. } = item.command_mut() {
+            *prior = known;
+        } else if let Command::RequeueMember(request) = item.command_mut() {
+            request.prior = known;
+        }
+    }
+}
+
+fn workflow_of(command: &Command) -> Option<WorkflowId> {
+    if let Command::SubmitWorkflow(submit) = command {
+        Some(submit.id)
+    } else if let Command::CancelWorkflow { workflow, .. } = command {
+        Some(*workflow)
+    } else if let Command::RequeueMember(request) = command {
+        Some(request.workflow)
+    } else {
+        None
+    }
+}
+
+/// The jobs that a requeue of a member is about.
+fn members(request: &RequeueMember, state: &State) -> Vec<JobId> {
+    let known = state.workflow(request.workflow).or(request.prior.as_deref());
+    known.map(|workflow| State::members_behind(workflow, request.place)).unwrap_or_default()
 }
 
 /// The children that an execution named which ended in order to wait for them.

@@ -75,6 +75,8 @@ impl<J: Journal> Driver<J> {
                 self.peers.close(session, no.into_status());
             }
             Effect::NotifyWatchers { job } => self.ends.watchers.notify(job),
+            // The id of a workflow is none of a job, and both are watched alike.
+            Effect::NotifyWorkflow { workflow } => self.ends.watchers.notify(JobId(workflow.0)),
             Effect::Reply(_) => tracing::error!("a reply to nobody"),
         }
     }

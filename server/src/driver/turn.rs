@@ -127,7 +127,7 @@ impl Turn {
     }
 
     fn call(&mut self, state: &mut State, call: Call) {
-        let Call { submission: Submission { command, payload }, answer, span, .. } = call;
+        let Call { submission: Submission { command, payload, more }, answer, span, .. } = call;
         if answer.is_closed() {
             return; // nobody waits, nothing was promised
         }
@@ -155,6 +155,10 @@ impl Turn {
                         .any(|event| matches!(event, Event::Enqueued(new) if new.id == job))
                 {
                     self.beside.payloads.insert(job, payload);
+                }
+                // All jobs of a workflow are new, or none is.
+                if self.events_since(first).any(|event| matches!(event, Event::WorkflowSubmitted(_))) {
+                    self.beside.payloads.extend(more);
                 }
                 self.freed.extend(freed);
                 self.take_reply()

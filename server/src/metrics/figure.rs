@@ -266,7 +266,7 @@ impl Figure {
                 "tenure_jobs",
                 Gauge,
                 &["kind", "state"],
-                "Jobs that are not final, by kind and state; `waiting`: parents that wait for their children.",
+                "Jobs that are not final, by kind and state; `waiting`: parents that wait for their children; `blocked`: members of workflows that wait for others.",
             ),
             Self::OldestAge => (
                 "tenure_oldest_age_seconds",

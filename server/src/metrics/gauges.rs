@@ -18,8 +18,14 @@ pub(super) fn of(scrape: &Scrape) -> Result<Vec<MetricFamily>, prometheus::Error
     all.put(
         Figure::Jobs,
         kinds().flat_map(|k| {
-            [("queued", k.depth), ("scheduled", k.scheduled), ("running", k.running), ("waiting", k.waiting)]
-                .map(|(state, count)| (vec![k.kind.as_str(), state], float(count)))
+            [
+                ("queued", k.depth),
+                ("scheduled", k.scheduled),
+                ("running", k.running),
+                ("waiting", k.waiting),
+                ("blocked", k.blocked),
+            ]
+            .map(|(state, count)| (vec![k.kind.as_str(), state], float(count)))
         }),
     )?;
     all.put(

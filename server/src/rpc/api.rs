@@ -53,7 +53,7 @@ impl Api {
 
     /// One command without bytes beside it; the answer comes after its commit.
     pub(crate) async fn submit(&self, command: Command) -> Result<Reply, No> {
-        Ok(self.handle.submit(Submission { command, payload: None }).await?)
+        Ok(self.handle.submit(Submission { command, payload: None, more: Vec::new() }).await?)
     }
 
     /// A question to the committed state.

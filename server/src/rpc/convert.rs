@@ -17,6 +17,7 @@ pub(crate) mod job;
 pub(crate) mod requirement;
 pub(crate) mod spec;
 pub(crate) mod trace;
+pub(crate) mod workflow;
 
 /// An instant for the wire.
 pub(crate) fn timestamp(at: Wall) -> prost_types::Timestamp {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use prost::Message as _;
 use tenure_proto::v1::{self, job_service_server::JobService};
-use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Producer, Reply, TraceContext};
+use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Producer, Refusal, Reply, TraceContext};
 use tonic::{Request, Response, Status, async_trait};
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -15,12 +15,15 @@ use super::{
     convert::{self, spec, trace},
     page,
     status::No,
+    workflows,
 };
 use crate::handle::Submission;
 
 mod explain;
 mod read;
 mod watch;
+
+pub(super) use self::watch::{Place, Room};
 
 /// The most jobs of one batch.
 const MOST_BATCH: usize = 1000;
@@ -33,8 +36,8 @@ const MOST_BRIEF: usize = 1024;
 pub(crate) struct Jobs(Api, watch::Room);
 
 impl Jobs {
-    pub(crate) fn new(api: Api) -> Self {
-        Self(api, watch::Room::default())
+    pub(crate) fn new(api: Api, room: Room) -> Self {
+        Self(api, room)
     }
 }
 
@@ -317,8 +320,20 @@ async fn requeue(api: &Api, caller: &Caller, request: &v1::RequeueJobRequest) ->
     if force {
         caller.check_force()?;
     }
-    changed(api, caller, checks, job, |job| Command::Requeue { job, force, prior: None, key_taken: false })
-        .await
+    let command = |job| Command::Requeue { job, force, prior: None, key_taken: false };
+    match changed(api, caller, checks, job, command).await {
+        Err(no) if no.reason() == "JOB_OF_WORKFLOW" => {
+            let Some(id) = job else { return Err(no) };
+            // It comes back through its workflow, with what is behind it.
+            let row = api.read(api.handle.reader().get_job(id).await)?;
+            let Some(of) = row.and_then(|row| row.workflow) else { return Err(no) };
+            let (_, changed) = workflows::requeue_place(api, of.workflow, of.place).await?;
+            let row = api.read(api.handle.reader().get_job(id).await)?;
+            let row = row.ok_or(Refusal::JobNotFound { job: id })?;
+            Ok((shown(api, &row).await, changed))
+        }
+        answer => answer,
+    }
 }
 
 async fn reprioritize(

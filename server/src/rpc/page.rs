@@ -4,8 +4,8 @@
 //! for other filters is refused, because its place would mean nothing there. It is no secret and carries no rights.
 
 use ring::digest::{SHA256, digest};
-use tenure_scheduler::{FencingToken, JobId, NodeName, Wall};
-use tenure_store::JobCursor;
+use tenure_scheduler::{FencingToken, JobId, NodeName, Wall, WorkflowId};
+use tenure_store::{JobCursor, WorkflowCursor};
 use uuid::Uuid;
 
 use super::check::Checks;
@@ -73,6 +73,17 @@ impl Place for JobCursor {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (at, id) = bytes.split_first_chunk()?;
         Some(Self { created_at: Wall(i64::from_be_bytes(*at)), id: JobId(Uuid::from_slice(id).ok()?) })
+    }
+}
+
+impl Place for WorkflowCursor {
+    fn encode(&self) -> Vec<u8> {
+        JobCursor { created_at: self.created_at, id: JobId(self.id.0) }.encode()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        JobCursor::decode(bytes)
+            .map(|place| Self { created_at: place.created_at, id: WorkflowId(place.id.0) })
     }
 }
 

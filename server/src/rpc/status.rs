@@ -84,9 +84,14 @@ impl No {
 
     /// The same about one job of a batch: its fields begin with its place there.
     #[must_use]
-    pub(crate) fn of_job(mut self, index: usize) -> Self {
+    pub(crate) fn of_job(self, index: usize) -> Self {
+        self.of_member(&format!("jobs[{index}]"))
+    }
+
+    /// The same about one job among others: its fields begin with its path.
+    #[must_use]
+    pub(crate) fn of_member(mut self, place: &str) -> Self {
         let Some(bad) = self.details.bad_request() else { return self };
-        let place = format!("jobs[{index}]");
         let moved = |field: &str| match field.strip_prefix("job") {
             Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("{place}{rest}"),
             Some(_) | None => field.to_owned(),
@@ -98,7 +103,7 @@ impl No {
             .collect();
         self.details.set_bad_request(moved_bad);
         // The first that a message names is a field.
-        self.message = self.message.replacen("job", &place, 1);
+        self.message = self.message.replacen("job", place, 1);
         for (name, value) in &mut self.metadata {
             if matches!(*name, "field" | "fields") {
                 *value = value.split(',').map(moved).collect::<Vec<_>>().join(",");
@@ -367,6 +372,36 @@ impl From<Refusal> for No {
                 .with("job", job.to_string())
                 .with("state", state)
                 .precondition(job.to_string()),
+            Refusal::WorkflowNotFound { workflow } => {
+                no(NotFound).with("workflow", workflow.to_string()).resource(
+                    "workflow",
+                    workflow.to_string(),
+                    "No such workflow was stored, or it was swept with the last of its jobs.",
+                )
+            }
+            Refusal::WorkflowIdReused { workflow } => {
+                no(AlreadyExists).with("workflow", workflow.to_string())
+            }
+            Refusal::WorkflowFinal { workflow, state } => no(FailedPrecondition)
+                .with("workflow", workflow.to_string())
+                .with("state", state)
+                .precondition(workflow.to_string()),
+            Refusal::JobOfWorkflow { job, workflow } => no(FailedPrecondition)
+                .with("job", job.to_string())
+                .with("workflow", workflow.to_string())
+                .precondition(job.to_string()),
+            Refusal::ResultTaken { job, by, state } => no(FailedPrecondition)
+                .with("job", job.to_string())
+                .with("by", by.to_string())
+                .with("state", state)
+                .precondition(job.to_string()),
+            Refusal::OfMember { place, refusal } => {
+                let mut no = Self::from(*refusal).of_member(&format!("members[{place}]"));
+                if no.details.bad_request().is_none() {
+                    no.message = format!("member {place}: {}", no.message);
+                }
+                no.with("place", place.to_string())
+            }
             Refusal::NotAFleetSlot { slot } => {
                 no(FailedPrecondition).with("slot", slot.as_str()).precondition(slot.as_str())
             }

@@ -2,7 +2,9 @@
 
 use std::{future::ready, path::Path};
 
-use tenure_scheduler::{Changes, Command, Durable, Epoch, Fleet, Job, JobId, KindName, KindPolicy};
+use tenure_scheduler::{
+    Changes, Command, Durable, Epoch, Fleet, Job, JobId, KindName, KindPolicy, Workflow, WorkflowId,
+};
 use tenure_store::{
     Beside, HeldKey, Reader, Taken,
     election::Trust,
@@ -32,7 +34,7 @@ async fn stage(reader: Reader) -> Stage {
 fn declares(kind: &str) -> Submission {
     let kinds = [(KindName::new(kind), KindPolicy::default())].into();
     let fleet = Box::new(Fleet { kinds, ..Fleet::default() });
-    Submission { command: Command::Apply { fleet, validate_only: false }, payload: None }
+    Submission { command: Command::Apply { fleet, validate_only: false }, payload: None, more: Vec::new() }
 }
 
 #[tokio::test]
@@ -104,6 +106,10 @@ impl Journal for Panics {
     }
 
     async fn prior(&mut self, _: &[JobId], _: &[HeldKey]) -> Result<Vec<Job>, journal::Error> {
+        Ok(Vec::new())
+    }
+
+    async fn prior_workflows(&mut self, _: &[WorkflowId]) -> Result<Vec<Workflow>, journal::Error> {
         Ok(Vec::new())
     }
 

@@ -3,8 +3,8 @@
 use prost_reflect::{DynamicMessage, MethodDescriptor};
 use tenure_proto::{
     node::v1::{
-        Accepted, BeginWaitRequest, Checkpoint, ClosedGroup, Detach, Draining, EnqueueChildrenRequest, Finished,
-        FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello, HostInfo, LeaseName,
+        Accepted, BeginWaitRequest, Checkpoint, ClosedGroup, Detach, Draining, EnqueueChildrenRequest,
+        Finished, FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello, HostInfo, LeaseName,
         LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes, Returned,
         Started, Throttled, UnstoredReport, WaitTerms, node_message::Body, report::Event,
     },
@@ -24,6 +24,8 @@ pub(crate) struct Bases {
     pub(crate) queued: String,
     /// A job that was cancelled.
     pub(crate) cancelled: String,
+    /// A workflow that waits, and one that was cancelled.
+    flows: [String; 2],
     /// A node that was there and is gone, with two browsers.
     pub(crate) node: &'static str,
 }
@@ -40,7 +42,22 @@ impl Bases {
         let cancelled = desk.enqueue(spec()).await.id;
         let cancel = v1::CancelJobRequest { job_id: cancelled.clone(), reason: String::new() };
         desk.jobs().cancel_job(cancel).await.expect("it is cancelled");
-        Self { queued, cancelled, node }
+        let flows = [1, 2].map(|n: u32| format!("01900000-0000-7000-8000-0000000f100{n}"));
+        for flow in &flows {
+            let submit = v1::SubmitWorkflowRequest {
+                workflow_id: flow.clone(),
+                workflow: Some(v1::WorkflowPart { part: Some(v1::workflow_part::Part::Job(spec())) }),
+                ..Default::default()
+            };
+            desk.call("/tenure.v1.WorkflowService/SubmitWorkflow", encoded(&submit))
+                .await
+                .expect("it is stored");
+        }
+        let cancel = v1::CancelWorkflowRequest { workflow_id: flows[1].clone(), reason: String::new() };
+        desk.call("/tenure.v1.WorkflowService/CancelWorkflow", encoded(&cancel))
+            .await
+            .expect("it is cancelled");
+        Self { queued, cancelled, flows, node }
     }
 
     /// A good request of a method, and the no that it gets, if it gets one.
@@ -48,6 +65,7 @@ impl Bases {
         let (queued, cancelled) = (self.queued.clone(), self.cancelled.clone());
         let (kind, slot) = ("web".to_owned(), "api".to_owned());
         let (node, entry) = (self.node.to_owned(), "far".to_owned());
+        let [waits, ended] = self.flows.clone();
         let mut no = None;
         let bytes = match method.name() {
             "Enqueue" => encoded(&v1::EnqueueRequest { job: Some(self.job()) }),
@@ -79,6 +97,19 @@ impl Bases {
             "UncordonNode" => encoded(&v1::UncordonNodeRequest { node }),
             "DrainNode" => encoded(&v1::DrainNodeRequest { node, deadline: None }),
             "ForgetNode" => encoded(&v1::ForgetNodeRequest { node, lost: false, validate_only: true }),
+            "SubmitWorkflow" => encoded(&v1::SubmitWorkflowRequest {
+                workflow_id: "01900000-0000-7000-8000-0000000f1003".to_owned(),
+                name: String::new(),
+                workflow: Some(v1::WorkflowPart { part: Some(v1::workflow_part::Part::Job(self.job())) }),
+                validate_only: true,
+            }),
+            "GetWorkflow" => encoded(&v1::GetWorkflowRequest { workflow_id: waits }),
+            "ListWorkflows" => encoded(&v1::ListWorkflowsRequest::default()),
+            "WatchWorkflow" => encoded(&v1::WatchWorkflowRequest { workflow_id: ended }),
+            "CancelWorkflow" => {
+                encoded(&v1::CancelWorkflowRequest { workflow_id: ended, reason: String::new() })
+            }
+            "RequeueMember" => encoded(&v1::RequeueMemberRequest { workflow_id: waits, place: 0 }),
             "EnqueueChildren" => {
                 no = LOST;
                 encoded(&EnqueueChildrenRequest { lease: lease(node), jobs: vec![self.job()] })

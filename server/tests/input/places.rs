@@ -27,6 +27,8 @@ fn below(message: &MessageDescriptor, before: &[FieldDescriptor], all: &mut Vec<
         if let Kind::Message(inner) = field.kind()
             && !field.is_map()
             && !inner.full_name().starts_with("google.protobuf.")
+            // A part of a workflow holds parts: one of them stands for all.
+            && !steps.iter().any(|step| *step.parent_message() == inner)
         {
             below(&inner, &steps, all);
         }

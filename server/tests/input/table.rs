@@ -5,6 +5,7 @@ use tonic::Code;
 use crate::rules::{Rule, Said, Want, here};
 
 const NO_JOB: Option<Said> = Some((Code::NotFound, "JOB_NOT_FOUND"));
+const NO_WORKFLOW: Option<Said> = Some((Code::NotFound, "WORKFLOW_NOT_FOUND"));
 const NO_KIND: Option<Said> = Some((Code::NotFound, "KIND_NOT_FOUND"));
 const NO_SLOT: Option<Said> = Some((Code::NotFound, "SLOT_NOT_FOUND"));
 const NO_CRON: Option<Said> = Some((Code::NotFound, "CRON_NOT_FOUND"));
@@ -48,6 +49,22 @@ fn requests(row: &str) -> Option<Rule> {
         "WaitJobRequest.timeout" => Rule::Length(seconds(0)..=seconds(600)),
         "CancelJobRequest.reason" => Rule::Text { most: 1024, required: false },
         "RequeueJobRequest.force" => Rule::Free,
+        "GetWorkflowRequest.workflow_id"
+        | "WatchWorkflowRequest.workflow_id"
+        | "CancelWorkflowRequest.workflow_id"
+        | "RequeueMemberRequest.workflow_id" => Rule::Id { required: true, unknown: NO_WORKFLOW },
+        // Another one would be another workflow; false would store it.
+        "SubmitWorkflowRequest.workflow_id" | "SubmitWorkflowRequest.validate_only" => Rule::Kept,
+        "SubmitWorkflowRequest.name" => Rule::Text { most: 255, required: false },
+        "SubmitWorkflowRequest.workflow" => Rule::Inner { required: true },
+        "ListWorkflowsRequest.states" => Rule::Choice { unspecified: false },
+        "ListWorkflowsRequest.page_size" => Rule::Whole(0..=i32::MAX.into()),
+        "ListWorkflowsRequest.page_token" => Rule::PageToken,
+        "CancelWorkflowRequest.reason" => Rule::Text { most: 1024, required: false },
+        // It has one member.
+        "RequeueMemberRequest.place" => {
+            Rule::Numbers(vec![(0, Want::Fine), (1, here()), (u32::MAX.into(), here())])
+        }
         "ReprioritizeJobRequest.priority" => Rule::Whole(-100..=100),
         // False would really delete it.
         "DeleteJobRequest.validate_only" => Rule::Kept,

@@ -1,6 +1,6 @@
 //! The journal of the store in memory.
 
-use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId};
+use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId, Workflow, WorkflowId};
 
 use super::{
     Fault, Memory, Shared, Tables,
@@ -61,6 +61,11 @@ impl Journal for MemoryJournal {
             found.dedup_by_key(|job| job.id);
             Ok(found)
         })
+    }
+
+    async fn prior_workflows(&mut self, ids: &[WorkflowId]) -> Result<Vec<Workflow>, Error> {
+        self.store.pass(&self.store.lookups).await;
+        self.call(|Shared { tables, .. }| Ok(ids.iter().filter_map(|id| tables.workflow(*id)).collect()))
     }
 
     async fn commit(&mut self, epoch: Epoch, changes: &Changes, beside: &Beside) -> Result<(), Error> {
@@ -136,6 +141,13 @@ fn load(tables: &Tables) -> Durable {
         crons: tables.crons.rows().clone(),
         jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
         leases: tables.leases.rows().clone(),
+        workflows: tables
+            .workflows
+            .rows()
+            .iter()
+            .filter(|(_, workflow)| !workflow.state.is_final())
+            .filter_map(|(id, _)| Some((*id, tables.workflow(*id)?)))
+            .collect(),
         classes: tables.classes.rows().clone(),
     }
 }
@@ -170,7 +182,8 @@ fn delete(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     each("SLOT_DELETE", &changes.slots_deleted, |name| tables.slots.remove(name))?;
     each("TENANT_DELETE", &changes.tenants_deleted, |name| tables.tenants.remove(name))?;
     each("NODE_DELETE", &changes.nodes_deleted, |name| tables.nodes.remove(name))?;
-    each("CRON_DELETE", &changes.crons_deleted, |name| tables.crons.remove(name))
+    each("CRON_DELETE", &changes.crons_deleted, |name| tables.crons.remove(name))?;
+    each("WORKFLOW_DELETE", &changes.workflows_deleted, |id| tables.workflows.remove(id))
 }
 
 /// Removes one row per key.
@@ -191,6 +204,11 @@ fn put_fleet(tables: &mut Tables, changes: &Changes) {
     }
     for node in &changes.nodes_put {
         tables.nodes.put(node.name.clone(), node.clone());
+    }
+    for workflow in &changes.workflows_put {
+        tables
+            .workflows
+            .put(workflow.id, Workflow { ends: vec![None; workflow.ends.len()], ..workflow.clone() });
     }
     for class in &changes.classes_put {
         tables.classes.put(class.class.clone(), class.clone());

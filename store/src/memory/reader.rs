@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tenure_scheduler::{Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall};
+use tenure_scheduler::{
+    Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall, Workflow, WorkflowId,
+};
 
 use super::{Memory, Tables};
 use crate::{
-    JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation, reader::Error,
+    JobCursor, JobFilter, KindCutoff, Left, MemberState, Payload, ResultBytes, StoredResult, Violation,
+    WorkflowCursor, WorkflowFilter, reader::Error,
 };
 
 /// A reader of a store in memory.
@@ -113,6 +116,7 @@ impl MemoryReader {
                 job.state.finished_at().is_some_and(|at| at <= until)
                     && !tables.leases.rows().values().any(|lease| lease.job == job.id)
                     && !is_live(tables, job.parent)
+                    && !lives(tables, job)
             };
             tables.jobs.rows().values().filter(due).take(rows(limit)).cloned().collect()
         })
@@ -123,13 +127,75 @@ impl MemoryReader {
             let all = tables.results.rows().values().map(|row| &row.stored);
             let mut due: Vec<(Wall, DueResult)> = Vec::new();
             for row in all.filter(|row| row.expires_at <= now) {
-                let parent = tables.jobs.get(&row.job).and_then(|job| job.parent);
-                if !is_live(tables, parent) {
-                    due.push((row.expires_at, DueResult { job: row.job, token: row.token, parent }));
+                let Some(job) = tables.jobs.get(&row.job) else { continue };
+                let (parent, workflow) = (job.parent, job.workflow.map(|member| member.workflow));
+                if !is_live(tables, parent) && !lives(tables, job) {
+                    let result = DueResult { job: row.job, token: row.token, parent, workflow };
+                    due.push((row.expires_at, result));
                 }
             }
             due.sort();
             due.into_iter().take(rows(limit)).map(|(_, due)| due).collect()
+        })
+    }
+
+    pub(crate) async fn get_workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, Error> {
+        self.read(|tables| tables.workflow(id))
+    }
+
+    pub(crate) async fn list_workflows(
+        &self,
+        filter: &WorkflowFilter,
+        after: Option<WorkflowCursor>,
+        limit: u32,
+    ) -> Result<Vec<Workflow>, Error> {
+        self.read(|tables| {
+            let shown = |workflow: &&Workflow| {
+                (filter.states.is_empty() || filter.states.contains(&workflow.state.name()))
+                    && filter.producer.as_ref().is_none_or(|producer| workflow.producer == *producer)
+                    && after.is_none_or(|after| WorkflowCursor::after(workflow) < after)
+            };
+            let mut all: Vec<&Workflow> = tables.workflows.rows().values().filter(shown).collect();
+            all.sort_by_key(|workflow| std::cmp::Reverse(WorkflowCursor::after(workflow)));
+            all.into_iter().take(rows(limit)).cloned().collect()
+        })
+    }
+
+    pub(crate) async fn members(&self, id: WorkflowId) -> Result<Vec<MemberState>, Error> {
+        self.read(|tables| {
+            let member = |job: &Job| {
+                let place = job.workflow.filter(|member| member.workflow == id)?.place;
+                let (kind, state) = (job.kind.clone(), job.state.name().into());
+                Some(MemberState { place, kind, state, reason: job.reason.clone() })
+            };
+            let mut all: Vec<MemberState> = tables.jobs.rows().values().filter_map(member).collect();
+            all.sort_by_key(|member| member.place);
+            all
+        })
+    }
+
+    pub(crate) async fn member_counts(
+        &self,
+        ids: &[WorkflowId],
+    ) -> Result<Vec<(WorkflowId, String, u32)>, Error> {
+        self.read(|tables| {
+            let mut counts: BTreeMap<(WorkflowId, String), u32> = BTreeMap::new();
+            for job in tables.jobs.rows().values() {
+                if let Some(member) = job.workflow.filter(|member| ids.contains(&member.workflow)) {
+                    *counts.entry((member.workflow, job.state.name().to_owned())).or_default() += 1;
+                }
+            }
+            counts.into_iter().map(|((id, state), count)| (id, state, count)).collect()
+        })
+    }
+
+    pub(crate) async fn due_workflows(&self, limit: u32) -> Result<Vec<WorkflowId>, Error> {
+        self.read(|tables| {
+            let has_jobs = |id: WorkflowId| {
+                tables.jobs.rows().values().any(|job| job.workflow.is_some_and(|of| of.workflow == id))
+            };
+            let finals = tables.workflows.rows().values().filter(|workflow| workflow.state.is_final());
+            finals.map(|workflow| workflow.id).filter(|id| !has_jobs(*id)).take(rows(limit)).collect()
         })
     }
 
@@ -165,6 +231,12 @@ impl MemoryReader {
 /// Whether a parent may still read what its children left.
 fn is_live(tables: &Tables, parent: Option<JobId>) -> bool {
     parent.and_then(|id| tables.jobs.get(&id)).is_some_and(|job| !job.state.is_final())
+}
+
+/// Whether the workflow of a job may still read what it left.
+fn lives(tables: &Tables, job: &Job) -> bool {
+    let workflow = job.workflow.and_then(|member| tables.workflows.get(&member.workflow));
+    workflow.is_some_and(|workflow| !workflow.state.is_final())
 }
 
 fn rows(limit: u32) -> usize {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, ClassRow, CronEntry, CronName, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease, Node,
-    NodeName, Slot, SlotName, Tenant, TenantPolicy,
+    Attempt, ChildEnd, ClassRow, CronEntry, CronName, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease,
+    Node, NodeName, Slot, SlotName, Tenant, TenantPolicy, Workflow, WorkflowId,
 };
 
 use crate::{
     HeldKey, Payload, StoredResult,
     journal::{self, Error},
+    rows,
 };
 
 /// Rows by key, and what they were before the turn.
@@ -89,6 +90,8 @@ pub(super) struct Tables {
     pub(super) jobs: Table<JobId, Job>,
     pub(super) leases: Table<FencingToken, Lease>,
     pub(super) classes: Table<String, ClassRow>,
+    /// Without the ends of their members, which are told by the rows of those.
+    pub(super) workflows: Table<WorkflowId, Workflow>,
     pub(super) attempts: Table<(JobId, FencingToken), Attempt>,
     pub(super) payloads: Table<JobId, Payload>,
     pub(super) results: Table<(JobId, FencingToken), ResultRow>,
@@ -105,9 +108,23 @@ impl Tables {
         self.held.get(key).and_then(|id| self.jobs.get(id))
     }
 
+    /// A workflow with the ends of its members.
+    pub(super) fn workflow(&self, id: WorkflowId) -> Option<Workflow> {
+        let workflow = self.workflows.get(&id)?.clone();
+        let of = |job: &Job| {
+            let member = job.workflow.filter(|member| member.workflow == id)?;
+            Some((id, member.place, ChildEnd::of(&job.state)?))
+        };
+        rows::put_ends(vec![workflow], self.jobs.rows().values().filter_map(of)).remove(&id)
+    }
+
     pub(super) fn insert_job(&mut self, job: &Job) -> Result<(), Error> {
         if self.jobs.get(&job.id).is_some() {
             return Err(fired("jobs_pkey", "JOB_INSERT"));
+        }
+        let same = |row: &Job| row.workflow == job.workflow;
+        if job.workflow.is_some() && self.jobs.rows().values().any(same) {
+            return Err(fired("jobs_one_per_place", "JOB_INSERT"));
         }
         self.hold_key(job, "JOB_INSERT")?;
         self.jobs.put(job.id, job.clone());
@@ -209,7 +226,7 @@ impl Tables {
         }
     }
 
-    fn all(&mut self) -> [&mut dyn Undo; 14] {
+    fn all(&mut self) -> [&mut dyn Undo; 15] {
         [
             &mut self.kinds,
             &mut self.slots,
@@ -219,6 +236,7 @@ impl Tables {
             &mut self.jobs,
             &mut self.leases,
             &mut self.classes,
+            &mut self.workflows,
             &mut self.attempts,
             &mut self.payloads,
             &mut self.results,

@@ -8,16 +8,17 @@ use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant};
 use uuid::Uuid;
 
 use self::statements::{
-    ATTEMPT_UPSERT, CHECKPOINT_UPSERT, CLASS_DELETE, CLASS_INSERT, CRON_DELETE, CRON_UPSERT, JOB_DELETE, JOB_INSERT, JOB_UPDATE,
-    KIND_DELETE, KIND_UPSERT, LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT, PAYLOAD_INSERT,
-    RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
+    ATTEMPT_UPSERT, CHECKPOINT_UPSERT, CLASS_DELETE, CLASS_INSERT, CRON_DELETE, CRON_UPSERT, JOB_DELETE,
+    JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT, LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT,
+    PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
+    WORKFLOW_DELETE, WORKFLOW_UPSERT,
 };
 use super::fault;
 use crate::{
     journal::Error,
     rows::{
         Arrays, At, AttemptRow, CronRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
-        int,
+        WorkflowRow, int,
     },
     turn::{self, Turn, count},
 };
@@ -57,7 +58,12 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     let nodes: Vec<&str> = changes.nodes_deleted.iter().map(NodeName::as_str).collect();
     Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await?;
     let crons: Vec<&str> = changes.crons_deleted.iter().map(CronName::as_str).collect();
-    Batch::new("CRON_DELETE", CRON_DELETE, count(&crons)).column(crons).run_all(connection).await
+    Batch::new("CRON_DELETE", CRON_DELETE, count(&crons)).column(crons).run_all(connection).await?;
+    let workflows: Vec<Uuid> = changes.workflows_deleted.iter().map(|workflow| workflow.0).collect();
+    Batch::new("WORKFLOW_DELETE", WORKFLOW_DELETE, count(&workflows))
+        .column(workflows)
+        .run_all(connection)
+        .await
 }
 
 async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
@@ -71,7 +77,9 @@ async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     put(connection, "TENANT_UPSERT", TENANT_UPSERT, changes.tenants_put.iter().map(TenantRow::from)).await?;
     put(connection, "NODE_UPSERT", NODE_UPSERT, changes.nodes_put.iter().map(NodeRow::from)).await?;
     put(connection, "CRON_UPSERT", CRON_UPSERT, changes.crons_put.iter().map(CronRow::from)).await?;
-    put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await
+    put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await?;
+    let workflows = changes.workflows_put.iter().map(WorkflowRow::from);
+    put(connection, "WORKFLOW_UPSERT", WORKFLOW_UPSERT, workflows).await
 }
 
 async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use std::{future::Future, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{Connection, PgConnection, Row, postgres::PgRow};
-use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId};
+use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId, Workflow, WorkflowId};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ use crate::{
     Beside, HeldKey, Journal, Taken,
     election::Trust,
     journal::Error,
-    rows::{self, Fields, Names, int, job_columns},
+    rows::{self, Fields, Names, int, job_columns, workflow_columns},
     turn::Turn,
 };
 
@@ -53,7 +53,7 @@ pub struct PostgresJournal {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 16] = [
+pub(super) const ALL: [&str; 20] = [
     FENCE_LOCK,
     FENCE_GET,
     EPOCH_RAISE,
@@ -70,6 +70,10 @@ pub(super) const ALL: [&str; 16] = [
     NODE_LOAD,
     CRON_LOAD,
     CLASS_LOAD,
+    WORKFLOW_LOAD,
+    END_LOAD,
+    WORKFLOW_PRIOR,
+    END_PRIOR,
 ];
 
 // Locks queue up fairly: it waits for commits in flight, and new ones wait for it.
@@ -148,6 +152,33 @@ select name, instance, boot_id, incarnation, stream, labels, slots, kinds, host,
 from nodes";
 
 const CLASS_LOAD: &str = "select class, timeline from classes";
+
+const WORKFLOW_LOAD: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where finished_at is null"
+);
+
+const END_LOAD: &str = "
+select jobs.workflow_id, jobs.workflow_place, jobs.state
+from workflows
+join jobs on jobs.workflow_id = workflows.id
+where workflows.finished_at is null and jobs.finished_at is not null";
+
+const WORKFLOW_PRIOR: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where id = any($1::uuid[])"
+);
+
+const END_PRIOR: &str = "
+select workflow_id, workflow_place, state
+from jobs
+where finished_at is not null and workflow_id = any($1::uuid[])";
 
 impl PostgresJournal {
     pub(super) fn new(address: Address, commit_limit: Duration, me: Uuid) -> Self {
@@ -303,6 +334,13 @@ impl Journal for PostgresJournal {
         Ok(found)
     }
 
+    async fn prior_workflows(&mut self, ids: &[WorkflowId]) -> Result<Vec<Workflow>, Error> {
+        let mut connection = self.begin()?;
+        let found = within("looking up workflows", READ_LIMIT, prior_workflows(&mut connection, ids)).await?;
+        self.connection = Some(connection);
+        Ok(found)
+    }
+
     async fn commit(&mut self, epoch: Epoch, changes: &Changes, beside: &Beside) -> Result<(), Error> {
         let mut connection = self.begin()?;
         let turn = Turn::new(changes, beside)?;
@@ -380,6 +418,16 @@ async fn prior(connection: &mut PgConnection, ids: &[JobId], keys: &[HeldKey]) -
     Ok(found)
 }
 
+async fn prior_workflows(connection: &mut PgConnection, ids: &[WorkflowId]) -> Result<Vec<Workflow>, Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let found = sqlx::query(WORKFLOW_PRIOR).bind(&ids).fetch_all(&mut *connection).await;
+    let found = found.map_err(|error| fault::of("WORKFLOW_PRIOR", error))?;
+    let ends = sqlx::query(END_PRIOR).bind(&ids).fetch_all(connection).await;
+    let ends = ends.map_err(|error| fault::of("END_PRIOR", error))?;
+    let found = read_all("workflows", &found, rows::read_workflow)?;
+    Ok(rows::put_ends(found, read_all("jobs", &ends, rows::read_end)?).into_values().collect())
+}
+
 /// Everything that a leader loads, in one snapshot.
 async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
     const SNAPSHOT: &str = "begin isolation level repeatable read read only";
@@ -420,6 +468,11 @@ async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
     for job in each(&mut snapshot, &mut names, "JOB_LOAD", JOB_LOAD, "jobs", rows::read_job).await? {
         durable.jobs.insert(job.id, job);
     }
+    let live =
+        each(&mut snapshot, &mut names, "WORKFLOW_LOAD", WORKFLOW_LOAD, "workflows", rows::read_workflow);
+    let live = live.await?;
+    let ends = each(&mut snapshot, &mut names, "END_LOAD", END_LOAD, "jobs", rows::read_end).await?;
+    durable.workflows = rows::put_ends(live, ends);
     let end = async { snapshot.commit().await.map_err(|error| fault::of("ending a load", error)) };
     within("ending a load", READ_LIMIT, end).await?;
     Ok(durable)

@@ -19,15 +19,17 @@ use sqlx::{
 };
 use tenure_scheduler::{
     Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Workflow, WorkflowId,
 };
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::{Options, columns::read_all, connect, fault, schema::SCHEMA_VERSION};
 use crate::{
-    JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation,
+    JobCursor, JobFilter, KindCutoff, Left, MemberState, Payload, ResultBytes, StoredResult, Violation,
+    WorkflowCursor, WorkflowFilter,
     reader::{Durability, Error, Narrowest},
-    rows::{self, At, int, job_columns},
+    rows::{self, At, int, job_columns, workflow_columns},
 };
 
 /// A connection that was idle for longer is asked before it is used: whoever stood between may have cut it.
@@ -48,7 +50,7 @@ pub struct PostgresReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 24] = [
+pub(super) const ALL: [&str; 31] = [
     DURABILITY,
     JOB_GET,
     JOB_LIST,
@@ -73,6 +75,13 @@ pub(super) const ALL: [&str; 24] = [
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
     VIOLATION_LIST_INSTANTS,
+    VIOLATION_LIST_WORKFLOWS,
+    WORKFLOW_GET,
+    END_GET,
+    WORKFLOW_LIST,
+    MEMBER_LIST,
+    MEMBER_COUNT,
+    WORKFLOW_DUE,
 ];
 
 pub(super) const JOB_GET: &str = concat!(
@@ -205,17 +214,21 @@ where id = any(array(
       and jobs.finished_at <= due.finished_until
       and not exists (select 1 from leases where leases.job_id = jobs.id)
       and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
+      and not exists (
+        select 1 from workflows where workflows.id = jobs.workflow_id and workflows.finished_at is null)
     order by jobs.finished_at
     limit $4) as found
   limit $4))"
 );
 
 pub(super) const RESULT_DUE: &str = "
-select results.job_id, results.token, jobs.parent_id
+select results.job_id, results.token, jobs.parent_id, jobs.workflow_id
 from results
 join jobs on jobs.id = results.job_id
 where results.expires_at <= $1
   and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
+  and not exists (
+    select 1 from workflows where workflows.id = jobs.workflow_id and workflows.finished_at is null)
 order by results.expires_at, results.job_id, results.token
 limit $2";
 
@@ -243,12 +256,58 @@ pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
 pub(super) const VIOLATION_LIST_INSTANTS: &str =
     "select invariant, subject, detail from inv_instants_fire_once limit 100";
 
+pub(super) const VIOLATION_LIST_WORKFLOWS: &str =
+    "select invariant, subject, detail from inv_workflows_have_members limit 100";
+
+pub(super) const WORKFLOW_GET: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where id = $1"
+);
+
+pub(super) const END_GET: &str = "
+select workflow_id, workflow_place, state
+from jobs
+where workflow_id = $1 and finished_at is not null";
+
+pub(super) const WORKFLOW_LIST: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where ($1::text[] is null or state = any($1))
+  and ($2::text is null or producer = $2)
+  and (created_at, id) < ($3::timestamptz, $4::uuid)
+order by created_at desc, id desc
+limit $5"
+);
+
+pub(super) const MEMBER_LIST: &str = "
+select workflow_place, kind, state, reason
+from jobs
+where workflow_id = $1
+order by workflow_place";
+
+pub(super) const MEMBER_COUNT: &str = "
+select workflow_id, state, count(*)
+from jobs
+where workflow_id = any($1::uuid[])
+group by workflow_id, state";
+
+pub(super) const WORKFLOW_DUE: &str = "
+select id
+from workflows
+where finished_at is not null and not exists (select 1 from jobs where jobs.workflow_id = workflows.id)
+limit $1";
+
 // The names of standbys are shown to everybody; whether they wait is decided by them.
 const DURABILITY: &str =
     "select current_setting('synchronous_standby_names') <> '', exists (select 1 from pg_stat_replication)";
 
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 8] = [
+const VIOLATION_LISTS: [&str; 9] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,
@@ -257,6 +316,7 @@ const VIOLATION_LISTS: [&str; 8] = [
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
     VIOLATION_LIST_INSTANTS,
+    VIOLATION_LIST_WORKFLOWS,
 ];
 
 /// In the order of [`crate::reader::OF_LEASES`].
@@ -404,10 +464,58 @@ impl PostgresReader {
         let query = || sqlx::query(RESULT_DUE).bind(At::from(now)).bind(i64::from(limit));
         let read = |row: &PgRow| -> Result<DueResult, sqlx::Error> {
             let parent = row.try_get::<Option<Uuid>, _>(2)?.map(JobId);
-            Ok(DueResult { job: JobId(row.try_get(0)?), token: token(row, 1)?, parent })
+            let workflow = row.try_get::<Option<Uuid>, _>(3)?.map(WorkflowId);
+            Ok(DueResult { job: JobId(row.try_get(0)?), token: token(row, 1)?, parent, workflow })
         };
         let rows = self.rows(query).await?;
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn get_workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, Error> {
+        let found = self.rows(|| sqlx::query(WORKFLOW_GET).bind(id.0)).await?;
+        let found = read_all("workflows", &found, rows::read_workflow)?;
+        let ends = self.rows(|| sqlx::query(END_GET).bind(id.0)).await?;
+        Ok(rows::put_ends(found, read_all("jobs", &ends, rows::read_end)?).remove(&id))
+    }
+
+    pub(crate) async fn list_workflows(
+        &self,
+        filter: &WorkflowFilter,
+        after: Option<WorkflowCursor>,
+        limit: u32,
+    ) -> Result<Vec<Workflow>, Error> {
+        let (created_at, id) = match after {
+            Some(after) => (At::from(after.created_at), after.id.0),
+            None => (At(i64::MAX), Uuid::nil()),
+        };
+        let query = || {
+            sqlx::query(WORKFLOW_LIST)
+                .bind((!filter.states.is_empty()).then_some(&filter.states[..]))
+                .bind(filter.producer.as_ref().map(Producer::as_str))
+                .bind(created_at)
+                .bind(id)
+                .bind(i64::from(limit))
+        };
+        Ok(read_all("workflows", &self.rows(query).await?, rows::read_workflow)?)
+    }
+
+    pub(crate) async fn members(&self, id: WorkflowId) -> Result<Vec<MemberState>, Error> {
+        let found = self.rows(|| sqlx::query(MEMBER_LIST).bind(id.0)).await?;
+        Ok(read_all("jobs", &found, rows::read_member)?)
+    }
+
+    pub(crate) async fn member_counts(
+        &self,
+        ids: &[WorkflowId],
+    ) -> Result<Vec<(WorkflowId, String, u32)>, Error> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let found = self.rows(|| sqlx::query(MEMBER_COUNT).bind(&ids)).await?;
+        Ok(read_all("jobs", &found, rows::read_count)?)
+    }
+
+    pub(crate) async fn due_workflows(&self, limit: u32) -> Result<Vec<WorkflowId>, Error> {
+        let found = self.rows(|| sqlx::query(WORKFLOW_DUE).bind(i64::from(limit))).await?;
+        Ok(read_all("workflows", &found, rows::read_workflow_id)?)
     }
 
     pub(crate) async fn dead_by_kind(&self) -> Result<BTreeMap<KindName, u64>, Error> {

@@ -12,7 +12,7 @@ use super::{Address, Error, connect, fault};
 use crate::journal;
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 17] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 18] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
@@ -33,6 +33,7 @@ pub(super) const MIGRATIONS: [(u32, &str, &str); 17] = [
     (14, "add_concurrency_keys", include_str!("../../../migrations/postgres/0014_add_concurrency_keys.sql")),
     (15, "add_parked_leases", include_str!("../../../migrations/postgres/0015_add_parked_leases.sql")),
     (16, "add_partial_results", include_str!("../../../migrations/postgres/0016_add_partial_results.sql")),
+    (18, "create_workflows", include_str!("../../../migrations/postgres/0018_create_workflows.sql")),
     (19, "create_crons", include_str!("../../../migrations/postgres/0019_create_crons.sql")),
 ];
 

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use tenure_scheduler::{
-    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, Needs,
-    NodeName, OnParent, Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage, Wait, Wall,
+    Attempt, ConcurrencyKey, DedupeKey, FencingToken, Fingerprint, Job, JobId, JobState, KindName, MemberOf,
+    Needs, NodeName, OnParent, Outcome, Producer, ScheduledCause, Sequence, Tenant, TraceContext, Usage,
+    Wait, Wall, WorkflowId,
 };
 
 use super::{
@@ -68,6 +69,9 @@ pub(crate) struct JobRow<'a> {
     detached: Option<Json>,
     concurrency_key: Option<&'a str>,
     soft_time_limit_us: Option<i64>,
+    workflow_id: Option<Text<JobId>>,
+    workflow_place: Option<i64>,
+    blocked_at: Option<At>,
     previous: Option<i64>,
 }
 }
@@ -84,7 +88,8 @@ impl<'a> JobRow<'a> {
     fn new(previous: Option<i64>, job: &'a Job) -> Self {
         let (run_at, scheduled_cause) = match job.state {
             JobState::Scheduled { until, cause } => (Some(At(until.0)), Some(cause_name(cause))),
-            JobState::Queued { .. }
+            JobState::Blocked { .. }
+            | JobState::Queued { .. }
             | JobState::Running
             | JobState::Waiting { .. }
             | JobState::Succeeded { .. }
@@ -92,6 +97,7 @@ impl<'a> JobRow<'a> {
             | JobState::Cancelled { .. }
             | JobState::Expired { .. } => (None, None),
         };
+        let blocked_at = if let JobState::Blocked { since } = job.state { Some(At(since.0)) } else { None };
         let waiting_at = if let JobState::Waiting { since } = job.state { Some(At(since.0)) } else { None };
         let queued_at = if let JobState::Queued { since } = job.state { Some(At(since.0)) } else { None };
         Self {
@@ -142,6 +148,9 @@ impl<'a> JobRow<'a> {
             detached: job.detached.as_ref().map(|detached| json_text(&DetachedJson::from(&**detached))),
             concurrency_key: job.concurrency_key.as_ref().map(ConcurrencyKey::as_str),
             soft_time_limit_us: job.soft_time_limit.map(length_us),
+            workflow_id: job.workflow.map(|of| Text(JobId(of.workflow.0))),
+            workflow_place: job.workflow.map(|of| of.place.into()),
+            blocked_at,
             previous,
         }
     }
@@ -155,7 +164,7 @@ macro_rules! job_columns {
          tracestate, payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
          started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
          finished_at, on_parent_cancel, on_parent_lost, waiting_at, detached, concurrency_key, \
-         soft_time_limit_us"
+         soft_time_limit_us, workflow_id, workflow_place, blocked_at"
     };
 }
 pub(crate) use job_columns;
@@ -221,6 +230,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         detached: None,
         concurrency_key: None,
         soft_time_limit: None,
+        workflow: None,
     };
     let times = StateTimes::read(row)?;
     job.on_parent_cancel = read_on_parent(row, "on_parent_cancel")?;
@@ -229,11 +239,25 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
     job.detached = row.opt_json::<DetachedJson>("detached")?.map(|json| Box::new(json.into()));
     job.concurrency_key = row.opt_text("concurrency_key", |key| ConcurrencyKey::new(key))?;
     job.soft_time_limit = row.opt_length("soft_time_limit_us")?;
+    job.workflow = read_member_of(row)?;
+    let blocked_at = row.opt_wall("blocked_at")?;
+    if &*state_name == "blocked" {
+        job.state = JobState::Blocked { since: row.some("blocked_at", blocked_at)? };
+    }
     Ok(job)
 }
 
 fn read_on_parent(row: &mut Fields<'_>, column: &'static str) -> Result<OnParent, Error> {
     row.text(column, on_parent_of)?.ok_or_else(|| row.wrong(column, &"is none that this version knows"))
+}
+
+fn read_member_of(row: &mut Fields<'_>) -> Result<Option<MemberOf>, Error> {
+    let workflow = row.opt_id("workflow_id")?.map(|id| WorkflowId(id.0));
+    match (workflow, row.opt_int("workflow_place")?) {
+        (Some(workflow), Some(place)) => Ok(Some(MemberOf { workflow, place })),
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) => Err(row.wrong("workflow_place", &"stands without its workflow")),
+    }
 }
 
 fn read_trace(row: &mut Fields<'_>) -> Result<Option<Arc<TraceContext>>, Error> {
@@ -273,6 +297,7 @@ impl StateTimes {
                 let cause = row.some("scheduled_cause", self.cause)?;
                 JobState::Scheduled { until: at(row, self.run_at)?, cause }
             }
+            "blocked" => JobState::Running, // Its time stands behind what comes next.
             "queued" => JobState::Queued { since: at(row, self.queued_at)? },
             "running" => JobState::Running,
             "waiting" => JobState::Waiting { since: at(row, waiting_at)? },

@@ -9,7 +9,7 @@ use crate::{
     journal::Error,
     rows::{
         AttemptRow, Batch, CronRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
-        batch, int, job_columns,
+        WorkflowRow, batch, int, job_columns,
     },
     turn::{self, Turn},
 };
@@ -26,7 +26,7 @@ pub(super) async fn write(connection: &mut SqliteConnection, turn: &Turn<'_>) ->
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 22] = [
+pub(super) const ALL: [&str; 24] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -36,6 +36,7 @@ pub(super) const ALL: [&str; 22] = [
     TENANT_DELETE,
     NODE_DELETE,
     CRON_DELETE,
+    WORKFLOW_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
@@ -43,6 +44,7 @@ pub(super) const ALL: [&str; 22] = [
     NODE_UPSERT,
     CRON_UPSERT,
     CLASS_UPSERT,
+    WORKFLOW_UPSERT,
     JOB_INSERT,
     PAYLOAD_INSERT,
     LEASE_UPSERT,
@@ -71,6 +73,9 @@ pub(super) const NODE_DELETE: &str = "delete from nodes where name in (select va
 
 pub(super) const CRON_DELETE: &str = "delete from crons where name in (select value from json_each($1))";
 
+pub(super) const WORKFLOW_DELETE: &str =
+    "delete from workflows where id in (select value from json_each($1))";
+
 async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
     // Not counted: the result may have gone with its job, and a timeline need not have been saved yet.
@@ -93,7 +98,9 @@ async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     let nodes = batch("nodes", changes.nodes_deleted.iter().map(NodeName::as_str))?;
     counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await?;
     let crons = batch("crons", changes.crons_deleted.iter().map(CronName::as_str))?;
-    counted(connection, "CRON_DELETE", CRON_DELETE, crons).await
+    counted(connection, "CRON_DELETE", CRON_DELETE, crons).await?;
+    let workflows = batch("workflows", changes.workflows_deleted.iter().map(ToString::to_string))?;
+    counted(connection, "WORKFLOW_DELETE", WORKFLOW_DELETE, workflows).await
 }
 
 // Jobs, leases and attempts are lists of their columns: `new.value ->> 6` is the state. See `rows/positional.rs`.
@@ -131,9 +138,10 @@ set
   queued_at = new.value ->> 39,
   finished_at = new.value ->> 40,
   waiting_at = new.value ->> 43,
-  detached = new.value ->> 44
+  detached = new.value ->> 44,
+  blocked_at = new.value ->> 48
 from jsonb_each(jsonb($1)) as new
-where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 47";
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 50";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day, spent)
@@ -229,6 +237,28 @@ where true
 on conflict (class) do update set
   timeline = excluded.timeline";
 
+// What a workflow is born with (identity, shape) is not written again.
+pub(super) const WORKFLOW_UPSERT: &str = "
+insert into workflows (
+  id, producer, name, fingerprint, shape, members, state, version, round, cancel_requested, created_at, began_at,
+  finished_at, reason, opened)
+select
+  new.value ->> 'id', new.value ->> 'producer', new.value ->> 'name', unhex(new.value ->> 'fingerprint'),
+  new.value ->> 'shape', new.value ->> 'members', new.value ->> 'state', new.value ->> 'version',
+  new.value ->> 'round', new.value ->> 'cancel_requested', new.value ->> 'created_at', new.value ->> 'began_at',
+  new.value ->> 'finished_at', new.value ->> 'reason', new.value ->> 'opened'
+from json_each($1) as new
+where true
+on conflict (id) do update set
+  state = excluded.state,
+  version = excluded.version,
+  round = excluded.round,
+  cancel_requested = excluded.cancel_requested,
+  began_at = excluded.began_at,
+  finished_at = excluded.finished_at,
+  reason = excluded.reason,
+  opened = excluded.opened";
+
 async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
     for updated in [&turn.updated_free, &turn.updated_held] {
@@ -246,7 +276,9 @@ async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     let crons = batch("crons", changes.crons_put.iter().map(CronRow::from))?;
     counted(connection, "CRON_UPSERT", CRON_UPSERT, crons).await?;
     let classes = batch("classes", changes.classes_put.iter().map(TimelineRow::from))?;
-    counted(connection, "CLASS_UPSERT", CLASS_UPSERT, classes).await
+    counted(connection, "CLASS_UPSERT", CLASS_UPSERT, classes).await?;
+    let workflows = batch("workflows", changes.workflows_put.iter().map(WorkflowRow::from))?;
+    counted(connection, "WORKFLOW_UPSERT", WORKFLOW_UPSERT, workflows).await
 }
 
 pub(super) const JOB_INSERT: &str = concat!(
@@ -262,7 +294,8 @@ select
   new.value ->> 27, new.value ->> 28, new.value ->> 29, new.value ->> 30, new.value ->> 31,
   new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
   new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40, new.value ->> 41,
-  new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45, new.value ->> 46
+  new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45, new.value ->> 46,
+  new.value ->> 47, new.value ->> 48, new.value ->> 49
 from jsonb_each(jsonb($1)) as new"
 );
 

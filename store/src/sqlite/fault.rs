@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 16] = [
+pub(super) const UNIQUE: [(&str, &str); 18] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),
@@ -23,6 +23,8 @@ pub(super) const UNIQUE: [(&str, &str); 16] = [
     ("nodes.name", "nodes_pkey"),
     ("crons.name", "crons_pkey"),
     ("classes.class", "classes_pkey"),
+    ("workflows.id", "workflows_pkey"),
+    ("jobs.workflow_id, jobs.workflow_place", "jobs_one_per_place"),
     ("leader_fence.epoch", "leader_fence_pkey"),
     ("leader_fence.one", "leader_fence_one_row"),
 ];

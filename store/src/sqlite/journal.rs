@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use futures_util::TryStreamExt;
 use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteRow};
-use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId};
+use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId, Workflow, WorkflowId};
 
 use super::{
     columns::{read, read_all},
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Beside, HeldKey, Journal, Taken,
     journal::Error,
-    rows::{self, Batch, Fields, KeyRow, Names, batch, int, job_columns},
+    rows::{self, Batch, Fields, KeyRow, Names, batch, int, job_columns, workflow_columns},
     turn::Turn,
 };
 
@@ -35,7 +35,7 @@ pub struct SqliteJournal {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 12] = [
+pub(super) const ALL: [&str; 16] = [
     EPOCH_RAISE,
     EPOCH_CHECK,
     JOB_PRIOR_BY_ID,
@@ -48,6 +48,10 @@ pub(super) const ALL: [&str; 12] = [
     NODE_LOAD,
     CRON_LOAD,
     CLASS_LOAD,
+    WORKFLOW_LOAD,
+    END_LOAD,
+    WORKFLOW_PRIOR,
+    END_PRIOR,
 ];
 
 pub(super) const EPOCH_RAISE: &str = "
@@ -108,6 +112,33 @@ from nodes";
 
 pub(super) const CLASS_LOAD: &str = "select class, timeline from classes";
 
+pub(super) const WORKFLOW_LOAD: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where finished_at is null"
+);
+
+pub(super) const END_LOAD: &str = "
+select jobs.workflow_id, jobs.workflow_place, jobs.state
+from workflows
+join jobs on jobs.workflow_id = workflows.id
+where workflows.finished_at is null and jobs.finished_at is not null";
+
+pub(super) const WORKFLOW_PRIOR: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where id in (select value from json_each($1))"
+);
+
+pub(super) const END_PRIOR: &str = "
+select workflow_id, workflow_place, state
+from jobs
+where finished_at is not null and workflow_id in (select value from json_each($1))";
+
 impl SqliteJournal {
     pub(super) fn new(file: PathBuf, lock: Lock) -> Self {
         Self { file, connection: None, ready: false, _lock: lock }
@@ -147,6 +178,19 @@ impl Journal for SqliteJournal {
         found.dedup_by_key(|job| job.id);
         self.ready = true;
         Ok(found)
+    }
+
+    async fn prior_workflows(&mut self, ids: &[WorkflowId]) -> Result<Vec<Workflow>, Error> {
+        let connection = self.begin()?;
+        let ids = batch("workflows", ids.iter().map(ToString::to_string))?;
+        let found = sqlx::query(WORKFLOW_PRIOR).bind(&ids.text).fetch_all(&mut *connection);
+        let found = found.await.map_err(|error| fault::of("WORKFLOW_PRIOR", error))?;
+        let ends = sqlx::query(END_PRIOR).bind(&ids.text).fetch_all(&mut *connection);
+        let ends = ends.await.map_err(|error| fault::of("END_PRIOR", error))?;
+        let found = read_all("workflows", &found, rows::read_workflow)?;
+        let found = rows::put_ends(found, read_all("jobs", &ends, rows::read_end)?);
+        self.ready = true;
+        Ok(found.into_values().collect())
     }
 
     async fn commit(&mut self, epoch: Epoch, changes: &Changes, beside: &Beside) -> Result<(), Error> {
@@ -230,6 +274,11 @@ async fn load(connection: &mut SqliteConnection) -> Result<Durable, Error> {
     for job in each(&mut snapshot, &mut names, "JOB_LOAD", JOB_LOAD, "jobs", rows::read_job).await? {
         durable.jobs.insert(job.id, job);
     }
+    let live =
+        each(&mut snapshot, &mut names, "WORKFLOW_LOAD", WORKFLOW_LOAD, "workflows", rows::read_workflow);
+    let live = live.await?;
+    let ends = each(&mut snapshot, &mut names, "END_LOAD", END_LOAD, "jobs", rows::read_end).await?;
+    durable.workflows = rows::put_ends(live, ends);
     snapshot.commit().await.map_err(|error| fault::of("ending a load", error))?;
     Ok(durable)
 }

@@ -20,13 +20,15 @@ use sqlx::{
 };
 use tenure_scheduler::{
     Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
+    Workflow, WorkflowId,
 };
 
 use super::{Options, columns::read_all, schema::SCHEMA_VERSION};
 use crate::{
-    JobCursor, JobFilter, KindCutoff, Left, Payload, ResultBytes, StoredResult, Violation,
+    JobCursor, JobFilter, KindCutoff, Left, MemberState, Payload, ResultBytes, StoredResult, Violation,
+    WorkflowCursor, WorkflowFilter,
     reader::{Error, Narrowest},
-    rows::{self, CutoffRow, batch, int, job_columns},
+    rows::{self, CutoffRow, batch, int, job_columns, workflow_columns},
 };
 
 /// A reader of a SQLite file. Clones share their connections.
@@ -38,7 +40,7 @@ pub struct SqliteReader {
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 23] = [
+pub(super) const ALL: [&str; 30] = [
     JOB_GET,
     JOB_LIST,
     JOB_LIST_OF_KIND,
@@ -62,6 +64,13 @@ pub(super) const ALL: [&str; 23] = [
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
     VIOLATION_LIST_INSTANTS,
+    VIOLATION_LIST_WORKFLOWS,
+    WORKFLOW_GET,
+    END_GET,
+    WORKFLOW_LIST,
+    MEMBER_LIST,
+    MEMBER_COUNT,
+    WORKFLOW_DUE,
 ];
 
 pub(super) const JOB_GET: &str = concat!(
@@ -191,15 +200,19 @@ where rowid in (
     and jobs.finished_at <= due.finished_until
   where jobs.id not in (select job_id from leases)
     and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
+    and not exists (
+      select 1 from workflows where workflows.id = jobs.workflow_id and workflows.finished_at is null)
   limit $3)"
 );
 
 pub(super) const RESULT_DUE: &str = "
-select results.job_id, results.token, jobs.parent_id
+select results.job_id, results.token, jobs.parent_id, jobs.workflow_id
 from results
 join jobs on jobs.id = results.job_id
 where results.expires_at <= $1
   and not exists (select 1 from jobs as parents where parents.id = jobs.parent_id and parents.finished_at is null)
+  and not exists (
+    select 1 from workflows where workflows.id = jobs.workflow_id and workflows.finished_at is null)
 order by results.expires_at, results.job_id, results.token
 limit $2";
 
@@ -227,8 +240,54 @@ pub(super) const VIOLATION_LIST_ATTEMPTS: &str =
 pub(super) const VIOLATION_LIST_INSTANTS: &str =
     "select invariant, subject, detail from inv_instants_fire_once limit 100";
 
+pub(super) const VIOLATION_LIST_WORKFLOWS: &str =
+    "select invariant, subject, detail from inv_workflows_have_members limit 100";
+
+pub(super) const WORKFLOW_GET: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where id = $1"
+);
+
+pub(super) const END_GET: &str = "
+select workflow_id, workflow_place, state
+from jobs
+where workflow_id = $1 and finished_at is not null";
+
+pub(super) const WORKFLOW_LIST: &str = concat!(
+    "select ",
+    workflow_columns!(),
+    "
+from workflows
+where ($1 is null or state in (select value from json_each($1)))
+  and ($2 is null or producer = $2)
+  and (created_at, id) < ($3, $4)
+order by created_at desc, id desc
+limit $5"
+);
+
+pub(super) const MEMBER_LIST: &str = "
+select workflow_place, kind, state, reason
+from jobs
+where workflow_id = $1
+order by workflow_place";
+
+pub(super) const MEMBER_COUNT: &str = "
+select workflow_id, state, count(*)
+from jobs
+where workflow_id in (select value from json_each($1))
+group by workflow_id, state";
+
+pub(super) const WORKFLOW_DUE: &str = "
+select id
+from workflows
+where finished_at is not null and not exists (select 1 from jobs where jobs.workflow_id = workflows.id)
+limit $1";
+
 /// In the order of [`crate::reader::INVARIANTS`].
-const VIOLATION_LISTS: [&str; 8] = [
+const VIOLATION_LISTS: [&str; 9] = [
     VIOLATION_LIST_LEASES,
     VIOLATION_LIST_SLOTS,
     VIOLATION_LIST_OWNERS,
@@ -237,6 +296,7 @@ const VIOLATION_LISTS: [&str; 8] = [
     VIOLATION_LIST_RESULTS,
     VIOLATION_LIST_ATTEMPTS,
     VIOLATION_LIST_INSTANTS,
+    VIOLATION_LIST_WORKFLOWS,
 ];
 
 /// In the order of [`crate::reader::OF_LEASES`].
@@ -372,13 +432,61 @@ impl SqliteReader {
 
     pub(crate) async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<DueResult>, Error> {
         let rows = self.rows(sqlx::query(RESULT_DUE).bind(now.0).bind(limit)).await?;
-        let id = |text: &str| text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)));
+        let id = |text: &str| text.parse::<JobId>().map_err(|error| sqlx::Error::Decode(Box::new(error)));
         let read = |row: &SqliteRow| -> Result<DueResult, sqlx::Error> {
             let job = id(row.try_get(0)?)?;
             let parent = row.try_get::<Option<&str>, _>(2)?.map(id).transpose()?;
-            Ok(DueResult { job, token: token(row, 1)?, parent })
+            let workflow = row.try_get::<Option<&str>, _>(3)?.map(id).transpose()?;
+            let workflow = workflow.map(|workflow| WorkflowId(workflow.0));
+            Ok(DueResult { job, token: token(row, 1)?, parent, workflow })
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable("results", &error))
+    }
+
+    pub(crate) async fn get_workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, Error> {
+        let found = self.rows(sqlx::query(WORKFLOW_GET).bind(id.to_string())).await?;
+        let found = read_all("workflows", &found, rows::read_workflow)?;
+        let ends = self.rows(sqlx::query(END_GET).bind(id.to_string())).await?;
+        Ok(rows::put_ends(found, read_all("jobs", &ends, rows::read_end)?).remove(&id))
+    }
+
+    pub(crate) async fn list_workflows(
+        &self,
+        filter: &WorkflowFilter,
+        after: Option<WorkflowCursor>,
+        limit: u32,
+    ) -> Result<Vec<Workflow>, Error> {
+        let states = (!filter.states.is_empty()).then(|| batch("workflows", &filter.states)).transpose()?;
+        let (created_at, id) = match after {
+            Some(after) => (after.created_at.0, after.id.to_string()),
+            None => (i64::MAX, String::new()),
+        };
+        let query = sqlx::query(WORKFLOW_LIST)
+            .bind(states.map(|states| states.text))
+            .bind(filter.producer.as_ref().map(Producer::as_str))
+            .bind(created_at)
+            .bind(id)
+            .bind(limit);
+        Ok(read_all("workflows", &self.rows(query).await?, rows::read_workflow)?)
+    }
+
+    pub(crate) async fn members(&self, id: WorkflowId) -> Result<Vec<MemberState>, Error> {
+        let found = self.rows(sqlx::query(MEMBER_LIST).bind(id.to_string())).await?;
+        Ok(read_all("jobs", &found, rows::read_member)?)
+    }
+
+    pub(crate) async fn member_counts(
+        &self,
+        ids: &[WorkflowId],
+    ) -> Result<Vec<(WorkflowId, String, u32)>, Error> {
+        let ids = batch("workflows", ids.iter().map(ToString::to_string))?;
+        let found = self.rows(sqlx::query(MEMBER_COUNT).bind(ids.text)).await?;
+        Ok(read_all("jobs", &found, rows::read_count)?)
+    }
+
+    pub(crate) async fn due_workflows(&self, limit: u32) -> Result<Vec<WorkflowId>, Error> {
+        let found = self.rows(sqlx::query(WORKFLOW_DUE).bind(limit)).await?;
+        Ok(read_all("workflows", &found, rows::read_workflow_id)?)
     }
 
     pub(crate) async fn dead_by_kind(&self) -> Result<BTreeMap<KindName, u64>, Error> {

@@ -109,17 +109,20 @@ async fn an_unreadable_row_names_table_and_key_and_not_its_value() {
         ("waits = 'secret'", "waits"),
         ("depth = 4096", "depth"),
         ("root_id = 'secret'", "root_id"),
-        ("state = 'blocked', queued_at = null", "state"),
+        ("workflow_id = id, workflow_place = -1", "workflow_place"),
     ] {
         sqlx::query(sql(format!("update jobs set {broken}"))).execute(&mut hand).await.unwrap();
         let error = store.journal.takeover(Epoch(0)).await.expect_err(broken);
         let crate::journal::Error::Unreadable(row) = &error else { panic!("{error:?}") };
         assert_eq!((row.table, row.key.as_str()), ("jobs", id));
         assert!(row.problem.contains(column) && !row.problem.contains("secret"), "{row}");
-        sqlx::query("update jobs set labels = '{}', waits = '[]', depth = 0, root_id = id, state = 'queued', queued_at = 1")
-            .execute(&mut hand)
-            .await
-            .unwrap();
+        sqlx::query(
+            "update jobs set labels = '{}', waits = '[]', depth = 0, root_id = id, workflow_id = null, \
+             workflow_place = null",
+        )
+        .execute(&mut hand)
+        .await
+        .unwrap();
     }
     assert_eq!(store.journal.takeover(Epoch(0)).await.unwrap().durable.jobs.len(), 1);
 }
@@ -170,6 +173,7 @@ fn big_job() -> tenure_scheduler::Job {
         on_parent_cancel: s::OnParent::Cancel,
         on_parent_lost: s::OnParent::Keep,
         detached: None,
+        workflow: None,
     }
 }
 

@@ -13,7 +13,7 @@ macro_rules! exam {
             use crate::lived_through;
 
             exam!(@tests $store;
-                cases: a_new_store_is_empty, rows_come_back_as_they_were, rows_change, rows_go,
+                cases: a_new_store_is_empty, workflows_come_back_with_the_ends_of_their_members, rows_come_back_as_they_were, rows_change, rows_go,
                     every_takeover_raises_the_epoch, final_jobs_leave_the_load_and_stay_readable,
                     a_requeued_job_is_loaded_again, prior_finds_ids_and_held_keys,
                     a_key_freed_in_a_turn_is_taken_in_it, a_lease_freed_in_a_turn_is_taken_in_it,

@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Allowance, Attempt, Budget, Capacity, Child, ChildEnd, ChildWait, ClassEntry, ClassRow, Concurrency,
-    ConcurrencyKey, CounterName, CronEntry, CronJob, CronName, CronPause, CronPolicy, DedupeKey,
+    Allowance, Attempt, Budget, Capacity, Child, ChildEnd, ChildWait, Chord, ClassEntry, ClassRow,
+    Concurrency, ConcurrencyKey, CounterName, CronEntry, CronJob, CronName, CronPause, CronPolicy, DedupeKey,
     DedupePolicy, Detached, Epoch, FencingToken, Fingerprint, Fired, Host, Job, JobId, JobState, Kind,
-    KindName, KindPolicy, Lease, MOST_WEIGHT, MissedFiring, MissedPolicy, Needs, Node, NodeName, OnExhausted,
-    OnParent, Outcome, Parked, Pause, PausePolicy, Placement, Preferences, Producer, RateLimit, Requirement,
-    Reservation, RetryPolicy, ScheduledCause, Scope, Selector, Sequence, Slot, SlotName, Spent, Stage,
-    Tenant, TenantPolicy, TraceContext, Usage, Wait, WaitPolicy, WaitVerdict, Wall, Window,
+    KindName, KindPolicy, Lease, MOST_WEIGHT, MemberOf, MissedFiring, MissedPolicy, Needs, Node, NodeName,
+    OnDeadline, OnExhausted, OnParent, Opened, Outcome, Parked, Part, Pause, PausePolicy, Placement,
+    Preferences, Producer, RateLimit, Requirement, Reservation, RetryPolicy, Rule, ScheduledCause, Scope,
+    Selector, Sequence, Shape, Slot, SlotName, Spent, Stage, SynthesisPolicy, Tenant, TenantPolicy,
+    TraceContext, Usage, Wait, WaitPolicy, WaitVerdict, Wall, Window, Workflow, WorkflowId, WorkflowState,
 };
 
 pub(crate) fn id(n: u64) -> JobId {
@@ -66,6 +67,7 @@ pub(crate) fn job(n: u64) -> Job {
         on_parent_cancel: OnParent::Cancel,
         on_parent_lost: OnParent::Keep,
         detached: None,
+        workflow: None,
     }
 }
 
@@ -146,6 +148,7 @@ pub(crate) fn rich_job(n: u64) -> Job {
         on_parent_cancel: OnParent::Keep,
         on_parent_lost: OnParent::Cancel,
         detached: Some(Box::new(detached(WaitPolicy::AtLeast(2)))),
+        workflow: Some(MemberOf { workflow: WorkflowId(id(7).0), place: u32::try_from(n).unwrap() }),
         ..job(n)
     }
 }
@@ -424,4 +427,34 @@ pub(crate) fn needs(amounts: &[(&'static str, u32)]) -> Needs {
 
 pub(crate) fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|&(key, value)| (key.into(), value.into())).collect()
+}
+
+/// A workflow with every form of a part, as it is submitted; its members are not.
+pub(crate) fn workflow(n: u64) -> Workflow {
+    let rule = |policy, deadline| Rule { policy, deadline, on_deadline: OnDeadline::Leave };
+    let chord = |members, rule| Part::Chord(Box::new(Chord { members, rule }));
+    let late = Some(Duration::from_micros(90_000_001));
+    let part = Part::Chain(vec![
+        Part::Group(vec![Part::Job, chord(vec![Part::Job], rule(SynthesisPolicy::Any, None))]),
+        chord(vec![Part::Job, Part::Job], rule(SynthesisPolicy::AtLeast(2), late)),
+        chord(vec![Part::Job], rule(SynthesisPolicy::Always, late)),
+        chord(vec![Part::Job], Rule::CHAIN),
+    ]);
+    let shape = Shape::of(part).unwrap();
+    Workflow {
+        id: WorkflowId(id(n).0),
+        producer: Producer::new("operator:ada"),
+        name: Some("the \"daily\"".into()),
+        fingerprint: Fingerprint([3; 32]),
+        ends: vec![None; shape.places().len()],
+        shape: Arc::new(shape),
+        state: WorkflowState::Running,
+        version: 4,
+        round: 2,
+        cancel_requested: true,
+        created_at: Wall(1_780_000_000_000_001),
+        began_at: Wall(1_780_000_000_000_002),
+        reason: Some("cancelled by request".into()),
+        opened: [(2, Opened { partial: true, missing: vec![3, 4] })].into(),
+    }
 }

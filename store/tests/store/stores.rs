@@ -166,6 +166,7 @@ pub(crate) fn assert_same(loaded: &Durable, expected: &Durable, context: &str) {
     differ("nodes", &loaded.nodes, &expected.nodes, context);
     differ("jobs", &loaded.jobs, &expected.jobs, context);
     differ("leases", &loaded.leases, &expected.leases, context);
+    differ("workflows", &loaded.workflows, &expected.workflows, context);
     differ("classes", &loaded.classes, &expected.classes, context);
 }
 

@@ -2,6 +2,7 @@
 
 mod points;
 mod servers;
+mod timetables;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -36,3 +36,4 @@ mod storm;
 mod times;
 mod upgrade;
 mod workers;
+mod workflows;

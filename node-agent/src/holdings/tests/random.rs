@@ -239,10 +239,10 @@ impl World {
         assert!(self.up, "said while cut off: {statement:?}");
         match *statement {
             Statement::Accepted { token, .. } => self.seen.get_mut(&token).unwrap().accepted_said = true,
-            Statement::Checkpoint { .. } => panic!("nothing here is saved"),
             Statement::Started { token, .. } | Statement::Progress { token, .. } => {
                 assert!(self.seen[&token].started)
             }
+            Statement::Checkpoint { .. } => panic!("nothing here is saved"),
             Statement::Spooled { token } => {
                 if self.seen[&token].gone && !self.seen[&token].ended {
                     self.over.insert(token);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tenure_proto::node::v1::Grant;
 use tokio::sync::{Mutex, MutexGuard, watch};
@@ -18,7 +19,7 @@ use super::said::{Said, Stand, Terms, Wait};
 use super::service::{invalid, refused};
 use crate::clock::Mono;
 use crate::holdings::WaitVerdict;
-use crate::runner::{Event, Orders, Shared};
+use crate::runner::{Event, Orders, Shared, checkpoint};
 
 /// Progress is told no more often: what counts is the newest.
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
@@ -171,6 +172,49 @@ impl Desk {
                 Err(refused(Code::Internal, "INTERNAL", "a fault of the agent"))
             }
         }
+    }
+
+    /// The command has said something: it is not stalled.
+    pub(super) fn heard(&self) {
+        self.shared.heard(self.lease.token);
+    }
+
+    /// Keeps a checkpoint in the place of the one before.
+    pub(super) async fn save(&self, bytes: Bytes) -> Result<(), Status> {
+        let dir = self.dir.clone();
+        let saved = tokio::task::spawn_blocking(move || checkpoint::save(&dir, &bytes)).await;
+        match saved {
+            Ok(Ok(())) => {
+                self.shared.saved(self.lease.token);
+                Ok(())
+            }
+            Ok(Err(refused @ (checkpoint::Refused::Empty | checkpoint::Refused::TooLarge { .. }))) => {
+                Err(invalid("data", &refused.to_string()))
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error = %crate::Chain(&error), "a checkpoint cannot be kept");
+                Err(refused(Code::Unavailable, "DISK", "it cannot be written to the node's disk"))
+            }
+            Err(error) => {
+                tracing::error!(%error, "keeping a checkpoint ended early");
+                Err(refused(Code::Internal, "INTERNAL", "a fault of the agent"))
+            }
+        }
+    }
+
+    /// The command was asked to wrap up.
+    pub(crate) async fn asked_to_wrap_up(&self) {
+        let noted = self.change(|said| {
+            said.wrap_up = true;
+            Ok(())
+        });
+        // What cannot be kept was logged; the process has its signal.
+        drop(noted.await);
+    }
+
+    /// The run clock of the attempt stands still, or goes on.
+    pub(super) fn pause(&self, paused: bool) {
+        self.shared.order(self.lease.token, |orders| orders.parked = paused);
     }
 
     /// The newest progress is told by [`Desk::tell_progress`].

@@ -39,6 +39,9 @@ pub(crate) struct Said {
     /// Its newest wait.
     #[serde(default)]
     pub(crate) wait: Option<Wait>,
+    /// It was asked to wrap up. Not its own word, but one that it may ask for.
+    #[serde(default)]
+    pub(crate) wrap_up: bool,
 }
 
 /// Why an attempt fails, in its own words.

@@ -11,8 +11,9 @@ use tenure_proto::node::v1::{
     AttemptServiceEnqueueChildrenRequest, AttemptServiceEnqueueChildrenResponse,
     AttemptServiceGetChildResultsRequest, AttemptServiceGetChildResultsResponse, CheckLeaseRequest,
     CheckLeaseResponse, FailRequest, FailResponse, GetAttemptRequest, GetAttemptResponse,
-    ReportProgressRequest, ReportProgressResponse, ReportUsageRequest, ReportUsageResponse, WaitAnswer,
-    WaitForJobsRequest, WaitForJobsResponse, WaitTerms,
+    ReportProgressRequest, ReportProgressResponse, ReportUsageRequest, ReportUsageResponse,
+    SaveCheckpointRequest, SaveCheckpointResponse, WaitAnswer, WaitForJobsRequest, WaitForJobsResponse,
+    WaitTerms,
 };
 use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -74,6 +75,7 @@ impl AttemptService for Service {
         }
         check_text("message", &message, LONGEST_MESSAGE)?;
         self.desk.progress(percent, message);
+        self.desk.heard();
         Ok(Response::new(ReportProgressResponse {}))
     }
 
@@ -86,7 +88,18 @@ impl AttemptService for Service {
             said.add(&used).map_err(|(field, problem)| invalid(&field, &problem))?;
             Ok(said.usage.clone())
         });
-        Ok(Response::new(ReportUsageResponse { usage: usage.await? }))
+        let usage = usage.await?;
+        self.desk.heard();
+        Ok(Response::new(ReportUsageResponse { usage }))
+    }
+
+    async fn save_checkpoint(
+        &self,
+        request: Request<SaveCheckpointRequest>,
+    ) -> Result<Response<SaveCheckpointResponse>, Status> {
+        self.desk.save(request.into_inner().data).await?;
+        self.desk.heard();
+        Ok(Response::new(SaveCheckpointResponse {}))
     }
 
     async fn enqueue_children(
@@ -133,6 +146,7 @@ impl AttemptService for Service {
         let remaining = self.desk.remaining();
         Ok(Response::new(CheckLeaseResponse {
             live: remaining.is_some(),
+            wrap_up: self.desk.said().await.wrap_up,
             remaining: remaining.and_then(|left| left.try_into().ok()),
         }))
     }

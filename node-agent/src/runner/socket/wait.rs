@@ -35,7 +35,9 @@ pub(super) async fn drive(desk: Arc<Desk>) {
             Stand::Parked { kept } => {
                 // An earlier agent's, too: the session is told what its lease holds.
                 desk.tell_waiting(epoch, Some(kept.clone())).await;
+                desk.pause(true);
                 let verdict = resumed(&mut orders, epoch).await;
+                desk.pause(false);
                 let kept = (verdict == WaitVerdict::MustDetach).then(|| kept.clone());
                 Stand::Over { verdict, kept }
             }

@@ -37,6 +37,7 @@ impl State {
         if self.jobs.get(&job.id).is_none_or(|entry| entry.job.state.is_final()) {
             self.index_live(job);
             self.take_back_end(job);
+            self.rejoin_workflow(job);
         }
         self.leave_queue(job.id);
         self.admit(job, now);
@@ -73,6 +74,7 @@ impl State {
         }
         match self.jobs.get(&id).map(|entry| entry.job.state.clone()) {
             Some(JobState::Scheduled { until, cause }) => self.await_time(id, until, cause, now),
+            Some(JobState::Blocked { .. }) => self.await_predecessors(id, now),
             Some(JobState::Queued { .. }) => self.join(id, now),
             Some(JobState::Waiting { .. }) => self.await_children(id, now),
             Some(
@@ -229,6 +231,7 @@ impl State {
                 let since = entry.since;
                 self.forget_time(id, until, cause, since);
             }
+            JobState::Blocked { .. } => kind.blocked = kind.blocked.saturating_sub(1),
             JobState::Queued { since } => {
                 kind.queued.remove(&(since, id));
             }
@@ -339,6 +342,7 @@ impl State {
                     self.dirty.kind(&job.kind, true);
                 }
                 JobState::Scheduled { .. }
+                | JobState::Blocked { .. }
                 | JobState::Queued { .. }
                 | JobState::Running
                 | JobState::Waiting { .. }
@@ -351,6 +355,7 @@ impl State {
             }
         }
         self.leave_family(&job);
+        self.leave_workflow(&job);
         self.drop_detached(id, None);
         if root != id
             && let Some(count) = self.descendants.get_mut(&root)

@@ -79,7 +79,8 @@ fn entry(
     let missed = table.take("missed").and_then(|value| missed(value, problems)).unwrap_or(MissedPolicy::Skip);
     let jitter = table.take("jitter").and_then(|value| jitter(&value, timetable.as_ref(), problems));
     let singleton = table.take("singleton").and_then(|value| value.flag(problems)).unwrap_or(false);
-    let job = job(&mut table, slots, problems);
+    let policy = kind.as_ref().and_then(|kind| kinds.get(kind));
+    let job = job(&mut table, slots, policy, problems);
     table.finish(&[], problems);
     let when = when.and_then(|when| when.as_text().map(ToOwned::to_owned))?;
     let zone = zone.and_then(|zone| zone.as_text().map(ToOwned::to_owned)).unwrap_or_else(|| "UTC".into());
@@ -171,7 +172,8 @@ fn jitter(value: &Value<'_>, timetable: Option<&Timetable>, problems: &mut Probl
     Some(jitter)
 }
 
-fn job(table: &mut Table<'_>, slots: &Slots, problems: &mut Problems) -> CronJob {
+/// `kind`: the policy of its kind, if that is declared. What it would refuse at each firing is refused here.
+fn job(table: &mut Table<'_>, slots: &Slots, kind: Option<&KindPolicy>, problems: &mut Problems) -> CronJob {
     let payload = table.take("payload").and_then(|value| {
         let text = value.text(problems)?.to_owned();
         if text.contains('\0') {
@@ -198,8 +200,18 @@ fn job(table: &mut Table<'_>, slots: &Slots, problems: &mut Problems) -> CronJob
         let text = value.text(problems)?;
         if text.is_empty() || text.len() > 256 || text.contains('\0') {
             value.refuse(problems, "must be 1 to 256 bytes without NUL");
+        } else if kind.is_some_and(|kind| kind.concurrency.is_none()) {
+            value.refuse(problems, "limits nothing: its kind has no concurrency");
         }
         Some(ConcurrencyKey::new(text))
+    });
+    let hard_time_limit = table.take("hard_time_limit").and_then(|value| {
+        let limit = value.duration(problems, SHORTEST_LIMIT..=LONGEST)?;
+        if let Some(kind) = kind.filter(|kind| limit > kind.hard_time_limit) {
+            let most = humantime::format_duration(kind.hard_time_limit);
+            value.refuse(problems, format!("may only shorten that of its kind, which is {most}"));
+        }
+        Some(limit)
     });
     CronJob {
         payload: payload.unwrap_or_default().into(),
@@ -214,9 +226,7 @@ fn job(table: &mut Table<'_>, slots: &Slots, problems: &mut Problems) -> CronJob
         stale_after: table
             .take("stale_after")
             .and_then(|value| value.duration(problems, SHORTEST_LIMIT..=LONGEST)),
-        hard_time_limit: table
-            .take("hard_time_limit")
-            .and_then(|value| value.duration(problems, SHORTEST_LIMIT..=LONGEST)),
+        hard_time_limit,
         concurrency_key,
     }
 }

@@ -160,9 +160,10 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
     Submission {
         command,
         payload: Some(Payload { data: data.into(), content_type: "text/plain".to_owned() }),
+        more: Vec::new(),
     }
 }
 
 pub(super) fn bare(command: Command) -> Submission {
-    Submission { command, payload: None }
+    Submission { command, payload: None, more: Vec::new() }
 }

@@ -73,6 +73,8 @@ pub(crate) fn job(job: &Job, kind: Option<&Kind>, live: Option<&LiveView>) -> v1
         traceparent: trace.map(|trace| trace.parent.to_string()).unwrap_or_default(),
         tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         payload_size: job.payload_size,
+        workflow_id: job.workflow.map(|of| of.workflow.to_string()).unwrap_or_default(),
+        workflow_place: job.workflow.map(|of| of.place),
         waits: job.waits.iter().map(share).collect(),
         progress: live.and_then(|live| live.progress.as_ref()).map(progress),
         cron: super::cron::firing(job),
@@ -120,6 +122,7 @@ fn child_wait(view: &WaitView) -> v1::ChildWait {
 pub(crate) fn state(state: &JobState) -> v1::JobState {
     match state {
         JobState::Scheduled { .. } => v1::JobState::Scheduled,
+        JobState::Blocked { .. } => v1::JobState::Blocked,
         JobState::Queued { .. } => v1::JobState::Queued,
         JobState::Running => v1::JobState::Running,
         JobState::Waiting { .. } => v1::JobState::Waiting,
@@ -135,6 +138,7 @@ pub(crate) fn state_name(state: v1::JobState) -> Option<&'static str> {
     match state {
         v1::JobState::Unspecified => None,
         v1::JobState::Scheduled => Some("scheduled"),
+        v1::JobState::Blocked => Some("blocked"),
         v1::JobState::Queued => Some("queued"),
         v1::JobState::Running => Some("running"),
         v1::JobState::Waiting => Some("waiting"),
@@ -143,6 +147,12 @@ pub(crate) fn state_name(state: v1::JobState) -> Option<&'static str> {
         v1::JobState::Cancelled => Some("cancelled"),
         v1::JobState::Expired => Some("expired"),
     }
+}
+
+/// The state of the wire with this name in the store.
+pub(crate) fn state_of_name(name: &str) -> v1::JobState {
+    let known = (0..=9).filter_map(|number| v1::JobState::try_from(number).ok());
+    known.filter(|state| state_name(*state) == Some(name)).last().unwrap_or_default()
 }
 
 fn run_at(state: &JobState) -> Option<prost_types::Timestamp> {
@@ -160,6 +170,8 @@ fn resting(job: &Job) -> Option<v1::Deferral> {
             (Deferral::Backoff { until }, since)
         }
         JobState::Queued { since } => (Deferral::Ready, since),
+        // How many is known to its workflow alone.
+        JobState::Blocked { since } => (Deferral::Blocked { predecessors: 1 }, since),
         JobState::Waiting { since } => {
             let children = row_wait(job).map_or(0, |view| view.unfinished);
             (Deferral::WaitingChildren { children: u32::try_from(children).unwrap_or(u32::MAX) }, since)

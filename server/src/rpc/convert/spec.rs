@@ -109,7 +109,7 @@ pub(crate) fn submission(
         limits: ProducerLimits::default(),
         prior: Prior::default(),
     }));
-    Ok(Submission { command, payload: bytes_beside(payload.data, &content_type) })
+    Ok(Submission { command, payload: bytes_beside(payload.data, &content_type), more: Vec::new() })
 }
 
 /// What becomes of a child; none: the default.

@@ -92,13 +92,16 @@ fn grant_out(grant: Grant, joined: Joined) -> wire::Grant {
         traceparent: trace.map(|trace| trace.parent.to_string()).unwrap_or_default(),
         tracestate: trace.and_then(|trace| trace.state.as_deref()).unwrap_or_default().to_owned(),
         tenant: grant.tenant.to_string(),
-        input_results: grant.resume.map(|resume| u32::try_from(resume.children.len()).unwrap_or(u32::MAX)),
         soft_time_limit: grant.soft_time_limit.map(duration),
         progress_timeout: grant.progress_timeout.map(duration),
         checkpoint: left.checkpoint.map(|data| wire::Checkpoint { data }),
         partial: left
             .partial
             .map(|result| wire::ResultBytes { data: result.data, content_type: result.content_type }),
+        input_results: grant
+            .resume
+            .map(|resume| u32::try_from(resume.children.len()).unwrap_or(u32::MAX))
+            .or(grant.inputs),
     }
 }
 

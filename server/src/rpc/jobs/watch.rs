@@ -31,7 +31,7 @@ pub(crate) struct Room(Arc<Mutex<HashMap<String, usize>>>);
 
 /// Room for one watch, until it ends.
 #[derive(Debug)]
-struct Place {
+pub(crate) struct Place {
     room: Room,
     whose: String,
 }
@@ -113,7 +113,11 @@ impl Watch {
 }
 
 impl Room {
-    fn place(&self, whose: &str, most: usize) -> Result<Place, No> {
+    /// Room for one more watch of this caller.
+    ///
+    /// # Errors
+    /// If it has as many as it may.
+    pub(crate) fn place(&self, whose: &str, most: usize) -> Result<Place, No> {
         let mut open = self.open();
         let count = open.entry(whose.to_owned()).or_insert(0);
         if *count >= most {

@@ -74,8 +74,9 @@ pub(super) async fn results(
     checks.finish()?;
     let Some(lease) = lease else { return Err(No::invalid_field("lease", "is required")) };
     check_lease(api, caller, &lease).await?;
-    let (children, state) = if named.is_empty() {
-        resumed_with(api, &lease).await?
+    let is_given = named.is_empty();
+    let (children, state) = if is_given {
+        started_with(api, &lease).await?
     } else {
         (named.into_iter().map(|job| Child { job, end: None }).collect(), None)
     };
@@ -99,7 +100,7 @@ pub(super) async fn results(
         });
         let mut live = live.await?;
         for (index, child) in chunk {
-            let result = result_of(api, &lease, (*index, child), live.remove(&child.job)).await?;
+            let result = result_of(api, (&lease, is_given), (*index, child), live.remove(&child.job)).await?;
             bytes += result.encoded_len() + 8;
             if bytes > page::MOST_BYTES && !answer.results.is_empty() {
                 answer.next_index = result.index;
@@ -127,11 +128,15 @@ fn named(checks: &mut Checks, ids: &[String]) -> Vec<JobId> {
 }
 
 /// What the running execution of a job goes on from: the ends as they were when its wait was over, and under which token a
-/// state is kept.
-async fn resumed_with(api: &Api, lease: &LeaseName) -> Result<(Vec<Child>, Option<FencingToken>), No> {
+/// state is kept; of a member of a workflow that has not waited by itself, how those before it ended.
+async fn started_with(api: &Api, lease: &LeaseName) -> Result<(Vec<Child>, Option<FencingToken>), No> {
     let job = lease.job;
-    let detached = api.query(move |state, _| state.job(job).and_then(|job| job.detached.clone())).await?;
-    let Some(detached) = detached else { return Ok((Vec::new(), None)) };
+    let known = api.query(move |state, _| {
+        let job = state.job(job)?;
+        Some((job.detached.clone(), state.inputs_of(job)))
+    });
+    let (detached, inputs) = known.await?.unwrap_or_default();
+    let Some(detached) = detached else { return Ok((inputs.unwrap_or_default(), None)) };
     let state = detached.has_state.then_some(detached.token);
     Ok((detached.wait.children, state))
 }
@@ -139,7 +144,7 @@ async fn resumed_with(api: &Api, lease: &LeaseName) -> Result<(Vec<Child>, Optio
 /// One line of the answer. `child.end`: as it was when somebody went on; without one, as it is now.
 async fn result_of(
     api: &Api,
-    lease: &LeaseName,
+    (lease, is_given): (&LeaseName, bool),
     (index, child): (usize, &Child),
     live: Option<Job>,
 ) -> Result<InputResult, No> {
@@ -155,11 +160,13 @@ async fn result_of(
         let state = child.end.map_or(v1::JobState::Unspecified, state_of);
         return Ok(InputResult { state: state.into(), answer: error, ..answer });
     };
-    if job.parent != Some(lease.job) {
+    if !is_given && job.parent != Some(lease.job) {
         return Err(No::invalid_field(format!("job_ids[{index}]"), format!("is no child of {}", lease.job)));
     }
     let state = match child.end {
         Some(end) => state_of(end),
+        // What it did later is not what the execution was started with, so that another attempt is given the same.
+        None if is_given && job.state.is_final() => v1::JobState::Running,
         None => convert::job::state(&job.state),
     };
     let said = match state {
@@ -169,9 +176,11 @@ async fn result_of(
             Some(Answer::Error(reason.to_owned()))
         }
         v1::JobState::Unspecified => Some(Answer::Error("there is no such job".to_owned())),
-        v1::JobState::Scheduled | v1::JobState::Queued | v1::JobState::Running | v1::JobState::Waiting => {
-            None
-        }
+        v1::JobState::Scheduled
+        | v1::JobState::Blocked
+        | v1::JobState::Queued
+        | v1::JobState::Running
+        | v1::JobState::Waiting => None,
     };
     Ok(InputResult { state: state.into(), answer: said, ..answer })
 }

@@ -30,6 +30,7 @@ fn grant(n: u64) -> Message {
         parent: None,
         trace: None,
         resume: None,
+        inputs: None,
     }))
 }
 
@@ -183,9 +184,9 @@ fn a_grant_whose_payload_is_gone_is_dropped_and_the_rest_goes_on() {
 
 #[test]
 fn a_grant_of_a_job_that_was_granted_before_waits_for_what_was_left_whatever_its_payload() {
-    let again = |n| match grant(n) {
-        Message::Grant(grant) => Message::Grant(Box::new(Grant { again: true, ..*grant })),
-        other => other,
+    let again = |n| {
+        let Message::Grant(grant) = grant(n) else { panic!("no grant") };
+        Message::Grant(Box::new(Grant { again: true, ..*grant }))
     };
     let mut assembly = assembly((1..=6).map(|n| (1, again(n), 0)));
     assert_eq!(leaves(&mut assembly), []);

@@ -4,7 +4,7 @@ use crate::rows::job_columns;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(in crate::postgres) const ALL: [&str; 22] = [
+pub(in crate::postgres) const ALL: [&str; 24] = [
     RESULT_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
@@ -14,6 +14,7 @@ pub(in crate::postgres) const ALL: [&str; 22] = [
     TENANT_DELETE,
     NODE_DELETE,
     CRON_DELETE,
+    WORKFLOW_DELETE,
     JOB_UPDATE,
     KIND_UPSERT,
     SLOT_UPSERT,
@@ -21,6 +22,7 @@ pub(in crate::postgres) const ALL: [&str; 22] = [
     NODE_UPSERT,
     CRON_UPSERT,
     CLASS_INSERT,
+    WORKFLOW_UPSERT,
     JOB_INSERT,
     PAYLOAD_INSERT,
     LEASE_UPSERT,
@@ -50,6 +52,8 @@ pub(in crate::postgres) const NODE_DELETE: &str = "delete from nodes where name 
 
 pub(in crate::postgres) const CRON_DELETE: &str = "delete from crons where name = any($1::text[])";
 
+pub(in crate::postgres) const WORKFLOW_DELETE: &str = "delete from workflows where id = any($1::uuid[])";
+
 /// A batch of jobs as a table `new`, with the token that each row has.
 macro_rules! new_jobs {
     () => {
@@ -63,7 +67,7 @@ from unnest(
   $30::text[], $31::timestamptz[], $32::timestamptz[], $33::boolean[], $34::timestamptz[], $35::timestamptz[],
   $36::text[], $37::jsonb[], $38::timestamptz[], $39::text[], $40::timestamptz[], $41::timestamptz[],
   $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::text[], $47::bigint[],
-  $48::bigint[])
+  $48::uuid[], $49::bigint[], $50::timestamptz[], $51::bigint[])
   as new (",
             job_columns!(),
             ", previous)"
@@ -105,7 +109,8 @@ set
   queued_at = new.queued_at,
   finished_at = new.finished_at,
   waiting_at = new.waiting_at,
-  detached = new.detached",
+  detached = new.detached,
+  blocked_at = new.blocked_at",
     new_jobs!(),
     "
 where jobs.id = new.id and jobs.token = new.previous"
@@ -215,6 +220,30 @@ pub(in crate::postgres) const CLASS_INSERT: &str = "
 insert into classes (class, timeline)
 select class, timeline
 from unnest($1::text[], $2::jsonb[]) as new (class, timeline)";
+
+// What a workflow is born with (identity, shape) is not written again.
+pub(in crate::postgres) const WORKFLOW_UPSERT: &str = "
+insert into workflows (
+  id, producer, name, fingerprint, shape, members, state, version, round, cancel_requested, created_at, began_at,
+  finished_at, reason, opened)
+select
+  id, producer, name, fingerprint, shape, members, state, version, round, cancel_requested, created_at, began_at,
+  finished_at, reason, opened
+from unnest(
+  $1::uuid[], $2::text[], $3::text[], $4::bytea[], $5::jsonb[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[],
+  $10::boolean[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::text[], $15::jsonb[])
+  as new (
+  id, producer, name, fingerprint, shape, members, state, version, round, cancel_requested, created_at, began_at,
+  finished_at, reason, opened)
+on conflict (id) do update set
+  state = excluded.state,
+  version = excluded.version,
+  round = excluded.round,
+  cancel_requested = excluded.cancel_requested,
+  began_at = excluded.began_at,
+  finished_at = excluded.finished_at,
+  reason = excluded.reason,
+  opened = excluded.opened";
 
 pub(in crate::postgres) const PAYLOAD_INSERT: &str = "
 insert into payloads (job_id, data, content_type)

@@ -35,7 +35,7 @@ fn migrations_have_the_same_numbers_and_names() {
 }
 
 /// The beginning of the checksum that is stored with an applied migration, of Postgres and of SQLite. Append only.
-const HANDED_OUT: [(u32, &str, &str); 17] = [
+const HANDED_OUT: [(u32, &str, &str); 18] = [
     (1, "49fdba08c0679199", "cfbbc8bdee2c07d6"),
     (2, "45b4ff949c5a9431", "839270f9d17ae320"),
     (3, "5e52b888b9d0a71c", "daa58d6896e01d25"),
@@ -52,6 +52,7 @@ const HANDED_OUT: [(u32, &str, &str); 17] = [
     (14, "a2c73a6bc80a0afc", "d477c5e24ef894d8"),
     (15, "65fccfb2fbbfe740", "ed6d0d5d83bf8958"),
     (16, "418d8603c6b96bd1", "e7acab8e356af612"),
+    (18, "51c06108a13ff1d6", "dfc17b64d52ea5c2"),
     (19, "f236daea845abac3", "6760593523ad78a6"),
 ];
 

@@ -2,17 +2,18 @@
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, Changes, CheckpointPut, CronEntry, DedupeKey, Durable, Epoch, FencingToken, Job, JobChange, JobState,
-    KindName, Outcome, ResultPut, Stage, Tenant, TenantPolicy, WaitPolicy, WaitVerdict, Wall,
+    Attempt, Changes, CheckpointPut, ChildEnd, CronEntry, DedupeKey, Durable, Epoch, FencingToken, Job,
+    JobChange, JobState, KindName, MemberOf, Outcome, ResultPut, Stage, Tenant, TenantPolicy, WaitPolicy,
+    WaitVerdict, Wall, Workflow, WorkflowState,
 };
-use tenure_store::{Beside, HeldKey, Journal};
+use tenure_store::{Beside, HeldKey, Journal, WorkflowCursor, WorkflowFilter};
 
 use crate::{
     samples::{
         attempt, bare_node, class, crons, ended, id, job, keyed, kinds, lease, node, parked_lease, rich_job,
-        rich_lease, running, slots, tenants, token, waiting,
+        rich_lease, running, slots, tenants, token, waiting, workflow,
     },
-    stores::{Led, TestStore, bytes_for, payload_of},
+    stores::{Led, TestStore, assert_same, bytes_for, payload_of},
 };
 
 fn insert(job: &Job) -> JobChange {
@@ -109,6 +110,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
     })
     .await;
     let expected = Durable {
+        workflows: Default::default(),
         kinds: kinds().into_iter().map(|kind| (kind.name.clone(), kind)).collect(),
         slots: slots().into_iter().map(|slot| (slot.name.clone(), slot)).collect(),
         tenants: tenants().into(),
@@ -489,4 +491,70 @@ pub(crate) async fn what_executions_left_is_kept_for_the_next<S: TestStore>() {
     assert!(reader.left(&[id(1)]).await.unwrap().is_empty());
     led.commit(&Changes { jobs: vec![insert(&job(1))], ..Changes::default() }).await;
     assert!(reader.left(&[id(1)]).await.unwrap().is_empty(), "a new job under its id has nothing of it");
+}
+
+/// A member tells its end by its own row; a deleted one has none. Lists, counts and what is due follow.
+pub(crate) async fn workflows_come_back_with_the_ends_of_their_members<S: TestStore>() {
+    let mut led = Led::<S>::new().await;
+    let workflow = workflow(50);
+    let member = |place: u32, state: JobState| Job {
+        state,
+        id: workflow.member(place),
+        root: workflow.member(place),
+        workflow: Some(MemberOf { workflow: workflow.id, place }),
+        ..job(900 + u64::from(place))
+    };
+    let since = Wall(1_000);
+    let at = Wall(2_000);
+    let state = |place: u32| match place {
+        0 => JobState::Succeeded { at },
+        1 => JobState::Dead { at },
+        2 => JobState::Blocked { since },
+        _ => JobState::Queued { since },
+    };
+    let jobs: Vec<Job> = (0..workflow.shape.size()).map(|place| member(place, state(place))).collect();
+    let mut changes = Changes { workflows_put: vec![workflow.clone()], ..Changes::default() };
+    changes.jobs.extend(jobs.iter().cloned().map(|job| JobChange::Insert(Box::new(job))));
+    led.commit(&changes).await;
+    let mut stored = workflow.clone();
+    (stored.ends[0], stored.ends[1]) = (Some(ChildEnd::Succeeded), Some(ChildEnd::Dead));
+    let live = |job: &&Job| !job.state.is_final();
+    let expected = Durable {
+        jobs: jobs.iter().filter(live).map(|job| (job.id, job.clone())).collect(),
+        workflows: [(workflow.id, stored.clone())].into(),
+        ..Durable::default()
+    };
+    assert_same(&led.reload().await, &expected, "a live workflow");
+    let reader = led.store.reader().clone();
+    assert_eq!(reader.get_workflow(workflow.id).await.unwrap(), Some(stored.clone()));
+    assert_eq!(led.store.journal().prior_workflows(&[workflow.id]).await.unwrap(), [stored.clone()]);
+    let members = reader.members(workflow.id).await.unwrap();
+    let told: Vec<(u32, &str)> = members.iter().map(|member| (member.place, &*member.state)).collect();
+    assert_eq!(told[..3], [(0, "succeeded"), (1, "dead"), (2, "blocked")]);
+    let counts = reader.member_counts(&[workflow.id]).await.unwrap();
+    assert_eq!(counts[&workflow.id]["dead"], 1);
+    let filter =
+        |states: Vec<&'static str>| WorkflowFilter { states, producer: Some(workflow.producer.clone()) };
+    let bare = [workflow.clone()];
+    assert_eq!(reader.list_workflows(&filter(vec!["running", "dead"]), None, 10).await.unwrap(), bare);
+    assert_eq!(reader.list_workflows(&filter(vec!["dead"]), None, 10).await.unwrap(), []);
+    let after = Some(WorkflowCursor::after(&workflow));
+    assert_eq!(reader.list_workflows(&filter(vec![]), after, 10).await.unwrap(), []);
+    assert_eq!(reader.due_jobs(&[], at, 10).await.unwrap(), [], "a live workflow may read what they left");
+    assert_eq!(reader.due_workflows(10).await.unwrap(), []);
+
+    let ended = Workflow { state: WorkflowState::Dead { at }, version: 5, ..stored };
+    let changes = Changes {
+        workflows_put: vec![ended.clone()],
+        jobs: jobs.iter().map(|job| JobChange::Delete(job.id)).collect(),
+        ..Changes::default()
+    };
+    led.commit(&changes).await;
+    let gone = Workflow { ends: vec![Some(ChildEnd::Missing); ended.ends.len()], ..ended };
+    assert_eq!(led.store.reader().get_workflow(workflow.id).await.unwrap(), Some(gone.clone()));
+    assert_eq!(led.store.journal().prior_workflows(&[workflow.id]).await.unwrap(), [gone]);
+    assert_same(&led.reload().await, &Durable::default(), "a final workflow is not loaded");
+    assert_eq!(led.store.reader().due_workflows(10).await.unwrap(), [workflow.id]);
+    led.commit(&Changes { workflows_deleted: vec![workflow.id], ..Changes::default() }).await;
+    assert_eq!(led.store.reader().get_workflow(workflow.id).await.unwrap(), None);
 }

@@ -148,7 +148,7 @@ pub(crate) async fn results_are_due_the_oldest_first<S: TestStore>() {
     };
     led.commit(&Changes { results_put: vec![put(1, 30), put(2, 10), put(3, 20)], ..Changes::default() })
         .await;
-    let due = |n| DueResult { job: id(n), token: token(n), parent: None };
+    let due = |n| DueResult { job: id(n), token: token(n), parent: None, workflow: None };
     let reader = led.store.reader();
     assert_eq!(reader.due_results(Wall(9), 10).await.unwrap(), []);
     assert_eq!(reader.due_results(Wall(20), 10).await.unwrap(), [due(2), due(3)]);
@@ -180,7 +180,7 @@ pub(crate) async fn what_a_live_parent_may_read_is_not_due<S: TestStore>() {
     let mut due = reader.due_jobs(&[], Wall(10), 500).await.unwrap();
     due.sort_by_key(|job| job.id);
     assert_eq!(due, children[1..]);
-    let due = |n, parent| DueResult { job: id(n), token: token(n), parent: Some(id(parent)) };
+    let due = |n, parent| DueResult { job: id(n), token: token(n), parent: Some(id(parent)), workflow: None };
     assert_eq!(reader.due_results(Wall(9), 10).await.unwrap(), [due(12, 2), due(13, 3)]);
 }
 

@@ -9,12 +9,13 @@ use std::{
 };
 
 use tenure_scheduler::{
-    Allowance, BeginWait, Budget, Changes, Command, Concurrency, ConcurrencyKey, CounterName, DedupeKey,
-    DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish, FinishedHow, Fleet, Heartbeat, Job,
-    JobId, KindName, KindPolicy, LeaseName, Mono, NodeName, Now, OnExhausted, OnParent, PausePolicy, Phase,
-    Preferences, Pressure, Prior, Producer, ProducerLimits, RateLimit, Report, Requirement, RetryPolicy,
-    Scope, Selector, SessionId, SlotName, State, Statement, Tenant, TenantPolicy, TraceContext, WaitPolicy,
-    Wall, Window,
+    Allowance, BeginWait, Budget, Changes, Chord, Command, Concurrency, ConcurrencyKey, CounterName,
+    DedupeKey, DedupePolicy, Detach, Effect, Enqueue, Event, Fingerprint, Finish, FinishedHow, Fleet,
+    Heartbeat, Job, JobId, KindName, KindPolicy, LeaseName, Mono, NodeName, Now, OnDeadline, OnExhausted,
+    OnParent, Part, PausePolicy, Phase, Preferences, Pressure, Prior, Producer, ProducerLimits, RateLimit,
+    Report, RequeueMember, Requirement, RetryPolicy, Rule, Scope, Selector, SessionId, Shape, SlotName,
+    State, Statement, Submit, SynthesisPolicy, Tenant, TenantPolicy, TraceContext, WaitPolicy, Wall, Window,
+    Workflow, WorkflowId,
 };
 use tenure_store::{Beside, HeldKey, Journal, KindCutoff, Reader, Taken};
 
@@ -36,6 +37,7 @@ pub(super) struct World {
     agents: BTreeMap<NodeName, Agent>,
     effects: Vec<Effect>,
     next_job: u64,
+    next_workflow: u64,
     next_session: u64,
     /// Jobs that were, or should have been, enqueued under another.
     children: BTreeMap<JobId, BTreeSet<JobId>>,
@@ -53,6 +55,7 @@ impl World {
             agents,
             effects: Vec::new(),
             next_job: 0,
+            next_workflow: 0,
             next_session: 0,
             children: BTreeMap::new(),
             seen: BTreeSet::new(),
@@ -116,7 +119,7 @@ impl World {
                     let Some(agent) = self.agents.get_mut(&node) else { continue };
                     agent.session = agent.session.filter(|open| *open != session);
                 }
-                Effect::Reply(_) | Effect::NotifyWatchers { .. } => {}
+                Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => {}
             }
         }
     }
@@ -135,7 +138,8 @@ impl World {
             return Command::Apply { fleet: Box::new(fleet(random)), validate_only: false };
         }
         match random.below(100) {
-            0..30 => self.enqueue(random),
+            0..26 => self.enqueue(random),
+            26..30 => self.of_workflow(random),
             30..75 => self.of_node(random),
             75..85 => self.of_job(random),
             85..90 => sweep(self.now, random, reader).await,
@@ -190,6 +194,44 @@ impl World {
             }),
             limits: ProducerLimits::default(),
             prior: Prior::default(),
+        }))
+    }
+
+    /// A workflow of a chain and a chord comes, is cancelled, or a member of it comes back.
+    fn of_workflow(&mut self, random: &mut Random) -> Command {
+        let again = self.next_workflow > 0 && random.chance(60);
+        let n = if again { random.below(self.next_workflow) } else { self.next_workflow };
+        let workflow = WorkflowId(id(1_000_000 + n).0);
+        if again {
+            return match random.below(4) {
+                0 => Command::CancelWorkflow { workflow, reason: None, prior: None },
+                _ => Command::RequeueMember(Box::new(RequeueMember {
+                    workflow,
+                    place: u32::try_from(random.below(5)).unwrap(),
+                    prior: None,
+                    prior_jobs: Vec::new(),
+                })),
+            };
+        }
+        self.next_workflow += 1;
+        let policy = *random.pick(&[SynthesisPolicy::All, SynthesisPolicy::AtLeast(1)]).unwrap();
+        let deadline = random.chance(40).then(|| Duration::from_millis(random.below(60_000)));
+        let rule = Rule { policy, deadline, on_deadline: OnDeadline::Cancel };
+        let chord = Part::Chord(Box::new(Chord { members: vec![Part::Job, Part::Job], rule }));
+        let shape = Shape::of(Part::Chain(vec![Part::Job, chord, Part::Job])).unwrap();
+        let job = |place| Enqueue {
+            payload_size: 3,
+            ..Enqueue::new(workflow.member(place), kind(random), Tenant::new("ops"))
+        };
+        Command::SubmitWorkflow(Box::new(Submit {
+            id: workflow,
+            producer: Producer::new("local"),
+            name: None,
+            fingerprint: Fingerprint([1; 32]),
+            jobs: (0..shape.size()).map(job).collect(),
+            shape: Arc::new(shape),
+            validate_only: false,
+            prior: None,
         }))
     }
 
@@ -307,6 +349,20 @@ impl World {
                 let key = HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key };
                 *key_taken = !journal.prior(&[], &[key]).await.unwrap().is_empty();
             }
+        } else if let Command::SubmitWorkflow(submit) = command {
+            submit.prior = self.prior_workflow(submit.id, journal).await;
+            for enqueue in &mut submit.jobs {
+                let found = journal.prior(&self.unknown(enqueue.job), &[]).await.unwrap();
+                enqueue.prior.by_id = found.into_iter().next().map(Box::new);
+            }
+        } else if let Command::CancelWorkflow { workflow, prior, .. } = command {
+            *prior = self.prior_workflow(*workflow, journal).await;
+        } else if let Command::RequeueMember(request) = command {
+            request.prior = self.prior_workflow(request.workflow, journal).await;
+            let known = self.state.workflow(request.workflow).or(request.prior.as_deref());
+            let members = known.map(|known| State::members_behind(known, request.place)).unwrap_or_default();
+            let unknown: Vec<JobId> = members.into_iter().flat_map(|id| self.unknown(id)).collect();
+            request.prior_jobs = journal.prior(&unknown, &[]).await.unwrap();
         } else if let Command::BeginWait(wait) = command {
             let unknown: Vec<JobId> = wait.children.iter().flat_map(|id| self.unknown(*id)).collect();
             wait.prior = journal.prior(&unknown, &[]).await.unwrap();
@@ -317,6 +373,13 @@ impl World {
                 detach.prior = journal.prior(&unknown, &[]).await.unwrap();
             }
         }
+    }
+
+    async fn prior_workflow(&self, id: WorkflowId, journal: &mut impl Journal) -> Option<Box<Workflow>> {
+        if self.state.knows_workflow(id) {
+            return None;
+        }
+        journal.prior_workflows(&[id]).await.unwrap().pop().map(Box::new)
     }
 
     fn unknown(&self, job: JobId) -> Vec<JobId> {
@@ -380,7 +443,8 @@ async fn sweep(now: Now, random: &mut Random, reader: &Reader) -> Command {
     let cutoffs = [KindCutoff { kind: kind(random), finished_until: ago(30) }];
     let jobs = reader.due_jobs(&cutoffs, ago(120), 500).await.unwrap();
     let results = reader.due_results(now.wall, 500).await.unwrap();
-    Command::Sweep { jobs, results }
+    let workflows = reader.due_workflows(500).await.unwrap();
+    Command::Sweep { jobs, results, workflows }
 }
 
 fn fleet(random: &mut Random) -> Fleet {

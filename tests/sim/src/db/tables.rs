@@ -170,6 +170,8 @@ impl Tables {
             crons: self.crons.clone(),
             jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
             leases: self.leases.clone(),
+            // Its clients submit none.
+            workflows: BTreeMap::new(),
             classes: self.classes.clone(),
         }
     }

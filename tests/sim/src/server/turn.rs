@@ -225,7 +225,7 @@ impl World {
                     self.send(conn, false, Packet::Server { ordinal, applied, message: Box::new(message) });
                 }
                 Effect::CloseSession { session, reason, .. } => self.end_session(index, session.0, reason),
-                Effect::Reply(_) | Effect::NotifyWatchers { .. } => {}
+                Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => {}
             }
         }
         for (session, reason) in ended {

@@ -6,7 +6,9 @@ use tenure_scheduler::{CronName, Fleet, MissedPolicy};
 use crate::config::{Retention, parse_fleet};
 
 fn of(entry: &str) -> Result<Fleet, String> {
-    let text = format!("[slots]\ngpu = 2\n[kinds.k]\n[kinds.report]\n[cron.e]\n{entry}");
+    let text = format!(
+        "[slots]\ngpu = 2\n[kinds.k]\n[kinds.report]\nconcurrency = {{ key = \"site\", limit = 2 }}\n[cron.e]\n{entry}"
+    );
     parse_fleet(&text, &Retention::default()).map_err(|problems| {
         problems.iter().fold(String::new(), |mut text, problem| {
             writeln!(text, "{problem}").expect("a text");
@@ -74,48 +76,55 @@ labels = { "cron.instant" = "now" }
 concurrency_key = ""
 "#,
         expect![[r#"
-            line 7: cron.e.kind: names a kind that is not declared; did you mean "report"?
-            line 8: cron.e.when: is no timetable: Component error: Number out of bounds.
-            line 9: cron.e.missed: needs a number: write { catch_up = 3 }
-            line 10: cron.e.jitter: must be at most 1day
-            line 11: cron.e.singleton: must be true or false, not a string
-            line 12: cron.e.payload: must be a text, not an integer
-            line 13: cron.e.tenant: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
-            line 14: cron.e.priority: must be -100 to 100
-            line 15: cron.e.needs.gpuu: names a slot that is not declared; did you mean "gpu"?
-            line 16: cron.e.zone_: is unknown; did you mean "zone"?
-            line 17: cron.e.labels."cron.instant": is the label that tells a job its instant
-            line 18: cron.e.concurrency_key: must be 1 to 256 bytes without NUL
+            line 8: cron.e.kind: names a kind that is not declared; did you mean "report"?
+            line 9: cron.e.when: is no timetable: Component error: Number out of bounds.
+            line 10: cron.e.missed: needs a number: write { catch_up = 3 }
+            line 11: cron.e.jitter: must be at most 1day
+            line 12: cron.e.singleton: must be true or false, not a string
+            line 13: cron.e.payload: must be a text, not an integer
+            line 14: cron.e.tenant: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            line 15: cron.e.priority: must be -100 to 100
+            line 16: cron.e.needs.gpuu: names a slot that is not declared; did you mean "gpu"?
+            line 17: cron.e.zone_: is unknown; did you mean "zone"?
+            line 18: cron.e.labels."cron.instant": is the label that tells a job its instant
+            line 19: cron.e.concurrency_key: must be 1 to 256 bytes without NUL
         "#]],
     );
     refused(
         "kind = \"k\"\nwhen = \"* * * *\"\nzone = \"UTC\"",
         expect![[r#"
-        line 7: cron.e.when: is no timetable: it has 4 fields, and 5 or 6 are needed
+        line 8: cron.e.when: is no timetable: it has 4 fields, and 5 or 6 are needed
     "#]],
     );
     refused(
         "kind = \"k\"\nwhen = \"0 8 * * *\"\nzone = \"Europe/Berln\"",
         expect![[r#"
-        line 8: cron.e.zone: is no time zone; did you mean Europe/Berlin?
+        line 9: cron.e.zone: is no time zone; did you mean Europe/Berlin?
     "#]],
     );
     refused(
         "kind = \"k\"\nwhen = \"0 0 31 2 *\"",
         expect![[r#"
-        line 7: cron.e.when: names no instant within 40 years
+        line 8: cron.e.when: names no instant within 40 years
     "#]],
     );
     refused(
         "kind = \"k\"\nwhen = \"*/10 * * * *\"\njitter = \"10m\"",
         expect![[r#"
-        line 8: cron.e.jitter: must be shorter than the time between two firings, which is 10m
+        line 9: cron.e.jitter: must be shorter than the time between two firings, which is 10m
     "#]],
+    );
+    refused(
+        "kind = \"k\"\nwhen = \"0 8 * * *\"\nconcurrency_key = \"a\"\nhard_time_limit = \"2h\"",
+        expect![[r#"
+            line 9: cron.e.concurrency_key: limits nothing: its kind has no concurrency
+            line 10: cron.e.hard_time_limit: may only shorten that of its kind, which is 1h
+        "#]],
     );
     refused(
         "kind = \"k\"\nwhen = \"0 8 * * *\"\nmissed = { catch_up = 101 }",
         expect![[r#"
-        line 8: cron.e.missed.catch_up: must be 1 to 100
+        line 9: cron.e.missed.catch_up: must be 1 to 100
     "#]],
     );
 }

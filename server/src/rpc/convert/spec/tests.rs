@@ -23,7 +23,7 @@ fn submit(spec: v1::JobSpec) -> Result<Submission, No> {
 }
 
 fn enqueue(spec: v1::JobSpec) -> (Enqueue, Option<Payload>) {
-    let Submission { command, payload } = submit(spec).unwrap();
+    let Submission { command, payload, more: _ } = submit(spec).unwrap();
     let Command::Enqueue(enqueue) = command else { panic!("an enqueue was asked for") };
     (*enqueue, payload)
 }

@@ -1,0 +1,56 @@
+//! What must hold of workflows and their members.
+
+use super::{NAMES, Violation, violation};
+use crate::{
+    job::JobState,
+    state::{JobEntry, Stand, State},
+    workflow::Opening,
+};
+
+impl State {
+    /// Whether a blocked job is a member of a live workflow, at a gate that is there.
+    pub(super) fn is_blocked(&self, entry: &JobEntry) -> bool {
+        let of = entry.job.workflow.and_then(|member| Some((self.flows.get(member.workflow)?, member.place)));
+        of.is_some_and(|(flow, place)| {
+            let gate = flow.workflow.shape.place(place).and_then(|place| place.after);
+            !flow.workflow.state.is_final() && gate.is_some()
+        })
+    }
+
+    /// I19: a member that is live has no end, and one without an end is live; what waits at a gate that is open or closed
+    /// for good is looked at by the next tick; a final workflow has no live member.
+    pub(super) fn workflows_know_their_members(&self, found: &mut Vec<Violation>) {
+        for (id, flow) in self.flows.iter() {
+            let mut wrong = |detail: String| found.push(violation(NAMES[14], id.to_string(), detail));
+            if !flow.is_consistent() {
+                wrong("what is counted of it is not what is there".into());
+            }
+            if flow.workflow.state.is_final() && flow.open() > 0 {
+                wrong(format!("is final, and {} members are live", flow.open()));
+            }
+            if !flow.workflow.state.is_final() && flow.open() == 0 && !self.flows.over.contains(&id) {
+                wrong("all members have ended, and nobody looks".into());
+            }
+            for place in 0..flow.workflow.shape.size() {
+                let entry = self.jobs.get(&id.member(place));
+                let live = entry.is_some_and(|entry| !entry.job.state.is_final());
+                if live != flow.workflow.end(place).is_none() {
+                    let end = flow.workflow.end(place);
+                    wrong(format!("member {place} is live: {live}, its end {end:?}"));
+                }
+                let gate = flow.workflow.shape.place(place).and_then(|place| place.after);
+                let (Some(entry), Some(gate)) = (entry, gate) else { continue };
+                let blocked = matches!(entry.job.state, JobState::Blocked { .. });
+                if blocked && entry.stand != Stand::Broken && !self.flows.woken.contains(&(id, gate)) {
+                    // Before its deadline: a gate that opens by that is woken by a timer.
+                    if flow.opening(gate, flow.workflow.began_at) != Opening::Wait {
+                        wrong(format!("member {place} waits at gate {gate}, and nobody looks"));
+                    }
+                }
+                if !blocked && live && flow.opening(gate, crate::time::Wall::MAX) == Opening::Wait {
+                    wrong(format!("member {place} began before gate {gate} opened"));
+                }
+            }
+        }
+    }
+}
