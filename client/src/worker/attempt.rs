@@ -41,6 +41,12 @@ pub struct Attempt {
     pub hard_time_limit: Duration,
     /// The numbers of its units of slots that have numbers, by slot, such as `0,2`.
     pub indexes: BTreeMap<String, String>,
+    /// What an earlier attempt of the job saved for this one to go on from. Empty: nothing.
+    pub checkpoint: Bytes,
+    /// The partial result of an earlier attempt. Empty: none.
+    pub partial: Bytes,
+    /// Cancelled once it is to wrap up, at its soft time limit: what it leaves from then on is a partial result.
+    pub wrap_up: CancellationToken,
     /// Cancelled once it is to stop.
     pub stop: CancellationToken,
     pub(super) told: Arc<Mutex<Told>>,
@@ -97,6 +103,9 @@ impl Attempt {
             tracestate: work.tracestate,
             hard_time_limit: limit.unwrap_or_default(),
             indexes: work.indexes,
+            checkpoint: work.checkpoint,
+            partial: work.partial,
+            wrap_up: CancellationToken::new(),
             stop: CancellationToken::new(),
             told: Arc::default(),
         }

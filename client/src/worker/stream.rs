@@ -47,7 +47,7 @@ pub(super) struct Stream<'a> {
 }
 
 enum Input {
-    Agent(Result<Option<WorkMessage>, Status>),
+    Agent(Result<Option<Box<WorkMessage>>, Status>),
     Ended(Result<(Id, WorkEnded), JoinError>),
     Leave,
 }
@@ -117,7 +117,7 @@ impl<'a> Stream<'a> {
             }
             let input = tokio::select! {
                 // Cancel-safe: a message that is being read stays where it is.
-                message = inbound.message() => Input::Agent(message),
+                message = inbound.message() => Input::Agent(message.map(|message| message.map(Box::new))),
                 // Cancel-safe: JoinSet join_next_with_id.
                 Some(ended) = self.tasks.join_next_with_id() => Input::Ended(ended),
                 // Cancel-safe: a cancelled token stays cancelled.
@@ -136,6 +136,11 @@ impl<'a> Stream<'a> {
                     }
                     Some(Some(work_message::Body::Stop(stop))) => self.stop(&stop),
                     Some(Some(work_message::Body::Left(_))) => left = true,
+                    Some(Some(work_message::Body::WrapUp(asked))) => {
+                        if let Some(attempt) = self.find(asked.token) {
+                            attempt.wrap_up.cancel();
+                        }
+                    }
                     // A word of a newer agent.
                     Some(None) => {}
                     None => return Ok(()),
@@ -160,9 +165,13 @@ impl<'a> Stream<'a> {
     }
 
     fn stop(&self, stop: &StopWork) {
-        if let Some(attempt) = self.running.values().find(|attempt| attempt.token == stop.token) {
+        if let Some(attempt) = self.find(stop.token) {
             attempt.tell(StopReason::of(stop.reason()));
         }
+    }
+
+    fn find(&self, token: u64) -> Option<&Attempt> {
+        self.running.values().find(|attempt| attempt.token == token)
     }
 
     async fn ended(

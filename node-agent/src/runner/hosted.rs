@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::node::v1::{
-    Grant, Report, StopWork, StopWorkReason, Work, WorkDeadline, work_message::Body,
+    Grant, Report, StopWork, StopWorkReason, Work, WorkDeadline, WrapUpWork, work_message::Body,
 };
 use tokio::sync::watch;
 use tracing::Instrument as _;
@@ -140,7 +140,8 @@ enum Input {
 
 impl Hosted {
     async fn run(mut self, grant: Grant) {
-        let grace = self.shared.options.kinds.get(&grant.kind).map(|kind| kind.grace).unwrap_or_default();
+        let kind = self.shared.options.kinds.get(&grant.kind);
+        let (grace, soft_grace) = kind.map(|kind| (kind.grace, kind.soft_grace)).unwrap_or_default();
         let Some(place) = self.shared.options.workers.reserve(&grant.kind, self.token) else {
             return self.give_up(OwnRule::Worker).await;
         };
@@ -160,7 +161,8 @@ impl Hosted {
         let now = self.shared.options.clock.now();
         let limit = length(grant.hard_time_limit).unwrap_or(DEFAULT_HARD_LIMIT);
         let lease = length(grant.lease).unwrap_or_default();
-        let course = Course::new(now, (limit, grace, lease), gone_by);
+        let soft = length(grant.soft_time_limit);
+        let course = Course::new(now, (limit, grace, lease), gone_by).with_soft(soft, soft_grace);
         let work = work(grant, grace, gone_by, &assigned);
         if self.orders.borrow().stop.is_some() || !place.hand_over(work) {
             // Nothing has run.
@@ -221,11 +223,11 @@ impl Hosted {
                     break Ending::Over { for_another };
                 }
                 Input::Orders => self.follow_orders(&place, &mut course),
-                Input::Due => match course.due(clock.now()) {
-                    Some(Due::Stop { why, grace }) => say_stop(&place, self.token, why, grace),
-                    Some(Due::Kill) => place.condemn(),
-                    None => {}
-                },
+                Input::Due => {
+                    if let Some(due) = course.due(clock.now()) {
+                        carry_out(due, &place, self.token);
+                    }
+                }
             }
         };
         let limit = self.shared.max_result();
@@ -241,12 +243,10 @@ impl Hosted {
             // A worker that does not hear it ends itself in time.
             place.say(Body::Deadline(deadline));
         }
-        if let Some(stop) = orders.stop {
-            match course.ordered(self.shared.options.clock.now(), stop) {
-                Some(Due::Stop { why, grace }) => say_stop(place, self.token, why, grace),
-                Some(Due::Kill) => place.condemn(),
-                None => {}
-            }
+        if let Some(stop) = orders.stop
+            && let Some(due) = course.ordered(self.shared.options.clock.now(), stop)
+        {
+            carry_out(due, place, self.token);
         }
     }
 
@@ -271,9 +271,21 @@ impl Hosted {
     }
 }
 
+fn carry_out(due: Due, place: &Place, token: FencingToken) {
+    match due {
+        Due::WrapUp { grace } => {
+            let grace = prost_types::Duration::try_from(grace).ok();
+            // A worker that does not hear it is told to stop later.
+            place.say(Body::WrapUp(WrapUpWork { token: token.0, grace }));
+        }
+        Due::Stop { why, grace } => say_stop(place, token, why, grace),
+        Due::Kill => place.condemn(),
+    }
+}
+
 fn say_stop(place: &Place, token: FencingToken, why: Why, grace: Duration) {
     let reason = match why {
-        Why::Limit => StopWorkReason::TimeLimit,
+        Why::Limit | Why::SoftLimit => StopWorkReason::TimeLimit,
         Why::CutOff => StopWorkReason::LeaseLost,
         Why::Ordered(StopReason::Cancelled) => StopWorkReason::Cancelled,
         Why::Ordered(StopReason::Drained) => StopWorkReason::Drained,
@@ -302,6 +314,9 @@ fn work(grant: Grant, grace: Duration, gone_by: Mono, assigned: &Assigned) -> Wo
         hard_time_limit: grant.hard_time_limit,
         grace: prost_types::Duration::try_from(grace).ok(),
         gone_by_us: gone_by.as_micros(),
+        soft_time_limit: grant.soft_time_limit,
+        checkpoint: grant.checkpoint.map(|saved| saved.data).unwrap_or_default(),
+        partial: grant.partial.map(|left| left.data).unwrap_or_default(),
         indexes: assigned.iter().map(|(slot, numbers)| (slot.clone(), indexes::value(numbers))).collect(),
     }
 }

@@ -2858,7 +2858,7 @@ pub struct WorkStopped {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WorkMessage {
     /// One of these. A worker ignores what it does not know.
-    #[prost(oneof = "work_message::Body", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "work_message::Body", tags = "1, 2, 3, 4, 5, 6")]
     pub body: ::core::option::Option<work_message::Body>,
 }
 /// Nested message and enum types in `WorkMessage`.
@@ -2881,6 +2881,9 @@ pub mod work_message {
         /// The answer to Leaving.
         #[prost(message, tag = "5")]
         Left(super::WorkerLeft),
+        /// An attempt is to wrap up.
+        #[prost(message, tag = "6")]
+        WrapUp(super::WrapUpWork),
     }
 }
 /// No further attempt follows.
@@ -2948,6 +2951,26 @@ pub struct Work {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// It is asked to wrap up so long after its start. Absent: never.
+    #[prost(message, optional, tag = "16")]
+    pub soft_time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// What an earlier attempt of the job saved for this one to go on from. Empty: nothing.
+    #[prost(bytes = "bytes", tag = "17")]
+    pub checkpoint: ::prost::bytes::Bytes,
+    /// The partial result of an earlier attempt. Empty: none.
+    #[prost(bytes = "bytes", tag = "18")]
+    pub partial: ::prost::bytes::Bytes,
+}
+/// An attempt is to wrap up: it ran into its soft time limit. What it leaves from now on is a partial result. After the grace
+/// it is told to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WrapUpWork {
+    /// The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// So much time is left.
+    #[prost(message, optional, tag = "2")]
+    pub grace: ::core::option::Option<::prost_types::Duration>,
 }
 /// A deadline has moved: the lease was renewed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3013,7 +3036,7 @@ pub enum StopWorkReason {
     Unspecified = 0,
     /// Somebody cancelled the job.
     Cancelled = 1,
-    /// It ran into its hard time limit.
+    /// It ran into its hard time limit, or did not wrap up in time.
     TimeLimit = 2,
     /// The node drains, or its agent ends.
     Drained = 3,

@@ -265,6 +265,39 @@ async fn a_hard_limit_ends_an_attempt_and_kills_for_it_if_it_must() -> anyhow::R
     .await
 }
 
+#[tokio::test]
+async fn a_soft_limit_leaves_eight_of_twelve_as_a_partial_success() -> anyhow::Result<()> {
+    let limited = KindPlan::new("py.task")
+        .worker()
+        .line("soft_time_limit = \"1s\"")
+        .line("max_failures = 1")
+        .node_line("soft_grace = \"1s\"");
+    let plan = Plan::new()
+        .kind(limited)
+        .kind(KindPlan::new("py.async").worker())
+        .node(NodePlan::new("n1").tables(CALM));
+    scenario(plan, async |fleet| {
+        for source in 0..8 {
+            fleet.open(&format!("source-{source}"))?;
+        }
+        let mut worker = worker(fleet, "n1", 3).await?;
+        let research = enqueue(fleet, "py.task", r#"[{"read": 12}]"#).await?;
+        let leaves_nothing = enqueue(fleet, "py.task", r#"[{"soft": true}]"#).await?;
+        let in_time = enqueue(fleet, "py.task", r#"[{"read": 8}]"#).await?;
+        fleet.all_succeed(&[research.clone(), in_time.clone()], PATIENCE).await?;
+        let (partial, whole) =
+            (fleet.client().result(&research).await?, fleet.client().result(&in_time).await?);
+        ensure!(partial.partial && partial.data == "[0,1,2,3,4,5,6,7]", "{partial:?}");
+        ensure!(!whole.partial && whole.data == partial.data, "{whole:?}");
+        fleet.state(&leaves_nothing, JobState::Dead, PATIENCE).await?;
+        let ended = attempts(fleet, &leaves_nothing, 1).await?;
+        ensure!(ended[0].outcome() == Outcome::TimedOut && ended[0].cause == "soft_limit", "{ended:?}");
+        worker.alive()?;
+        leave(worker).await
+    })
+    .await
+}
+
 #[expect(dead_code, reason = "its main reads a command line")]
 #[path = "../../../client/examples/worker.rs"]
 mod example;

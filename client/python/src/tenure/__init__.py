@@ -37,7 +37,7 @@ from .errors import (
     Unavailable,
     UnexpectedAnswer,
 )
-from .worker import Attempt, JobFailed, Permanent, Retry, Stopped, Worker
+from .worker import Attempt, JobFailed, Permanent, Retry, SoftLimit, Stopped, Worker
 
 __version__ = "0.1.0"
 
@@ -75,6 +75,7 @@ __all__ = [
     "Result",
     "Retry",
     "RetryPolicy",
+    "SoftLimit",
     "Stopped",
     "TenureError",
     "Tls",

@@ -38,7 +38,7 @@ from .errors import EndpointError, TenureError
 from .node.v1 import worker_service_pb2 as wire
 from .node.v1.worker_service_pb2_grpc import WorkerServiceStub
 
-__all__ = ["Attempt", "JobFailed", "Permanent", "Retry", "Stopped", "Worker"]
+__all__ = ["Attempt", "JobFailed", "Permanent", "Retry", "SoftLimit", "Stopped", "Worker"]
 
 _log = logging.getLogger("tenure.worker")
 
@@ -94,6 +94,11 @@ class Permanent(JobFailed):
     permanent = True
 
 
+class SoftLimit(TenureError):
+    """Raised once inside an attempt that ran into its soft time limit, by ``Attempt.check`` and ``Attempt.sleep``: what the
+    function returns from now on is a partial result. One that does not catch it has timed out."""
+
+
 class Stopped(BaseException):
     """Raised inside an attempt that is to stop, by ``Attempt.check``; ``asyncio`` functions are cancelled instead.
 
@@ -120,6 +125,10 @@ class Attempt:
     def __init__(self, work: wire.Work, worker: "Worker") -> None:
         self._worker = worker
         self._stop = threading.Event()
+        self._soft = False
+        self._soft_raised = False
+        # Either of them happened.
+        self._woken = threading.Event()
         self._reason = ""
         self._usage: Dict[str, int] = {}
         self._task: "Optional[asyncio.Task[Any]]" = None
@@ -146,6 +155,12 @@ class Attempt:
         self.tracestate = work.tracestate
         #: Seconds after which it is told to stop.
         self.hard_time_limit = length(work.hard_time_limit)
+        #: Seconds after which it is asked to wrap up. None: never.
+        self.soft_time_limit = length(work.soft_time_limit) if work.HasField("soft_time_limit") else None
+        #: What an earlier attempt of the job saved for this one to go on from. Empty: nothing.
+        self.checkpoint = work.checkpoint
+        #: The partial result of an earlier attempt. Empty: none.
+        self.partial = work.partial
         #: The numbers of its units of slots that have numbers, such as those of its GPUs.
         self.indexes: Mapping[str, Tuple[int, ...]] = {
             slot: tuple(int(number) for number in numbers.split(",")) for slot, numbers in work.indexes.items()
@@ -176,22 +191,39 @@ class Attempt:
         """Why: ``cancelled``, ``time_limit``, ``drained`` or ``lease_lost``; empty while it is not to stop."""
         return self._reason
 
+    @property
+    def wrapping_up(self) -> bool:
+        """Whether it ran into its soft time limit: what it returns from now on is a partial result."""
+        return self._soft
+
     def check(self) -> None:
-        """Raises ``Stopped`` if the attempt is to stop. For functions with threads, often: there is no other way to stop
-        them but to kill the worker."""
+        """Raises ``Stopped`` if the attempt is to stop, and ``SoftLimit``, once, if it is to wrap up. For functions with
+        threads, often: there is no other way to stop them but to kill the worker."""
         if self._stop.is_set():
             raise Stopped(self._reason)
+        if self._soft and not self._soft_raised:
+            self._soft_raised = True
+            self._woken.clear()
+            if self._stop.is_set():
+                self._woken.set()
+            raise SoftLimit(f"the soft time limit of {self.soft_time_limit or 0.0:g} s is over")
 
     def sleep(self, how_long: Seconds) -> None:
-        """Sleeps, and raises ``Stopped`` as soon as the attempt is to stop."""
-        if self._stop.wait(seconds(how_long)):
-            raise Stopped(self._reason)
+        """Sleeps, and raises what ``check`` raises, as soon as it would."""
+        self.check()
+        if self._woken.wait(seconds(how_long)):
+            self.check()
+
+    def _wrap_up(self) -> None:
+        self._soft = True
+        self._woken.set()
 
     def _told(self, reason: str) -> None:
         if self._stop.is_set():
             return
         self._reason = reason
         self._stop.set()
+        self._woken.set()
         task = self._task
         if task is not None:
             task.get_loop().call_soon_threadsafe(task.cancel, reason)
@@ -405,6 +437,11 @@ class Worker:
                 attempt = self._attempts.get(message.stop.token)
             if attempt is not None:
                 attempt._told(_REASONS.get(message.stop.reason, "lease_lost"))
+        elif which == "wrap_up":
+            with self._lock:
+                attempt = self._attempts.get(message.wrap_up.token)
+            if attempt is not None:
+                attempt._wrap_up()
         elif which == "left":
             self._left.set()
         return False
@@ -479,7 +516,7 @@ async def _awaited(handler: Handler, attempt: Attempt) -> Any:
 
 def _end_of(error: BaseException, registered: _Registered, attempt: Attempt) -> wire.WorkEnded:
     stopped = isinstance(error, (Stopped, asyncio.CancelledError, KeyboardInterrupt, SystemExit))
-    if stopped and attempt.stopping:
+    if stopped and attempt.stopping or isinstance(error, SoftLimit):
         return wire.WorkEnded(stopped=wire.WorkStopped())
     _log.info("attempt %s of %s failed", attempt.attempt, attempt.job_id, exc_info=error)
     return _failed(error, _is_permanent(error, registered), error if isinstance(error, JobFailed) else None)

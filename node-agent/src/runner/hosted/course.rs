@@ -18,6 +18,8 @@ pub(super) enum Why {
     Ordered(StopReason),
     /// It ran into its hard time limit.
     Limit,
+    /// It did not wrap up within its soft grace.
+    SoftLimit,
     /// Nobody has renewed its lease.
     CutOff,
 }
@@ -25,6 +27,11 @@ pub(super) enum Why {
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
+    /// It is asked to wrap up, and has so long for it.
+    WrapUp {
+        /// Until it is told to stop.
+        grace: Duration,
+    },
     /// It is told to stop, and has so long for it.
     Stop {
         /// Why.
@@ -43,6 +50,10 @@ pub(super) struct Course {
     pub(super) started: Mono,
     /// Why it was told to stop, first.
     pub(super) why: Option<Why>,
+    /// Whether it was asked to wrap up: what it leaves is partial.
+    pub(super) asked: bool,
+    /// When it is asked to wrap up, and then when it is told to stop; and the time between.
+    soft: Option<(Mono, Duration)>,
     limit: Mono,
     grace: Duration,
     /// At most this before `gone_by` it is told.
@@ -62,6 +73,8 @@ impl Course {
         Self {
             started: now,
             why: None,
+            asked: false,
+            soft: None,
             limit: now + limit,
             grace,
             last_grace,
@@ -69,6 +82,12 @@ impl Course {
             kill_at: None,
             killed: false,
         }
+    }
+
+    /// With a soft limit, and the time to wrap up after it. None: it is never asked to.
+    pub(super) fn with_soft(mut self, limit: Option<Duration>, grace: Duration) -> Self {
+        self.soft = limit.map(|limit| (self.started + limit, grace));
+        self
     }
 
     /// The lease was renewed; whether that moves the deadline.
@@ -85,7 +104,7 @@ impl Course {
         }
         match self.kill_at {
             Some(kill_at) => kill_at.min(self.gone_by - LAST),
-            None => self.limit.min(self.cut_off()),
+            None => self.limit.min(self.cut_off()).min(self.soft.map_or(Mono::MAX, |(at, _)| at)),
         }
     }
 
@@ -100,7 +119,14 @@ impl Course {
                 Some(Due::Kill)
             }
             None if now >= self.limit => self.stop(now, Why::Limit, self.grace),
-            None => self.stop(now, Why::CutOff, self.last_grace),
+            None if now >= self.cut_off() => self.stop(now, Why::CutOff, self.last_grace),
+            None if self.asked => self.stop(now, Why::SoftLimit, self.grace),
+            None => {
+                let grace = self.soft.map_or(Duration::ZERO, |(_, grace)| grace);
+                self.asked = true;
+                self.soft = Some((now + grace, grace));
+                Some(Due::WrapUp { grace })
+            }
         }
     }
 
@@ -181,6 +207,19 @@ mod tests {
         assert_eq!(course.ordered(at(1_003), stop(StopReason::Drained, true)), Some(Due::Kill));
         assert_eq!(course.ordered(at(1_004), stop(StopReason::Drained, true)), None);
         assert_eq!(course.why, Some(Why::Ordered(StopReason::Drained)));
+    }
+
+    #[test]
+    fn at_the_soft_limit_it_is_asked_to_wrap_up_and_stopped_if_it_does_not() {
+        let mut course = course().with_soft(Some(Duration::from_secs(30)), Duration::from_secs(20));
+        course.extend(at(2_000));
+        assert_eq!((course.next(), course.asked), (at(1_030), false));
+        assert_eq!(course.due(at(1_031)), Some(Due::WrapUp { grace: Duration::from_secs(20) }));
+        assert_eq!((course.due(at(1_050)), course.asked), (None, true));
+        let told = Due::Stop { why: Why::SoftLimit, grace: Duration::from_secs(10) };
+        assert_eq!(course.due(at(1_051)), Some(told));
+        assert_eq!(course.due(at(1_061)), Some(Due::Kill));
+        assert!(super::Course::with_soft(course, None, Duration::ZERO).soft.is_none());
     }
 
     #[test]

@@ -47,14 +47,29 @@ pub(super) fn report(
     let (event, end) = match ending {
         Ending::Said(said) => {
             let WorkEnded { end, usage, .. } = *said;
+            let partial = course.asked || matches!(course.why, Some(Why::Limit | Why::SoftLimit));
             let (finished, end) = match (end, course.why) {
-                (Some(work_ended::End::Stopped(_)) | None, why) => stopped(why),
-                // Whatever it made of it: it had its time.
-                (Some(_), Some(Why::Limit)) => stopped(course.why),
-                (Some(work_ended::End::Succeeded(it)), _) => {
-                    (Event::Finished(succeeded(it, limit)), End::Finished)
+                // Asked to wrap up it has done what it was asked for if it leaves something.
+                (Some(work_ended::End::Succeeded(it)), why) if why != Some(Why::Limit) => {
+                    if why == Some(Why::SoftLimit) && !it.has_result {
+                        stopped(why)
+                    } else {
+                        (Event::Finished(succeeded(it, limit, partial)), End::Finished)
+                    }
                 }
-                (Some(work_ended::End::Failed(it)), _) => (Event::Finished(failed(it)), End::Finished),
+                (Some(work_ended::End::Failed(it)), why)
+                    if !matches!(why, Some(Why::Limit | Why::SoftLimit)) =>
+                {
+                    (Event::Finished(failed(it)), End::Finished)
+                }
+                // Whatever it made of it: it had its time. What it has made is kept.
+                (Some(work_ended::End::Succeeded(it)), why) => {
+                    (with_partial(stopped(why).0, it, limit), End::Finished)
+                }
+                (Some(work_ended::End::Stopped(_)) | None, None) if course.asked => {
+                    stopped(Some(Why::SoftLimit))
+                }
+                (Some(work_ended::End::Stopped(_) | work_ended::End::Failed(_)) | None, why) => stopped(why),
             };
             (with_usage(finished, usage), end)
         }
@@ -95,6 +110,11 @@ fn stopped(why: Option<Why>) -> (Event, End) {
                 finish(FinishedOutcome::TimedOut, "limit", "stopped at its hard time limit".to_owned());
             return (Event::Finished(finished), End::Finished);
         }
+        Some(Why::SoftLimit) => {
+            let error = "stopped after its soft time limit and grace".to_owned();
+            let finished = finish(FinishedOutcome::TimedOut, "soft_limit", error);
+            return (Event::Finished(finished), End::Finished);
+        }
         Some(Why::Ordered(StopReason::NotLive | StopReason::Cancelled)) => {
             let finished =
                 finish(FinishedOutcome::Revoked, "revoked", "stopped on the server's order".to_owned());
@@ -111,7 +131,7 @@ fn returned(rule: OwnRule) -> Event {
     Event::Returned(Returned { rule: rule.to_string(), started: true, ..Returned::default() })
 }
 
-fn succeeded(it: WorkSucceeded, limit: u64) -> Finished {
+fn succeeded(it: WorkSucceeded, limit: u64, partial: bool) -> Finished {
     let WorkSucceeded { has_result, data, content_type } = it;
     let size = u64::try_from(data.len()).unwrap_or(u64::MAX);
     if size > limit {
@@ -120,10 +140,33 @@ fn succeeded(it: WorkSucceeded, limit: u64) -> Finished {
         );
         return finish(FinishedOutcome::FailedPermanent, "result_too_large", error);
     }
+    let result = has_result.then(|| inline(data, content_type));
+    let partial = partial && has_result;
+    Finished { result, partial, ..finish(FinishedOutcome::Succeeded, "exit", String::new()) }
+}
+
+fn inline(data: bytes::Bytes, content_type: String) -> ResultBytes {
     let fine = !content_type.is_empty() && content_type.len() <= LONGEST_TYPE;
     let content_type = if fine { content_type } else { "application/octet-stream".to_owned() };
-    let result = has_result.then_some(ResultBytes { data, content_type });
-    Finished { result, ..finish(FinishedOutcome::Succeeded, "exit", String::new()) }
+    ResultBytes { data, content_type }
+}
+
+/// What it has made by the end of its time is kept as a partial result.
+fn with_partial(event: Event, it: WorkSucceeded, limit: u64) -> Event {
+    let fits = u64::try_from(it.data.len()).is_ok_and(|size| size <= limit);
+    match event {
+        Event::Finished(finished) if it.has_result && fits => {
+            let result = Some(inline(it.data, it.content_type));
+            Event::Finished(Finished { result, partial: true, ..finished })
+        }
+        event @ (Event::Finished(_)
+        | Event::Returned(_)
+        | Event::Accepted(_)
+        | Event::Started(_)
+        | Event::Progress(_)
+        | Event::Reaped(_)
+        | Event::Checkpoint(_)) => event,
+    }
 }
 
 fn failed(it: WorkFailed) -> Finished {
@@ -184,14 +227,20 @@ mod tests {
     }
 
     fn words(ending: Ending, why: Option<Why>) -> String {
+        words_of(ending, course(why))
+    }
+
+    fn words_of(ending: Ending, course: Course) -> String {
         let now = Mono::from_micros(7_000_000);
-        let (report, end) = report(("j", FencingToken(1)), ending, &course(why), (now, 4));
+        let (report, end) = report(("j", FencingToken(1)), ending, &course, (now, 4));
         match report.event {
             Some(Event::Finished(finished)) => {
                 assert_eq!((end, finished.ran_for.map(|ran| ran.seconds)), (End::Finished, Some(2)));
                 let outcome =
                     finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_").to_owned();
-                format!("{outcome} {} {:?}", finished.cause, finished.usage)
+                let partial = if finished.partial { " partial" } else { "" };
+                assert!(!finished.partial || finished.result.is_some());
+                format!("{outcome} {} {:?}{partial}", finished.cause, finished.usage)
             }
             Some(Event::Returned(returned)) => {
                 assert_eq!((end, returned.started), (End::Returned, true));
@@ -227,8 +276,25 @@ mod tests {
         assert_eq!(words(failed(), None), "FAILED_PERMANENT error {\"tokens\": 7}");
         let cancelled = Some(Why::Ordered(StopReason::Cancelled));
         assert_eq!(words(success(b""), cancelled), "SUCCEEDED exit {\"tokens\": 7}");
-        assert_eq!(words(success(b""), Some(Why::Limit)), "TIMED_OUT limit {\"tokens\": 7}");
+        assert_eq!(words(success(b""), Some(Why::Limit)), "TIMED_OUT limit {\"tokens\": 7} partial");
         assert_eq!(words(failed(), Some(Why::Limit)), "TIMED_OUT limit {\"tokens\": 7}");
+    }
+
+    #[test]
+    fn who_was_asked_to_wrap_up_leaves_a_partial_result_or_has_timed_out() {
+        let asked = |why| {
+            let mut course = course(why);
+            course.asked = true;
+            course
+        };
+        let late = asked(Some(Why::SoftLimit));
+        let asked = asked(None);
+        assert_eq!(words_of(success(b"8"), asked), "SUCCEEDED exit {\"tokens\": 7} partial");
+        assert_eq!(words_of(stop(), asked), "TIMED_OUT soft_limit {\"tokens\": 7}");
+        assert_eq!(words_of(success(b"8"), late), "SUCCEEDED exit {\"tokens\": 7} partial");
+        assert_eq!(words_of(stop(), late), "TIMED_OUT soft_limit {\"tokens\": 7}");
+        let nothing = said(work_ended::End::Succeeded(WorkSucceeded::default()));
+        assert_eq!(words_of(nothing, late), "TIMED_OUT soft_limit {\"tokens\": 7}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_STATE_SCHEDULED: _ClassVar[JobState]
     JOB_STATE_QUEUED: _ClassVar[JobState]
     JOB_STATE_RUNNING: _ClassVar[JobState]
+    JOB_STATE_BLOCKED: _ClassVar[JobState]
     JOB_STATE_WAITING: _ClassVar[JobState]
     JOB_STATE_SUCCEEDED: _ClassVar[JobState]
     JOB_STATE_DEAD: _ClassVar[JobState]
@@ -61,6 +62,7 @@ JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_SCHEDULED: JobState
 JOB_STATE_QUEUED: JobState
 JOB_STATE_RUNNING: JobState
+JOB_STATE_BLOCKED: JobState
 JOB_STATE_WAITING: JobState
 JOB_STATE_SUCCEEDED: JobState
 JOB_STATE_DEAD: JobState
@@ -185,7 +187,7 @@ class JobSpec(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., payload: _Optional[_Union[Payload, _Mapping]] = ..., job_id: _Optional[str] = ..., dedupe_key: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., selector: _Optional[_Mapping[str, str]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., concurrency_key: _Optional[str] = ..., requirements: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., prefer: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., on_parent_cancel: _Optional[_Union[OnParent, str]] = ..., on_parent_lost: _Optional[_Union[OnParent, str]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "kind", "tenant", "producer", "state", "version", "priority", "dedupe_key", "dedupe_held", "labels", "selector", "needs", "hard_time_limit", "parent_id", "root_id", "round", "failures", "losses", "returns", "max_failures", "max_losses", "attempt", "token", "node", "cancel_requested", "create_time", "run_at", "stale_at", "start_time", "finish_time", "reason", "deferral", "traceparent", "payload_size", "waits", "tracestate", "requirements", "concurrency_key", "prefer", "waiting_for", "soft_time_limit", "progress", "cron")
+    __slots__ = ("id", "kind", "tenant", "producer", "state", "version", "priority", "dedupe_key", "dedupe_held", "labels", "selector", "needs", "hard_time_limit", "parent_id", "root_id", "round", "failures", "losses", "returns", "max_failures", "max_losses", "attempt", "token", "node", "cancel_requested", "create_time", "run_at", "stale_at", "start_time", "finish_time", "reason", "deferral", "traceparent", "payload_size", "waits", "tracestate", "requirements", "concurrency_key", "prefer", "waiting_for", "soft_time_limit", "progress", "cron", "workflow_id", "workflow_place")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -243,6 +245,8 @@ class Job(_message.Message):
     SOFT_TIME_LIMIT_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     CRON_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_PLACE_FIELD_NUMBER: _ClassVar[int]
     id: str
     kind: str
     tenant: str
@@ -286,7 +290,9 @@ class Job(_message.Message):
     soft_time_limit: _duration_pb2.Duration
     progress: JobProgress
     cron: CronFiring
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., tenant: _Optional[str] = ..., producer: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., version: _Optional[int] = ..., priority: _Optional[int] = ..., dedupe_key: _Optional[str] = ..., dedupe_held: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., selector: _Optional[_Mapping[str, str]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_id: _Optional[str] = ..., root_id: _Optional[str] = ..., round: _Optional[int] = ..., failures: _Optional[int] = ..., losses: _Optional[int] = ..., returns: _Optional[int] = ..., max_failures: _Optional[int] = ..., max_losses: _Optional[int] = ..., attempt: _Optional[int] = ..., token: _Optional[int] = ..., node: _Optional[str] = ..., cancel_requested: bool = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stale_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., deferral: _Optional[_Union[Deferral, _Mapping]] = ..., traceparent: _Optional[str] = ..., payload_size: _Optional[int] = ..., waits: _Optional[_Iterable[_Union[DeferralShare, _Mapping]]] = ..., tracestate: _Optional[str] = ..., requirements: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., concurrency_key: _Optional[str] = ..., prefer: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., waiting_for: _Optional[_Union[ChildWait, _Mapping]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ..., cron: _Optional[_Union[CronFiring, _Mapping]] = ...) -> None: ...
+    workflow_id: str
+    workflow_place: int
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., tenant: _Optional[str] = ..., producer: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., version: _Optional[int] = ..., priority: _Optional[int] = ..., dedupe_key: _Optional[str] = ..., dedupe_held: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., selector: _Optional[_Mapping[str, str]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_id: _Optional[str] = ..., root_id: _Optional[str] = ..., round: _Optional[int] = ..., failures: _Optional[int] = ..., losses: _Optional[int] = ..., returns: _Optional[int] = ..., max_failures: _Optional[int] = ..., max_losses: _Optional[int] = ..., attempt: _Optional[int] = ..., token: _Optional[int] = ..., node: _Optional[str] = ..., cancel_requested: bool = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stale_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., deferral: _Optional[_Union[Deferral, _Mapping]] = ..., traceparent: _Optional[str] = ..., payload_size: _Optional[int] = ..., waits: _Optional[_Iterable[_Union[DeferralShare, _Mapping]]] = ..., tracestate: _Optional[str] = ..., requirements: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., concurrency_key: _Optional[str] = ..., prefer: _Optional[_Iterable[_Union[Requirement, _Mapping]]] = ..., waiting_for: _Optional[_Union[ChildWait, _Mapping]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ..., cron: _Optional[_Union[CronFiring, _Mapping]] = ..., workflow_id: _Optional[str] = ..., workflow_place: _Optional[int] = ...) -> None: ...
 
 class JobProgress(_message.Message):
     __slots__ = ("percent", "message", "update_time")

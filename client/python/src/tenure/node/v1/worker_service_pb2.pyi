@@ -104,18 +104,20 @@ class WorkStopped(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkMessage(_message.Message):
-    __slots__ = ("welcome", "work", "deadline", "stop", "left")
+    __slots__ = ("welcome", "work", "deadline", "stop", "left", "wrap_up")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     WORK_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     LEFT_FIELD_NUMBER: _ClassVar[int]
+    WRAP_UP_FIELD_NUMBER: _ClassVar[int]
     welcome: WorkerWelcome
     work: Work
     deadline: WorkDeadline
     stop: StopWork
     left: WorkerLeft
-    def __init__(self, welcome: _Optional[_Union[WorkerWelcome, _Mapping]] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., deadline: _Optional[_Union[WorkDeadline, _Mapping]] = ..., stop: _Optional[_Union[StopWork, _Mapping]] = ..., left: _Optional[_Union[WorkerLeft, _Mapping]] = ...) -> None: ...
+    wrap_up: WrapUpWork
+    def __init__(self, welcome: _Optional[_Union[WorkerWelcome, _Mapping]] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., deadline: _Optional[_Union[WorkDeadline, _Mapping]] = ..., stop: _Optional[_Union[StopWork, _Mapping]] = ..., left: _Optional[_Union[WorkerLeft, _Mapping]] = ..., wrap_up: _Optional[_Union[WrapUpWork, _Mapping]] = ...) -> None: ...
 
 class WorkerLeft(_message.Message):
     __slots__ = ()
@@ -130,7 +132,7 @@ class WorkerWelcome(_message.Message):
     def __init__(self, node: _Optional[str] = ..., clock: _Optional[_Union[WorkClock, str]] = ...) -> None: ...
 
 class Work(_message.Message):
-    __slots__ = ("job_id", "token", "kind", "attempt", "tenant", "payload", "content_type", "idempotency_key", "parent_id", "traceparent", "tracestate", "hard_time_limit", "grace", "gone_by_us", "indexes")
+    __slots__ = ("job_id", "token", "kind", "attempt", "tenant", "payload", "content_type", "idempotency_key", "parent_id", "traceparent", "tracestate", "hard_time_limit", "grace", "gone_by_us", "indexes", "soft_time_limit", "checkpoint", "partial")
     class IndexesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +155,9 @@ class Work(_message.Message):
     GRACE_FIELD_NUMBER: _ClassVar[int]
     GONE_BY_US_FIELD_NUMBER: _ClassVar[int]
     INDEXES_FIELD_NUMBER: _ClassVar[int]
+    SOFT_TIME_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     token: int
     kind: str
@@ -168,7 +173,18 @@ class Work(_message.Message):
     grace: _duration_pb2.Duration
     gone_by_us: int
     indexes: _containers.ScalarMap[str, str]
-    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., kind: _Optional[str] = ..., attempt: _Optional[int] = ..., tenant: _Optional[str] = ..., payload: _Optional[bytes] = ..., content_type: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., gone_by_us: _Optional[int] = ..., indexes: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    soft_time_limit: _duration_pb2.Duration
+    checkpoint: bytes
+    partial: bytes
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., kind: _Optional[str] = ..., attempt: _Optional[int] = ..., tenant: _Optional[str] = ..., payload: _Optional[bytes] = ..., content_type: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., gone_by_us: _Optional[int] = ..., indexes: _Optional[_Mapping[str, str]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., checkpoint: _Optional[bytes] = ..., partial: _Optional[bytes] = ...) -> None: ...
+
+class WrapUpWork(_message.Message):
+    __slots__ = ("token", "grace")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    GRACE_FIELD_NUMBER: _ClassVar[int]
+    token: int
+    grace: _duration_pb2.Duration
+    def __init__(self, token: _Optional[int] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WorkDeadline(_message.Message):
     __slots__ = ("token", "gone_by_us")
