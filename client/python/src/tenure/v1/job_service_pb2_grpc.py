@@ -150,7 +150,8 @@ class JobServiceServicer(object):
 
     def WatchJob(self, request, context):
         """The job as it stands, then again at each change, until it is final. Level-triggered: each message is the whole job
-        at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never.
+        at its `version`; versions rise, states in between may be skipped for a slow reader, the last one never. A job whose
+        progress alone has changed comes again with the same version.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
