@@ -694,6 +694,7 @@ fn the_nearer_the_end_of_a_lease_the_shorter_a_pause() {
         gone_by: now + Duration::from_secs(19),
         started: Some(now),
         stopping: false,
+        waiting: None,
     };
     machine.adopted(FencingToken(1), "a", adopted);
     machine.hello(now);

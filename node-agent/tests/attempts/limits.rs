@@ -106,7 +106,6 @@ async fn runner(bench: &Bench, script: &str) -> (Runner, Arc<Spool>) {
         workers: Workers::new(workers::Options::default()),
         indexes: BTreeMap::new(),
         cgroups: Subtree::none("the test has none"),
-        calls: Calls::new("n1".to_owned()).0,
         spans: Spans::default(),
     };
     (Runner::start(options, Arc::clone(&spool)).await.unwrap().0, spool)
