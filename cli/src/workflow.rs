@@ -127,7 +127,7 @@ pub(crate) async fn run(command: WorkflowCommand, client: &Client, output: &Outp
         }
         WorkflowCommand::Show { workflow } => {
             let answer = client.workflow(&workflow).await?;
-            output.show(&answer, [workflow.as_str()].into_iter(), || {
+            output.show(&answer, [workflow.as_str()], || {
                 draw::lines(&answer, output).iter().try_for_each(|line| output.line(line))
             })?;
             Ok(Exit::Ok)

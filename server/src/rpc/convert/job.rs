@@ -151,8 +151,8 @@ pub(crate) fn state_name(state: v1::JobState) -> Option<&'static str> {
 
 /// The state of the wire with this name in the store.
 pub(crate) fn state_of_name(name: &str) -> v1::JobState {
-    let known = (0..=9).filter_map(|number| v1::JobState::try_from(number).ok());
-    known.filter(|state| state_name(*state) == Some(name)).last().unwrap_or_default()
+    let mut known = (0..=9).filter_map(|number| v1::JobState::try_from(number).ok());
+    known.find(|state| state_name(*state) == Some(name)).unwrap_or_default()
 }
 
 fn run_at(state: &JobState) -> Option<prost_types::Timestamp> {
