@@ -25,8 +25,8 @@ pub(crate) const MIGRATIONS: [(u32, &str, &str); 18] = [
     (14, "add_concurrency_keys", include_str!("../../../migrations/sqlite/0014_add_concurrency_keys.sql")),
     (15, "add_parked_leases", include_str!("../../../migrations/sqlite/0015_add_parked_leases.sql")),
     (16, "add_partial_results", include_str!("../../../migrations/sqlite/0016_add_partial_results.sql")),
-    (18, "create_workflows", include_str!("../../../migrations/sqlite/0018_create_workflows.sql")),
-    (19, "create_crons", include_str!("../../../migrations/sqlite/0019_create_crons.sql")),
+    (17, "create_workflows", include_str!("../../../migrations/sqlite/0017_create_workflows.sql")),
+    (18, "create_crons", include_str!("../../../migrations/sqlite/0018_create_crons.sql")),
 ];
 
 /// For the test that prepares each.
