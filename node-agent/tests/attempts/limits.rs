@@ -103,6 +103,7 @@ async fn runner(bench: &Bench, script: &str) -> (Runner, Arc<Spool>) {
         end_all: false,
         programs: config.advertised().programs,
         kinds: config.kinds,
+        calls: Calls::new("n1".to_owned()).0,
         workers: Workers::new(workers::Options::default()),
         indexes: BTreeMap::new(),
         cgroups: Subtree::none("the test has none"),

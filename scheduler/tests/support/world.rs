@@ -151,6 +151,7 @@ impl World {
             panic!("a lost wake-up: {job} is queued and fits on {node}; explained: {said:#?}");
         }
         self.oracle.at_rest_with_children(&self.rows);
+        self.oracle.at_rest_with_workflows(now, &self.rows);
         self.everyone_says_why(&self.rows);
         self.explanations_agree(&self.rows);
     }
