@@ -270,9 +270,12 @@ async fn cancel(
     request: &v1::CancelWorkflowRequest,
 ) -> Result<v1::CancelWorkflowResponse, No> {
     let mut checks = Checks::default();
+    let workflow = checks.job_id("workflow_id", &request.workflow_id);
     let reason = checks.text("reason", &request.reason, 1024);
     checks.finish()?;
-    let workflow = required_id(&request.workflow_id)?;
+    let Some(workflow) = workflow.map(|id| WorkflowId(id.0)) else {
+        return Err(No::invalid_field("workflow_id", "is required"));
+    };
     check_own(api, caller, workflow).await?;
     let command = Command::CancelWorkflow { workflow, reason, prior: None };
     let (workflow, changed) = stored(api, command, Vec::new()).await?;

@@ -100,7 +100,13 @@ impl Bases {
             "SubmitWorkflow" => encoded(&v1::SubmitWorkflowRequest {
                 workflow_id: "01900000-0000-7000-8000-0000000f1003".to_owned(),
                 name: String::new(),
-                workflow: Some(v1::WorkflowPart { part: Some(v1::workflow_part::Part::Job(self.job())) }),
+                workflow: Some(v1::WorkflowPart {
+                    // Of a kind that no other call pauses.
+                    part: Some(v1::workflow_part::Part::Job(v1::JobSpec {
+                        kind: "plain".to_owned(),
+                        ..self.job()
+                    })),
+                }),
                 validate_only: true,
             }),
             "GetWorkflow" => encoded(&v1::GetWorkflowRequest { workflow_id: waits }),
