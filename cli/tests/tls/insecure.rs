@@ -79,7 +79,7 @@ async fn every_mistake_in_a_tls_table_is_named_with_file_line_and_key() {
         (
             "node",
             format!("{node}[tls]\nca = \"c\"\ncert = \"c\"\nkey = \"k\"\nx = 1\n"),
-            "x.toml:8: unknown field",
+            "x.toml:8: x is unknown",
         ),
         ("node", node.to_owned(), "x.toml:2: server \"https://control.example:7070\" needs [tls]"),
         ("fleet", "[tls]\nca = \"c\"\n".to_owned(), "x.toml:1: tls"),

@@ -1,6 +1,6 @@
 //! `tenure cron` over a real server: what comes, and what an operator does to it.
 
-use super::{FLEET, Machine, text};
+use super::{FLEET, Machine, PATIENCE, text};
 
 const ENTRY: &str = r#"
 [cron.nightly]
@@ -38,8 +38,11 @@ async fn entries_are_listed_in_both_zones_paused_resumed_and_run() {
     }
     let table = text(&up.ask(&["cron", "list"]).await);
     assert!(table.contains("paused by local") && !table.contains("02-29T"), "{table}");
-    let health = text(&up.ask(&["health"]).await);
-    assert!(health.contains("cron entry nightly is paused by local"), "{health}");
+    // What health shows is made now and then, not with each call.
+    let told = async {
+        while !text(&up.ask(&["health"]).await).contains("cron entry nightly is paused by local") {}
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("health tells of the pause");
 
     let id = text(&up.ask(&["cron", "run", "nightly"]).await);
     assert_eq!(up.ask(&["job", "wait", &id, "--timeout", "20s"]).await.status.code(), Some(0), "{id}");

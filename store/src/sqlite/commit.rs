@@ -139,7 +139,7 @@ set
   finished_at = new.value ->> 40,
   waiting_at = new.value ->> 43,
   detached = new.value ->> 44,
-  blocked_at = new.value ->> 48
+  blocked_at = new.value ->> 49
 from jsonb_each(jsonb($1)) as new
 where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 50";
 
