@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, KindName, NodeName, Producer, Tenant, Wall,
-    Workflow, WorkflowId,
+    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, JobState, KindName, NodeName, Producer, Tenant,
+    Wall, Workflow, WorkflowId,
 };
 
 use crate::{
@@ -452,6 +452,15 @@ pub struct StoredResult {
     pub partial: bool,
 }
 
+impl StoredResult {
+    /// Whether it says nothing any more of a job in that state, whose newest execution has that token: an execution that
+    /// had to end left it, and a later one succeeded without a result.
+    #[must_use]
+    pub fn is_superseded(&self, state: &JobState, token: FencingToken) -> bool {
+        self.partial && matches!(state, JobState::Succeeded { .. }) && self.token != token
+    }
+}
+
 /// What earlier executions of a job left for the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Left {
@@ -500,5 +509,29 @@ pub enum Error {
 impl From<rows::Error> for Error {
     fn from(error: rows::Error) -> Self {
         Self::Unreadable(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_partial_result_of_an_earlier_execution_of_a_job_that_succeeded_is_superseded() {
+        let job = JobId(uuid::Uuid::from_u128(1));
+        let stored = |token, partial| StoredResult {
+            job,
+            token: FencingToken(token),
+            data: Bytes::new(),
+            content_type: String::new(),
+            created_at: Wall(0),
+            expires_at: Wall(1),
+            partial,
+        };
+        let (newest, ended) = (FencingToken(2), JobState::Succeeded { at: Wall(0) });
+        assert!(stored(1, true).is_superseded(&ended, newest));
+        assert!(!stored(2, true).is_superseded(&ended, newest), "its own");
+        assert!(!stored(1, false).is_superseded(&ended, newest), "a whole one");
+        assert!(!stored(1, true).is_superseded(&JobState::Dead { at: Wall(0) }, newest), "all that is left");
     }
 }

@@ -50,6 +50,8 @@ struct Line {
     result_file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -115,6 +117,7 @@ fn line(dir: &Path, one: InputResult) -> io::Result<Line> {
         state,
         result_file: None,
         content_type: None,
+        partial: one.partial,
         error: None,
     };
     match one.answer {
@@ -157,13 +160,15 @@ mod tests {
             job_id: "a".to_owned(),
             state: JobState::Succeeded.into(),
             answer: Some(Answer::Result(result)),
+            partial: true,
         };
         let shown = serde_json::to_value(line(dir.path(), good).unwrap()).unwrap();
         assert_eq!((&shown["index"], &shown["state"]), (&3.into(), &"succeeded".into()));
+        assert_eq!(shown["partial"], true);
         let path = shown["result_file"].as_str().unwrap();
         assert_eq!(fs::read(path).unwrap(), b"found");
         let answer = Some(Answer::Error("there is no such job".to_owned()));
-        let gone = InputResult { index: 4, job_id: "b".to_owned(), state: 0, answer };
+        let gone = InputResult { index: 4, job_id: "b".to_owned(), answer, ..InputResult::default() };
         let shown = serde_json::to_value(line(dir.path(), gone).unwrap()).unwrap();
         let text = "{\"error\":\"there is no such job\",\"index\":4,\"job_id\":\"b\",\"state\":\"missing\"}";
         assert_eq!(shown, serde_json::from_str::<serde_json::Value>(text).unwrap());

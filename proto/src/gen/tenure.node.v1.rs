@@ -1042,6 +1042,9 @@ pub struct InputResult {
     /// it was deleted, or it was never enqueued.
     #[prost(enumeration = "super::super::v1::JobState", tag = "3")]
     pub state: i32,
+    /// It had been asked to wrap up before it wrote that, or was stopped at a time limit. Default: false, also of an old server.
+    #[prost(bool, tag = "6")]
+    pub partial: bool,
     /// Absent: it succeeded and wrote nothing, or it has not ended.
     #[prost(oneof = "input_result::Answer", tags = "4, 5")]
     pub answer: ::core::option::Option<input_result::Answer>,

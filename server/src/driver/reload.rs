@@ -124,7 +124,7 @@ impl<J: Journal> Driver<J> {
         signals: &Signals,
     ) -> Result<Result<Leader, journal::Error>, End> {
         enum Input {
-            Taken(Result<tenure_store::Taken, journal::Error>),
+            Taken(Box<Result<tenure_store::Taken, journal::Error>>),
             Signal(Signal),
             Other(Other),
         }
@@ -134,12 +134,12 @@ impl<J: Journal> Driver<J> {
             loop {
                 let input = tokio::select! {
                     biased;
-                    taken = &mut takeover => Input::Taken(taken), // dropped only with the journal
+                    taken = &mut takeover => Input::Taken(Box::new(taken)), // dropped only with the journal
                     signal = signals.either() => Input::Signal(signal), // cancel-safe
                     other = other(ends, next.has_room_for_calls()) => Input::Other(other), // cancel-safe
                 };
                 match input {
-                    Input::Taken(taken) => break taken,
+                    Input::Taken(taken) => break *taken,
                     Input::Signal(signal) => return Err(End::by(&signal, at_least)),
                     Input::Other(other) => look_after(other, ends, next, patience),
                 }
@@ -178,7 +178,8 @@ impl<J: Journal> Driver<J> {
 
 /// What comes in while there is no state.
 enum Other {
-    Item(Item),
+    /// Boxed, since it is far larger than the others.
+    Item(Box<Item>),
     /// Dropped: whoever asked is told that the store is away.
     Query(Query),
     Glance,
@@ -188,8 +189,8 @@ enum Other {
 async fn other(ends: &mut Ends, room: bool) -> Other {
     tokio::select! {
         biased;
-        Some(from) = ends.sessions.recv() => Other::Item(Item::Node(from)),
-        Some(call) = ends.inboxes.producers.recv(), if room => Other::Item(Item::Call(call)),
+        Some(from) = ends.sessions.recv() => Other::Item(Box::new(Item::Node(from))),
+        Some(call) = ends.inboxes.producers.recv(), if room => Other::Item(Box::new(Item::Call(call))),
         Some(query) = ends.inboxes.queries.recv() => Other::Query(query),
         () = sleep(GLANCE) => Other::Glance,
     }
@@ -203,8 +204,10 @@ fn refuse(from: FromNode) {
 
 fn look_after(other: Other, ends: &Ends, next: &mut super::Batch, patience: Duration) {
     match other {
-        Other::Item(Item::Node(from)) => refuse(from),
-        Other::Item(item) => next.push(item),
+        Other::Item(item) => match *item {
+            Item::Node(from) => refuse(from),
+            item @ (Item::Call(_) | Item::Own(_)) => next.push(item),
+        },
         Other::Query(query) => drop(query),
         Other::Glance => {}
     }

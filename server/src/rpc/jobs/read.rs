@@ -11,7 +11,7 @@ use tenure_scheduler::{
     self as scheduler, DedupeKey, FencingToken, Job, JobId, Kind, KindName, LiveView, NodeName, Refusal,
     State, Tenant,
 };
-use tenure_store::{JobCursor, JobFilter, StoredResult};
+use tenure_store::{JobCursor, JobFilter};
 
 use crate::rpc::{
     api::Api,
@@ -156,9 +156,7 @@ pub(super) async fn result(
         return Ok(v1::GetResultResponse { result: Some(convert::job::result(whole.clone())) });
     }
     let row = row(api, caller, id).await?;
-    // What an execution left that had to end says nothing any more once a later one has succeeded without a result.
-    let superseded = |result: &StoredResult| row.state.name() == "succeeded" && result.token != row.token;
-    match kept.filter(|result| !superseded(result)) {
+    match kept.filter(|result| !result.is_superseded(&row.state, row.token)) {
         Some(partial) => Ok(v1::GetResultResponse { result: Some(convert::job::result(partial)) }),
         None => Err(No::no_result(id, row.state.name())),
     }

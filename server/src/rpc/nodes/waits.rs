@@ -169,8 +169,21 @@ async fn result_of(
         None if is_given && job.state.is_final() => v1::JobState::Running,
         None => convert::job::state(&job.state),
     };
-    let said = match state {
+    let stored = match state {
         v1::JobState::Succeeded => result(api, &job).await?,
+        v1::JobState::Unspecified
+        | v1::JobState::Scheduled
+        | v1::JobState::Blocked
+        | v1::JobState::Queued
+        | v1::JobState::Running
+        | v1::JobState::Waiting
+        | v1::JobState::Dead
+        | v1::JobState::Cancelled
+        | v1::JobState::Expired => None,
+    };
+    let partial = stored.as_ref().is_some_and(|stored| stored.partial);
+    let said = match state {
+        v1::JobState::Succeeded => stored.as_ref().map(|stored| Answer::Result(bytes_of(stored))),
         v1::JobState::Dead | v1::JobState::Cancelled | v1::JobState::Expired => {
             let reason = job.reason.as_deref().unwrap_or_default();
             Some(Answer::Error(reason.to_owned()))
@@ -182,13 +195,13 @@ async fn result_of(
         | v1::JobState::Running
         | v1::JobState::Waiting => None,
     };
-    Ok(InputResult { state: state.into(), answer: said, ..answer })
+    Ok(InputResult { state: state.into(), answer: said, partial, ..answer })
 }
 
-async fn result(api: &Api, job: &Job) -> Result<Option<Answer>, No> {
+/// What a job that succeeded wrote. One whose time is over is kept for as long as its parent lives.
+async fn result(api: &Api, job: &Job) -> Result<Option<StoredResult>, No> {
     let stored = api.read(api.handle.reader().result(job.id).await)?;
-    // One whose time is over is kept for as long as its parent lives.
-    Ok(stored.map(|stored| Answer::Result(bytes_of(&stored))))
+    Ok(stored.filter(|stored| !stored.is_superseded(&job.state, job.token)))
 }
 
 fn bytes_of(stored: &StoredResult) -> ResultBytes {
