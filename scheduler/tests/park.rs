@@ -108,6 +108,63 @@ fn a_child_that_could_never_run_beside_what_its_parent_keeps_is_refused() {
     );
 }
 
+/// What it gave back it never took again: neither does it go on, nor is forgotten what it gave, whatever it asks for.
+#[test]
+fn who_must_detach_cannot_park_anew() {
+    check(
+        "
+        slot s 1
+        kind p needs=s:1 reacquire=60s
+        kind c
+        kind hog needs=s:1
+        node n1
+        enqueue a kind=p
+        tick
+        run a
+        enqueue b kind=c parent=a
+        enqueue h kind=hog
+        park a children=b
+        tick
+        run h
+        run b
+        done b
+        tick
+        advance 60s
+        park a children=b epoch=2
+        enqueue c kind=c parent=a
+        park a children=c epoch=3
+        done h
+        park a children=b epoch=4
+        detach a children=b state
+        reaped a
+        tick
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            parked a token=1.1 wait=1 gives back s:1
+            a wait: Parked
+            granted b -> n1 token=1.2
+            granted h -> n1 token=1.3
+            ended b token=1.2 succeeded (exit) -> succeeded
+            lease 1.2 gone
+            lease 1.1 wants back what it gave
+            earmarked s:1 on n1 for a within 0ns
+            60s: unparked a token=1.1 must_detach
+            60s: earmark dropped of a on n1: left
+            60s: n1 < resume 1.1 wait=1 must_detach
+            60s: a wait: Over(MustDetach)
+            60s: a wait: Over(MustDetach)
+            60s: ended h token=1.3 succeeded (exit) -> succeeded
+            60s: lease 1.3 gone
+            60s: a wait: Over(MustDetach)
+            60s: ended a token=1.1 detached (exit) -> queued
+            60s: lease 1.1 gone
+            60s: granted c -> n1 token=1.4
+            60s: granted a -> n1 token=1.5
+        "#]],
+    );
+}
+
 #[test]
 fn parked_leases_leave_enough_of_what_they_keep_for_any_child() {
     check(

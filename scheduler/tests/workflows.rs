@@ -570,6 +570,61 @@ fn members_and_their_results_are_kept_while_the_workflow_lives() {
     );
 }
 
+/// A live workflow has all of its members, also one that comes back.
+#[test]
+fn a_workflow_of_which_a_member_is_gone_does_not_come_back() {
+    let script = |gone: &str| {
+        format!(
+            "{KIND}
+            workflow w chain(a,b) kind=k
+            tick
+            run a
+            done a
+            tick
+            run b
+            finish b permanent
+            reaped b
+            tick
+            {gone}
+            flow w
+            tick"
+        )
+    };
+    check(
+        &script("sweep a\nrequeue-member b"),
+        expect![[r#"
+        granted a -> n1 token=1.1
+        ended a token=1.1 succeeded (exit) -> succeeded
+        lease 1.1 gone
+        unblocked b
+        granted b -> n1 token=1.2
+        ended b token=1.2 failed_permanent (exit) -> dead [exit]
+        lease 1.2 gone
+        workflow w -> dead: member 1 dead
+        deleted a
+        a swept 1 jobs, 0 results
+        refused b JOB_NOT_FOUND: job a is not known
+        w dead round=1 2/2 [member 1 dead]
+    "#]],
+    );
+    check(
+        &script("begin\ndelete a\nrequeue-member b\ncommit"),
+        expect![[r#"
+        granted a -> n1 token=1.1
+        ended a token=1.1 succeeded (exit) -> succeeded
+        lease 1.1 gone
+        unblocked b
+        granted b -> n1 token=1.2
+        ended b token=1.2 failed_permanent (exit) -> dead [exit]
+        lease 1.2 gone
+        workflow w -> dead: member 1 dead
+        deleted a
+        refused b JOB_NOT_FOUND: job a is not known
+        w dead round=1 2/2 [member 1 dead]
+    "#]],
+    );
+}
+
 #[test]
 fn a_member_that_is_not_started_in_time_counts_as_failed() {
     check(

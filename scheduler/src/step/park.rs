@@ -39,6 +39,12 @@ impl Step<'_> {
                     format!("is {}, and wait {} of this lease is known", wait.wait_epoch, known.epoch);
                 return Err(Refusal::InvalidField { field: "wait_epoch", problem });
             }
+            if known.verdict == Some(WaitVerdict::MustDetach) {
+                // It never took back what it gave, so it cannot go on, and a new wait would not know what that was.
+                let answer = WaitAnswer::Over(WaitVerdict::MustDetach);
+                self.reply(Reply::Wait { answer, kept: lease.reservation.node });
+                return Ok(());
+            }
         }
         if wait.wait_epoch > MOST_EPOCH {
             let problem = format!("is over {MOST_EPOCH}");

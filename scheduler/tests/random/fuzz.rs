@@ -299,8 +299,10 @@ impl Fuzz {
         if held.parked.is_some() && !self.rng.percent(5) {
             return; // It waits; now and then it dies of it.
         }
-        let may_park = held.phase == Phase::Started && held.parked.is_none() && !held.must_detach;
-        if may_park && self.rng.percent(40) && self.park(&name, held, token) {
+        let may_park = held.phase == Phase::Started && held.parked.is_none();
+        // Who must detach asks now and then all the same.
+        let often = if held.must_detach { 10 } else { 40 };
+        if may_park && self.rng.percent(often) && self.park(&name, held, token) {
             return;
         }
         let statement = match held.phase {

@@ -6,6 +6,7 @@ use crate::{
     command::RequeueMember,
     effect::Reply,
     event::Event,
+    family::ChildEnd,
     ids::JobId,
     job::{Job, JobState},
     refusal::Refusal,
@@ -16,7 +17,8 @@ use crate::{
 impl Step<'_> {
     /// A dead or cancelled member comes back as a new round; members behind it that did not succeed wait for it again.
     /// Where one of them runs or has succeeded, its result was taken already: refused. One whose gate will not open by
-    /// itself runs on what is there: that is what whoever requeues it asks for.
+    /// itself runs on what is there: that is what whoever requeues it asks for. Of a workflow of which a member was deleted
+    /// nobody comes back.
     pub(in crate::step) fn requeue_member(&mut self, request: RequeueMember) -> Result<(), Refusal> {
         let RequeueMember { workflow: id, place, prior, prior_jobs } = request;
         let known = self.find_workflow(id, prior.as_deref())?;
@@ -26,6 +28,13 @@ impl Step<'_> {
         }
         if known.cancel_requested && !known.state.is_final() {
             return Err(Refusal::WorkflowFinal { workflow: id, state: "being cancelled" });
+        }
+        // Those of a final workflow go one by one, after the retention of their kinds; a live one has all of them.
+        let is_gone = |place: &u32| {
+            known.end(*place) == Some(ChildEnd::Missing) || self.state.dirty.is_deleted(id.member(*place))
+        };
+        if let Some(gone) = (0..known.shape.size()).find(is_gone) {
+            return Err(Refusal::JobNotFound { job: id.member(gone) });
         }
         let find = |place: u32| -> Result<Job, Refusal> {
             let job = id.member(place);

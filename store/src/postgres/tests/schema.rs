@@ -47,6 +47,7 @@ async fn checks_refuse_what_makes_no_sense() {
     insert_job(&mut hand, Uuid::from_u128(1), "queued", 0).await;
     hand.execute("insert into slots values ('s', 'node', null, 0, false, null)").await.unwrap();
     lease(&mut hand, 1, Uuid::from_u128(1), "n", "unreaped", "{}").await;
+    workflow(&mut hand, Uuid::from_u128(1), 1).await;
     let broken = [
         ("update jobs set state = 'pending', queued_at = null", "jobs_state_is_known"),
         ("update jobs set finished_at = now()", "jobs_final_has_finished_at"),
@@ -73,6 +74,16 @@ async fn checks_refuse_what_makes_no_sense() {
             "update jobs set state = 'expired', queued_at = null, finished_at = now(), detached = '{}'",
             "jobs_final_has_no_wait",
         ),
+        (
+            "update jobs set blocked_at = now(), workflow_id = id, workflow_place = 0",
+            "jobs_blocked_has_blocked_at",
+        ),
+        ("update jobs set state = 'blocked', queued_at = null, blocked_at = now()", "jobs_blocked_is_member"),
+        ("update jobs set workflow_id = id", "jobs_member_has_place"),
+        ("update workflows set state = 'partial', finished_at = now()", "workflows_state_is_known"),
+        ("update workflows set finished_at = now()", "workflows_final_has_finished_at"),
+        ("update workflows set fingerprint = '\\x00'", "workflows_fingerprint_is_sha256"),
+        ("update workflows set members = 0", "workflows_counts_from_one"),
         ("update slots set scope = 'zone'", "slots_scope_is_known"),
         ("update slots set capacity = 1", "slots_fleet_has_capacity"),
         ("update slots set scope = 'fleet'", "slots_fleet_has_capacity"),
@@ -204,6 +215,23 @@ insert into nodes values
     hand.execute("update jobs set producer = 'cron:run-by-hand' where producer <> 'cron:e'").await.unwrap();
     breach("inv_instants_fire_once", "cron:e");
 
+    const MEMBER: &str = "update jobs set workflow_id = $2, workflow_place = 0 where id = $1";
+    for (member, of) in [(16, 20), (17, 21), (18, 22)] {
+        insert_job(&mut hand, id(member), "queued", 0).await;
+        sqlx::query(MEMBER).bind(id(member)).bind(id(of)).execute(&mut hand).await.unwrap();
+    }
+    // One is whole, one has lost a member, one is final, and one is gone.
+    workflow(&mut hand, id(20), 1).await;
+    workflow(&mut hand, id(21), 2).await;
+    breach("inv_workflows_have_members", &id(21).to_string());
+    workflow(&mut hand, id(22), 1).await;
+    const FINAL: &str = "update workflows set state = 'dead', finished_at = now() where id = $1";
+    sqlx::query(FINAL).bind(id(22)).execute(&mut hand).await.unwrap();
+    breach("inv_workflows_have_members", &id(18).to_string());
+    insert_job(&mut hand, id(19), "queued", 0).await;
+    sqlx::query(MEMBER).bind(id(19)).bind(id(23)).execute(&mut hand).await.unwrap();
+    breach("inv_workflows_have_members", &id(19).to_string());
+
     let found = store.reader.violations().await.unwrap();
     let found: BTreeSet<_> = found.into_iter().map(|row| (row.invariant, row.subject)).collect();
     assert_eq!(found, expected);
@@ -220,6 +248,14 @@ async fn lease(hand: &mut PgConnection, token: i64, job: Uuid, node: &str, phase
         "insert into leases values ($1, $2, 'k', $3, 1, $5::jsonb, 1, 1, now(), $4, false, 't', null)";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
+}
+
+async fn workflow(hand: &mut PgConnection, id: Uuid, members: i64) {
+    const INSERT: &str = "
+insert into workflows (id, producer, fingerprint, shape, members, state, version, round, cancel_requested, created_at,
+  began_at, opened)
+values ($1, 'p', decode(repeat('00', 32), 'hex'), '\"job\"', $2, 'running', 1, 1, false, now(), now(), '{}')";
+    sqlx::query(INSERT).bind(id).bind(members).execute(hand).await.unwrap();
 }
 
 async fn insert_job(hand: &mut PgConnection, id: Uuid, state: &str, token: i64) {

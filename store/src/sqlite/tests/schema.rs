@@ -62,6 +62,7 @@ async fn checks_refuse_what_makes_no_sense() {
     )
     .await
     .unwrap();
+    workflow(&mut hand, "w", 1).await;
     let broken = [
         ("update jobs set state = 'pending'", "jobs_state_is_known"),
         ("update jobs set finished_at = 1", "jobs_final_has_finished_at"),
@@ -89,6 +90,17 @@ async fn checks_refuse_what_makes_no_sense() {
             "update jobs set state = 'expired', queued_at = null, finished_at = 1, detached = '{}'",
             "jobs_final_has_no_wait",
         ),
+        (
+            "update jobs set blocked_at = 1, workflow_id = id, workflow_place = 0",
+            "jobs_blocked_has_blocked_at",
+        ),
+        ("update jobs set state = 'blocked', queued_at = null, blocked_at = 1", "jobs_blocked_is_member"),
+        ("update jobs set workflow_id = id", "jobs_member_has_place"),
+        ("update workflows set state = 'partial', finished_at = 1", "workflows_state_is_known"),
+        ("update workflows set finished_at = 1", "workflows_final_has_finished_at"),
+        ("update workflows set cancel_requested = 2", "workflows_flags_are_flags"),
+        ("update workflows set fingerprint = x'00'", "workflows_fingerprint_is_sha256"),
+        ("update workflows set members = 0", "workflows_counts_from_one"),
         ("update slots set scope = 'zone'", "slots_scope_is_known"),
         ("update slots set capacity = 1", "slots_fleet_has_capacity"),
         ("update slots set scope = 'fleet'", "slots_fleet_has_capacity"),
@@ -213,6 +225,19 @@ where id in ('fired', 'fired-again')";
     hand.execute("update jobs set producer = 'cron:e' where id = 'fired-later'").await.unwrap();
     expected.push(("inv_instants_fire_once", "cron:e"));
 
+    const MEMBER: &str = "update jobs set workflow_id = $2, workflow_place = 0 where id = $1";
+    for (member, of) in [("one", "whole"), ("half-of", "lacking"), ("left", "final"), ("alone", "none")] {
+        insert_job(&mut hand, member, "queued", 0).await;
+        sqlx::query(MEMBER).bind(member).bind(of).execute(&mut hand).await.unwrap();
+    }
+    workflow(&mut hand, "whole", 1).await;
+    workflow(&mut hand, "lacking", 2).await;
+    expected.push(("inv_workflows_have_members", "lacking"));
+    workflow(&mut hand, "final", 1).await;
+    hand.execute("update workflows set state = 'dead', finished_at = 1 where id = 'final'").await.unwrap();
+    expected.push(("inv_workflows_have_members", "left"));
+    expected.push(("inv_workflows_have_members", "alone"));
+
     let mut found = store.reader.violations().await.unwrap();
     found.sort();
     let mut found: Vec<_> = found.iter().map(|row| (row.invariant.as_str(), row.subject.as_str())).collect();
@@ -287,4 +312,12 @@ async fn lease(
         "insert into leases values ($1, $2, 'k', $3, 1, $5, 1, 1, 1, $4, 0, 't', null, null)";
     let row = sqlx::query(INSERT).bind(token).bind(job).bind(node).bind(phase).bind(reservation);
     row.execute(hand).await.unwrap();
+}
+
+async fn workflow(hand: &mut SqliteConnection, id: &str, members: i64) {
+    const INSERT: &str = "
+insert into workflows (id, producer, fingerprint, shape, members, state, version, round, cancel_requested, created_at,
+  began_at, opened)
+values ($1, 'p', zeroblob(32), '\"job\"', $2, 'running', 1, 1, 0, 1, 1, '{}')";
+    sqlx::query(INSERT).bind(id).bind(members).execute(hand).await.unwrap();
 }
