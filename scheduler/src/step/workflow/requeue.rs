@@ -6,6 +6,7 @@ use crate::{
     command::RequeueMember,
     effect::Reply,
     event::Event,
+    family::ChildEnd,
     ids::JobId,
     job::{Job, JobState},
     refusal::Refusal,
@@ -48,6 +49,7 @@ impl Step<'_> {
                 return Ok(());
             }
         }
+        self.check_complete(&known)?;
         let mut next = self.next_workflow(known);
         let mut back = self.behind(&mut next, place, find)?;
         back.insert(place, (job, self.state_of(&mut next, place)));
@@ -68,6 +70,19 @@ impl Step<'_> {
         let workflow = Box::new(self.find_workflow(id, None)?);
         self.reply(Reply::Workflow { workflow, changed: true });
         Ok(())
+    }
+
+    /// A live workflow has all of its members. Of a final one they go one by one, and how one ended that is gone nobody
+    /// knows: as a failure it would open gates that wait for it on too little.
+    fn check_complete(&self, workflow: &Workflow) -> Result<(), Refusal> {
+        let is_gone = |place: &u32| {
+            let job = workflow.member(*place);
+            workflow.end(*place) == Some(ChildEnd::Missing) || self.state.dirty.is_deleted(job)
+        };
+        match (0..workflow.shape.size()).find(is_gone) {
+            Some(place) => Err(Refusal::MemberGone { job: workflow.member(place), workflow: workflow.id }),
+            None => Ok(()),
+        }
     }
 
     /// The workflow as it goes on.
