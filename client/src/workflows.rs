@@ -292,7 +292,7 @@ impl Client {
     /// Takes a dead or cancelled member back, and what is behind it.
     ///
     /// # Errors
-    /// WORKFLOW_NOT_FOUND, JOB_FINAL if it has succeeded, RESULT_TAKEN.
+    /// WORKFLOW_NOT_FOUND, JOB_FINAL if it has succeeded, RESULT_TAKEN, MEMBER_GONE.
     pub async fn requeue_member(
         &self,
         workflow_id: &str,

@@ -1,7 +1,7 @@
 -- Why: workflows: jobs behind and beside each other, stored whole with their shape. How a member ended is told by its own
 -- row, so that the row of its workflow changes seldom: a member names its workflow and its place in it, and one that waits
--- for others since when. Locks: jobs exclusively, for a moment; no row is rewritten. Contracted by: nothing; the defaults
--- let the version before write, which cannot read a blocked job: end workflows before going back to it.
+-- for others since when. Locks: jobs exclusively, for as long as one scan of it takes, since its new index is built beneath
+-- that lock; no row is rewritten. Contracted by: nothing; the defaults let the leader of the version before write.
 
 create table workflows (
   id               uuid        not null,

@@ -30,7 +30,7 @@ comment on column crons.recent is 'JSON, its newest missed firings with their re
 create view inv_instants_fire_once (invariant, subject, detail) as
 select 'inv_instants_fire_once', jobs.producer, count(*) || ' jobs of the instant ' || (jobs.labels ->> 'cron.instant')
 from jobs
-where jobs.producer like 'cron:%' and jobs.labels ->> 'cron.instant' is not null
+where jobs.producer like 'cron:%' and jobs.parent_id is null and jobs.labels ->> 'cron.instant' is not null
 group by jobs.producer, jobs.labels ->> 'cron.instant'
 having count(*) > 1;
 comment on view inv_instants_fire_once is 'I20: an instant of a cron entry becomes one job at the most';

@@ -1,7 +1,7 @@
 -- Why: workflows: jobs behind and beside each other, stored whole with their shape. How a member ended is told by its own
 -- row, so that the row of its workflow changes seldom: a member names its workflow and its place in it, and one that waits
--- for others since when. Locks: the file for an instant; no row is rewritten. Contracted by: nothing; the defaults let the
--- version before write, which cannot read a blocked job: end workflows before going back to it.
+-- for others since when. Locks: the file, for as long as one scan of jobs takes, for its new index; no row is rewritten.
+-- Contracted by: nothing; the defaults let the leader of the version before write.
 
 -- Jobs behind and beside each other; how each ended is told by its own row.
 create table workflows (

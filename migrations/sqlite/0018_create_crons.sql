@@ -22,6 +22,6 @@ create table crons (
 create view inv_instants_fire_once (invariant, subject, detail) as
 select 'inv_instants_fire_once', jobs.producer, count(*) || ' jobs of the instant ' || (jobs.labels ->> '$."cron.instant"')
 from jobs
-where jobs.producer glob 'cron:*' and jobs.labels ->> '$."cron.instant"' is not null
+where jobs.producer glob 'cron:*' and jobs.parent_id is null and jobs.labels ->> '$."cron.instant"' is not null
 group by jobs.producer, jobs.labels ->> '$."cron.instant"'
 having count(*) > 1;

@@ -722,8 +722,9 @@ impl fmt::Display for Event {
             Self::SessionBlocked { node, blocked } => write!(f, "session of {node} blocked={blocked}"),
             Self::MessageSent { node } => write!(f, "sent to {node}"),
             Self::Phased { token, phase, .. } => write!(f, "lease {token} {phase:?}"),
-            Self::Progressed { token, percent, message } => {
-                write!(f, "lease {token} gets on: {percent} % {message}")
+            // Its message is the job's own, and a line per transition is logged.
+            Self::Progressed { token, percent, message: _ } => {
+                write!(f, "lease {token} gets on: {percent} %")
             }
             Self::Renewed { token, .. } => write!(f, "renewed {token}"),
             Self::Spared { token, fallen, .. } => {
@@ -753,5 +754,17 @@ impl fmt::Display for Event {
             Self::WarmedUp => f.write_str("warmed up"),
             Self::TimelinesSaved(classes) => write!(f, "saved {} timelines", classes.len()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_job_says_of_itself_is_in_no_line() {
+        let token = FencingToken(7);
+        let event = Event::Progressed { token, percent: 40, message: "of Jane Doe".into() };
+        assert_eq!(event.to_string(), format!("lease {token} gets on: 40 %"));
     }
 }

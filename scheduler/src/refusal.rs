@@ -202,6 +202,14 @@ pub enum Refusal {
         /// The state of that job.
         state: &'static str,
     },
+    /// A member of a final workflow was deleted, so that the others cannot come back: nobody knows how it ended.
+    #[error("job {job} of workflow {workflow} is not stored any more")]
+    MemberGone {
+        /// The first such member.
+        job: JobId,
+        /// Its workflow.
+        workflow: WorkflowId,
+    },
     /// One member of a workflow is refused, and the workflow with it.
     #[error("member {place}: {refusal}")]
     OfMember {
@@ -332,6 +340,7 @@ impl Refusal {
             Self::WorkflowFinal { .. } => "WORKFLOW_FINAL",
             Self::JobOfWorkflow { .. } => "JOB_OF_WORKFLOW",
             Self::ResultTaken { .. } => "RESULT_TAKEN",
+            Self::MemberGone { .. } => "MEMBER_GONE",
             Self::OfMember { refusal, .. } => refusal.reason(),
             Self::NotAFleetSlot { .. } => "NOT_A_FLEET_SLOT",
             Self::FleetConflict { .. } => "FLEET_CONFLICT",

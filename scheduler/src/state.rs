@@ -356,6 +356,12 @@ impl State {
         self.limits = limits;
     }
 
+    /// Whether a parent may wait for so many children at once. A wait for more is refused, whatever they are.
+    #[must_use]
+    pub fn may_wait_for(&self, children: usize) -> bool {
+        children as u64 <= u64::from(self.limits.children)
+    }
+
     fn load_bucket(&mut self, slot: &Slot, now: Now) {
         let Some(rate) = slot.rate else { return };
         let bucket = slot.full_at.map_or(Bucket::full(now), |at| Bucket::loaded(rate, at, now));

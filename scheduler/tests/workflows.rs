@@ -378,6 +378,71 @@ fn a_requeued_member_brings_back_what_is_behind_it() {
 }
 
 #[test]
+fn nobody_comes_back_to_a_workflow_of_which_a_member_is_gone() {
+    check(
+        &format!(
+            "{KIND}
+            workflow w chain(a,b) kind=k
+            tick
+            run a
+            done a
+            tick
+            run b
+            finish b permanent
+            reaped b
+            tick
+            requeue-member b
+            tick
+            run b
+            finish b permanent
+            reaped b
+            tick
+            delete a
+            requeue-member b
+            reload
+            requeue-member b
+            job b
+            flow w
+            workflow v group(c,d) kind=k
+            cancel-workflow v
+            tick
+            sweep d
+            requeue-member c
+            flow v"
+        ),
+        expect![[r#"
+            granted a -> n1 token=1.1
+            ended a token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            unblocked b
+            granted b -> n1 token=1.2
+            ended b token=1.2 failed_permanent (exit) -> dead [exit]
+            lease 1.2 gone
+            workflow w -> dead: member 1 dead
+            requeued workflow w round=2
+            requeued b round=2
+            granted b -> n1 token=1.3
+            ended b token=1.3 failed_permanent (exit) -> dead [exit]
+            lease 1.3 gone
+            workflow w -> dead: member 1 dead
+            deleted a
+            refused b MEMBER_GONE: job a of workflow w is not stored any more
+            refused b MEMBER_GONE: job a of workflow w is not stored any more
+            b dead round=2 attempt=2 failures=1 [exit]
+            w dead round=2 2/2 [member 1 dead]
+            cancel requested workflow v
+            ended c -> cancelled [its workflow was cancelled]
+            ended d -> cancelled [its workflow was cancelled]
+            workflow v -> cancelled: cancelled by request
+            deleted d
+            d swept 1 jobs, 0 results
+            refused c MEMBER_GONE: job d of workflow v is not stored any more
+            v cancelled round=1 2/2 [cancelled by request]
+        "#]],
+    );
+}
+
+#[test]
 fn a_requeued_synthesis_runs_on_what_is_there() {
     check(
         &four(

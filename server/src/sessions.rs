@@ -42,6 +42,9 @@ const CREDITS: usize = 512;
 /// A command with result bytes takes one more credit for so many of them: 8 MiB of one session wait at the most.
 const BYTES_PER_CREDIT: usize = 16 * 1024;
 
+/// What a job costs that a report names: its row is read by the driver. 64 of them take a credit.
+const BYTES_PER_CHILD: usize = BYTES_PER_CREDIT / 64;
+
 /// Commands of all sessions that wait for the driver. Full: sessions wait in turn; none is refused.
 pub(crate) const MOST_INBOX: usize = 4096;
 

@@ -6893,7 +6893,8 @@ pub mod workflow_service_client {
         }
         /// Takes a dead or cancelled member back to queued, as RequeueJob does; members behind it that did not succeed wait for it
         /// again, and the workflow runs again. A member whose own predecessors failed for good runs on what is there. Refused
-        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had.
+        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had, and MEMBER_GONE if any member of
+        /// a final workflow was deleted.
         pub async fn requeue_member(
             &mut self,
             request: impl tonic::IntoRequest<super::RequeueMemberRequest>,
@@ -6984,7 +6985,8 @@ pub mod workflow_service_server {
         >;
         /// Takes a dead or cancelled member back to queued, as RequeueJob does; members behind it that did not succeed wait for it
         /// again, and the workflow runs again. A member whose own predecessors failed for good runs on what is there. Refused
-        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had.
+        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had, and MEMBER_GONE if any member of
+        /// a final workflow was deleted.
         async fn requeue_member(
             &self,
             request: tonic::Request<super::RequeueMemberRequest>,

@@ -66,8 +66,8 @@ impl Step<'_> {
         policy: WaitPolicy,
         max_wait: Option<Duration>,
     ) -> Result<ChildWait, String> {
-        let most = self.state.limits.children;
-        if named.len() as u64 > u64::from(most) {
+        if !self.state.may_wait_for(named.len()) {
+            let most = self.state.limits.children;
             return Err(format!("waits for {} children, at most {most} can be", named.len()));
         }
         if named.iter().collect::<BTreeSet<_>>().len() < named.len() {

@@ -45,11 +45,11 @@ impl Asked {
                 }
                 Command::Report(report) => {
                     ids.insert(report.job);
-                    ids.extend(named_children(&report.statement));
+                    ids.extend(judged(named_children(&report.statement), state));
                 }
                 Command::BeginWait(wait) => {
                     ids.insert(wait.lease.job);
-                    ids.extend(&wait.children);
+                    ids.extend(judged(&wait.children, state));
                 }
                 Command::SubmitWorkflow(submit) => ids.extend(submit.jobs.iter().map(|enqueue| enqueue.job)),
                 Command::RequeueMember(request) => ids.extend(members(request, state)),
@@ -230,6 +230,11 @@ fn named_children(statement: &Statement) -> &[JobId] {
     }
 }
 
+/// Those that the scheduler looks at: it refuses a wait for more unseen, so that nobody needs to read their rows.
+fn judged<'a>(named: &'a [JobId], state: &State) -> &'a [JobId] {
+    if state.may_wait_for(named.len()) { named } else { &[] }
+}
+
 /// Tells the requeues whose key is held by one of these.
 pub(super) fn fill_taken(items: &mut [Item], holders: &[Job]) {
     let held: BTreeSet<HeldKey> = holders.iter().filter_map(key_of).collect();
@@ -279,4 +284,72 @@ impl<'a> Batch<'a> {
 fn key_of(job: &Job) -> Option<HeldKey> {
     let key = job.dedupe_key.clone().filter(|_| job.dedupe_held)?;
     Some(HeldKey { tenant: job.tenant.clone(), kind: job.kind.clone(), key })
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_scheduler::{
+        BeginWait, Detach, Durable, Epoch, FencingToken, FinishedHow, LeaseName, Limits, Mono, NodeName, Now,
+        Ordinal, Report, SessionId, WaitPolicy, Wall,
+    };
+    use uuid::Uuid;
+
+    use super::*;
+
+    const MOST: u32 = 3;
+
+    fn ids(count: u32) -> Vec<JobId> {
+        (1..=count).map(|n| JobId(Uuid::from_u128(n.into()))).collect()
+    }
+
+    fn parent() -> JobId {
+        JobId(Uuid::from_u128(99))
+    }
+
+    fn detach(children: u32) -> Command {
+        let detach = Detach {
+            children: ids(children),
+            policy: WaitPolicy::All,
+            max_wait: None,
+            same_node: false,
+            prior: Vec::new(),
+        };
+        let finish = Finish { detach: Some(Box::new(detach)), ..Finish::new(FinishedHow::Detached) };
+        Command::Report(Box::new(Report {
+            node: NodeName::new("n1"),
+            session: SessionId(1),
+            seq: None,
+            seen: Ordinal(0),
+            job: parent(),
+            token: FencingToken(1),
+            statement: Statement::Finished(finish),
+            prior: None,
+        }))
+    }
+
+    fn park(children: u32) -> Command {
+        let lease = LeaseName { node: NodeName::new("n1"), job: parent(), token: FencingToken(1) };
+        Command::BeginWait(Box::new(BeginWait {
+            lease,
+            wait_epoch: 1,
+            children: ids(children),
+            policy: WaitPolicy::All,
+            max_wait: None,
+            prior: Vec::new(),
+        }))
+    }
+
+    #[test]
+    fn children_of_a_wait_that_will_be_refused_are_not_read() {
+        let now = Now { mono: Mono::default(), wall: Wall(0) };
+        let limits = Limits { children: MOST, ..Limits::default() };
+        let state = State::load(Epoch(1), limits, Durable::default(), now);
+        for command in [detach, park] {
+            let asked = |children| Asked::by(&[Item::Own(command(children))], &state).ids;
+            let mut all = ids(MOST);
+            all.push(parent());
+            assert_eq!(asked(MOST), all);
+            assert_eq!(asked(MOST + 1), [parent()]);
+        }
+    }
 }

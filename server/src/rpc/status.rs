@@ -395,6 +395,10 @@ impl From<Refusal> for No {
                 .with("by", by.to_string())
                 .with("state", state)
                 .precondition(job.to_string()),
+            Refusal::MemberGone { job, workflow } => no(FailedPrecondition)
+                .with("job", job.to_string())
+                .with("workflow", workflow.to_string())
+                .precondition(job.to_string()),
             Refusal::OfMember { place, refusal } => {
                 let mut no = Self::from(*refusal).of_member(&format!("members[{place}]"));
                 if no.details.bad_request().is_none() {

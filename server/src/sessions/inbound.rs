@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{Stream, StreamExt};
 use tenure_proto::node::v1::NodeMessage;
-use tenure_scheduler::{Command, Held, NodeName, SessionId};
+use tenure_scheduler::{Command, Held, NodeName, SessionId, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;
 
-use super::{BYTES_PER_CREDIT, CREDITS, Carried, FromNode, Outgoing, Peer, seen::Sent};
+use super::{BYTES_PER_CHILD, BYTES_PER_CREDIT, CREDITS, Carried, FromNode, Outgoing, Peer, seen::Sent};
 use crate::rpc::{
     convert_node::{From, Said, said},
     decode,
@@ -118,10 +118,17 @@ impl Inbound {
     }
 }
 
-/// What a command holds in memory beyond itself.
+/// What a command holds in memory beyond itself, or makes the driver read.
 fn bytes_of(command: &Command, carried: &Carried) -> usize {
     let listed = if let Command::Heartbeat(heartbeat) = command { heartbeat.held.len() } else { 0 };
-    listed * size_of::<Held>() + carried.len()
+    listed * size_of::<Held>() + children_of(command) * BYTES_PER_CHILD + carried.len()
+}
+
+/// How many children an execution names that ended in order to wait for them.
+fn children_of(command: &Command) -> usize {
+    let Command::Report(report) = command else { return 0 };
+    let Statement::Finished(finish) = &report.statement else { return 0 };
+    finish.detach.as_ref().map_or(0, |detach| detach.children.len())
 }
 
 /// The next message of a stream.
@@ -137,4 +144,41 @@ pub(super) async fn next(
 
 pub(super) fn told(no: No) -> End {
     End::Told(Box::new(no))
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_scheduler::{Detach, FencingToken, Finish, FinishedHow, JobId, Ordinal, Report, WaitPolicy};
+
+    use super::*;
+
+    fn finished(detach: Option<Detach>) -> Command {
+        let finish = Finish { detach: detach.map(Box::new), ..Finish::new(FinishedHow::Detached) };
+        Command::Report(Box::new(Report {
+            node: NodeName::new("n1"),
+            session: SessionId(1),
+            seq: None,
+            seen: Ordinal(0),
+            job: JobId(uuid::Uuid::nil()),
+            token: FencingToken(1),
+            statement: Statement::Finished(finish),
+            prior: None,
+        }))
+    }
+
+    #[test]
+    fn a_report_is_weighed_by_the_children_that_it_names() {
+        let naming = |children: usize| {
+            let detach = Detach {
+                children: vec![JobId(uuid::Uuid::nil()); children],
+                policy: WaitPolicy::All,
+                max_wait: None,
+                same_node: false,
+                prior: Vec::new(),
+            };
+            bytes_of(&finished(Some(detach)), &Carried::default()) / BYTES_PER_CREDIT
+        };
+        assert_eq!(bytes_of(&finished(None), &Carried::default()), 0);
+        assert_eq!([0, 63, 64, 10_000].map(naming), [0, 0, 1, 156]);
+    }
 }

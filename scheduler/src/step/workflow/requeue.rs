@@ -29,13 +29,6 @@ impl Step<'_> {
         if known.cancel_requested && !known.state.is_final() {
             return Err(Refusal::WorkflowFinal { workflow: id, state: "being cancelled" });
         }
-        // Those of a final workflow go one by one, after the retention of their kinds; a live one has all of them.
-        let is_gone = |place: &u32| {
-            known.end(*place) == Some(ChildEnd::Missing) || self.state.dirty.is_deleted(id.member(*place))
-        };
-        if let Some(gone) = (0..known.shape.size()).find(is_gone) {
-            return Err(Refusal::JobNotFound { job: id.member(gone) });
-        }
         let find = |place: u32| -> Result<Job, Refusal> {
             let job = id.member(place);
             self.find(job, prior_jobs.iter().find(|prior| prior.id == job))
@@ -57,6 +50,7 @@ impl Step<'_> {
                 return Ok(());
             }
         }
+        self.check_complete(&known)?;
         let mut next = self.next_workflow(known);
         let mut back = self.behind(&mut next, place, find)?;
         back.insert(place, (job, self.state_of(&mut next, place)));
@@ -77,6 +71,19 @@ impl Step<'_> {
         let workflow = Box::new(self.find_workflow(id, None)?);
         self.reply(Reply::Workflow { workflow, changed: true });
         Ok(())
+    }
+
+    /// A live workflow has all of its members. Of a final one they go one by one, and how one ended that is gone nobody
+    /// knows: as a failure it would open gates that wait for it on too little.
+    fn check_complete(&self, workflow: &Workflow) -> Result<(), Refusal> {
+        let is_gone = |place: &u32| {
+            let job = workflow.member(*place);
+            workflow.end(*place) == Some(ChildEnd::Missing) || self.state.dirty.is_deleted(job)
+        };
+        match (0..workflow.shape.size()).find(is_gone) {
+            Some(place) => Err(Refusal::MemberGone { job: workflow.member(place), workflow: workflow.id }),
+            None => Ok(()),
+        }
     }
 
     /// The workflow as it goes on.

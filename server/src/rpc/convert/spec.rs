@@ -6,8 +6,8 @@ use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use tenure_proto::v1;
 use tenure_scheduler::{
-    Command, ConcurrencyKey, DedupeKey, Enqueue, Fingerprint, JobId, KindName, OnParent, Prior, Producer,
-    ProducerLimits, Tenant, TraceContext,
+    Command, ConcurrencyKey, DedupeKey, Enqueue, Fingerprint, INSTANT_LABEL, JobId, KindName, OnParent,
+    Prior, Producer, ProducerLimits, Tenant, TraceContext,
 };
 use tenure_store::Payload;
 
@@ -60,6 +60,12 @@ pub(crate) fn submission(
     }
     let stale_after = checks.duration("job.stale_after", spec.stale_after.as_ref(), LIMITS);
     let labels = checks.labels("job.labels", &spec.labels, 32);
+    if labels.contains_key(INSTANT_LABEL) {
+        checks.refuse(
+            format!("job.labels[{INSTANT_LABEL:?}]"),
+            "is the label that tells a job of a cron entry its instant",
+        );
+    }
     let selector = requirement::selector(&mut checks, &spec.selector, &spec.requirements);
     let prefer = requirement::preferences(&mut checks, &spec.prefer);
     let needs = checks.needs("job.needs", spec.needs.as_ref());

@@ -52,8 +52,8 @@ const HANDED_OUT: [(u32, &str, &str); 18] = [
     (14, "a2c73a6bc80a0afc", "d477c5e24ef894d8"),
     (15, "65fccfb2fbbfe740", "ed6d0d5d83bf8958"),
     (16, "418d8603c6b96bd1", "e7acab8e356af612"),
-    (17, "51c06108a13ff1d6", "dfc17b64d52ea5c2"),
-    (18, "f236daea845abac3", "6760593523ad78a6"),
+    (17, "04a36de04ddab387", "6639b3a41fab40c9"),
+    (18, "762ebc7e3430ca91", "d52a6c551a8f5ff8"),
 ];
 
 #[test]

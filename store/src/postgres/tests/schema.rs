@@ -206,13 +206,22 @@ insert into nodes values
     sqlx::query(FAILURES).bind(id(12)).execute(&mut hand).await.unwrap();
     breach("inv_attempts_are_counted", &id(12).to_string());
 
-    for n in [13, 14, 15] {
+    for n in [13, 14, 15, 16, 17] {
         insert_job(&mut hand, id(n), "queued", 0).await;
     }
     const FIRED: &str = "update jobs set producer = 'cron:e', labels = '{\"cron.instant\":\"2026-03-29T01:00:00Z\"}' where id = $1";
     sqlx::query(FIRED).bind(id(13)).execute(&mut hand).await.unwrap();
     sqlx::query(FIRED).bind(id(14)).execute(&mut hand).await.unwrap();
-    hand.execute("update jobs set producer = 'cron:run-by-hand' where producer <> 'cron:e'").await.unwrap();
+    // A child of a fired one may carry its labels, and has its producer: of another instant, so that it would be told.
+    const CHILD: &str = "update jobs set producer = 'cron:parent', parent_id = $2, labels = '{\"cron.instant\":\"x\"}' where id = $1";
+    for n in [16, 17] {
+        sqlx::query(CHILD).bind(id(n)).bind(id(13)).execute(&mut hand).await.unwrap();
+    }
+    hand.execute(
+        "update jobs set producer = 'cron:run-by-hand' where producer not in ('cron:e', 'cron:parent')",
+    )
+    .await
+    .unwrap();
     breach("inv_instants_fire_once", "cron:e");
 
     const MEMBER: &str = "update jobs set workflow_id = $2, workflow_place = 0 where id = $1";

@@ -216,9 +216,14 @@ async fn views_show_what_must_never_be() {
     hand.execute("update jobs set failures = 1 where id = 'miscounted'").await.unwrap();
     expected.push(("inv_attempts_are_counted", "miscounted"));
 
-    for n in ["fired", "fired-again", "fired-later"] {
+    for n in ["fired", "fired-again", "fired-later", "child", "child-again"] {
         insert_job(&mut hand, n, "queued", 0).await;
     }
+    // A child of a fired one may carry its labels, and has its producer.
+    let child =
+        "update jobs set producer = 'cron:parent', parent_id = 'fired', labels = '{\"cron.instant\":\"x\"}'
+where id in ('child', 'child-again')";
+    hand.execute(child).await.unwrap();
     let fired = "update jobs set producer = 'cron:e', labels = '{\"cron.instant\":\"2026-03-29T01:00:00Z\"}'
 where id in ('fired', 'fired-again')";
     hand.execute(fired).await.unwrap();

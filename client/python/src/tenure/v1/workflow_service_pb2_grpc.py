@@ -112,7 +112,8 @@ class WorkflowServiceServicer(object):
     def RequeueMember(self, request, context):
         """Takes a dead or cancelled member back to queued, as RequeueJob does; members behind it that did not succeed wait for it
         again, and the workflow runs again. A member whose own predecessors failed for good runs on what is there. Refused
-        RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had.
+        RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had, and MEMBER_GONE if any member of
+        a final workflow was deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -137,6 +137,7 @@ fn each_wrong_field_is_named() {
         (v1::JobSpec { soft_time_limit: seconds(0, 0), ..spec() }, "job.soft_time_limit"),
         (v1::JobSpec { labels: pairs(33), ..spec() }, "job.labels"),
         (v1::JobSpec { labels: one("a b", ""), ..spec() }, "job.labels[\"a b\"]"),
+        (v1::JobSpec { labels: one("cron.instant", "now"), ..spec() }, "job.labels[\"cron.instant\"]"),
         (v1::JobSpec { labels: one("a", "x\ny"), ..spec() }, "job.labels[\"a\"]"),
         (v1::JobSpec { labels: one("a", &text(256)), ..spec() }, "job.labels[\"a\"]"),
         (v1::JobSpec { selector: pairs(17), ..spec() }, "job.selector"),
