@@ -15,6 +15,7 @@ mod hosted;
 mod indexes;
 mod inputs;
 mod outcome;
+mod replace;
 mod socket;
 mod words;
 mod workspace;

@@ -3,6 +3,8 @@
 
 #[path = "session/adoption.rs"]
 mod adoption;
+#[path = "session/ended.rs"]
+mod ended;
 #[path = "session/fake.rs"]
 mod fake;
 #[path = "session/servers.rs"]

@@ -227,7 +227,9 @@ impl Attempt {
     /// What the command has said. From here on it says no more.
     async fn heard(&mut self) -> Said {
         let Some((desk, socket)) = &mut self.desk else { return Said::default() };
-        drop(socket.take());
+        if let Some(socket) = socket.take() {
+            socket.close().await;
+        }
         desk.said().await
     }
 

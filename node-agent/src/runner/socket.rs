@@ -10,11 +10,13 @@
 
 mod calls;
 mod desk;
+mod kept;
 mod said;
 mod service;
 mod wait;
 
 use std::fs::{self, File};
+use std::future::Future as _;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,6 +31,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::transport::Server;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
@@ -48,11 +51,11 @@ const DECODE_LIMIT: usize = 4 << 20;
 /// The name of the socket in the attempt's directory.
 const NAME: &str = "socket";
 
-/// The open socket of one attempt. Dropped, it is gone, and calls in flight with it.
+/// The open socket of one attempt. Dropped, it is gone, and soon its connections and calls in flight with it.
 #[derive(Debug)]
 pub(super) struct Socket {
-    dir: PathBuf,
-    _tasks: JoinSet<()>,
+    desk: Arc<Desk>,
+    tasks: JoinSet<()>,
 }
 
 impl Socket {
@@ -66,22 +69,31 @@ impl Socket {
     /// # Errors
     /// If it cannot be made.
     pub(super) fn open(desk: Arc<Desk>) -> io::Result<Self> {
-        let dir = desk.dir().to_owned();
-        let listener = listen(&dir, desk.uid())?;
+        let listener = listen(desk.dir(), desk.uid())?;
         let mut tasks = JoinSet::new();
         let (sender, connections) = mpsc::channel(1);
-        tasks.spawn(accept(listener, desk.uid(), sender));
+        tasks.spawn(accept(listener, Arc::clone(&desk), sender));
         tasks.spawn(serve(connections, Arc::clone(&desk)));
         tasks.spawn(wait::drive(Arc::clone(&desk)));
-        tasks.spawn(async move { desk.tell_progress().await });
-        Ok(Self { dir, _tasks: tasks })
+        let telling = Arc::clone(&desk);
+        tasks.spawn(async move { telling.tell_progress().await });
+        Ok(Self { desk, tasks })
+    }
+
+    /// Ends it. When this returns, nothing that was asked there goes on, and nothing that is said there counts, whoever
+    /// still has a connection.
+    pub(super) async fn close(mut self) {
+        self.desk.close().await;
+        self.tasks.shutdown().await;
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        // The tasks of connections are the transport's, which ends none of them with its own.
+        self.desk.closed().cancel();
         // What cannot be removed goes with the directory.
-        drop(fs::remove_file(Self::path(&self.dir)));
+        drop(fs::remove_file(Self::path(self.desk.dir())));
     }
 }
 
@@ -104,7 +116,7 @@ fn listen(dir: &Path, uid: u32) -> io::Result<UnixListener> {
 }
 
 /// Takes connections, as many as there is room for, and of the job's user alone.
-async fn accept(listener: UnixListener, uid: u32, connections: mpsc::Sender<io::Result<Connection>>) {
+async fn accept(listener: UnixListener, desk: Arc<Desk>, connections: mpsc::Sender<io::Result<Connection>>) {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let socket = match listener.accept().await {
@@ -117,7 +129,7 @@ async fn accept(listener: UnixListener, uid: u32, connections: mpsc::Sender<io::
             }
         };
         match socket.peer_cred() {
-            Ok(peer) if peer.uid() == uid => {}
+            Ok(peer) if peer.uid() == desk.uid() => {}
             Ok(peer) => {
                 tracing::warn!(uid = peer.uid(), "another user wanted to speak as an attempt, and may not");
                 continue;
@@ -131,7 +143,8 @@ async fn accept(listener: UnixListener, uid: u32, connections: mpsc::Sender<io::
             tracing::debug!(most = MOST_CONNECTIONS, "an attempt has too many connections to its socket");
             continue;
         };
-        if connections.send(Ok(Connection { socket, _place: place })).await.is_err() {
+        let closed = Box::pin(desk.closed().clone().cancelled_owned());
+        if connections.send(Ok(Connection { socket, closed, _place: place })).await.is_err() {
             return;
         }
     }
@@ -148,11 +161,22 @@ async fn serve(connections: mpsc::Receiver<io::Result<Connection>>, desk: Arc<De
     }
 }
 
-/// A connection with its place among all of an attempt.
+/// A connection with its place among all of an attempt. It breaks when that has ended.
 #[derive(Debug)]
 struct Connection {
     socket: UnixStream,
+    closed: Pin<Box<WaitForCancellationFutureOwned>>,
     _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// An error once the attempt has ended; the task is woken then.
+    fn open(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.closed.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::ConnectionAborted.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
 }
 
 impl Connected for Connection {
@@ -169,6 +193,7 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.open(context)?;
         Pin::new(&mut self.socket).poll_read(context, buffer)
     }
 }
@@ -179,6 +204,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.open(context)?;
         Pin::new(&mut self.socket).poll_write(context, bytes)
     }
 

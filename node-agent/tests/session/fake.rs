@@ -14,7 +14,7 @@ use tenure_proto::node::v1::{
     RenewedLease, Report, ReportKind, Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, Welcome,
     node_message, report::Event, server_message::Body,
 };
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -27,6 +27,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 pub(crate) struct Fake {
     pub(crate) address: SocketAddr,
     streams: mpsc::Receiver<Stream>,
+    /// Calls for children, none of which is ever answered; closed when the caller has given up.
+    pub(crate) children: mpsc::Receiver<oneshot::Sender<()>>,
     /// Ends with the test.
     _tasks: JoinSet<()>,
 }
@@ -48,6 +50,7 @@ pub(crate) struct Stream {
 
 struct Service {
     streams: mpsc::Sender<Stream>,
+    children: mpsc::Sender<oneshot::Sender<()>>,
     readers: Mutex<JoinSet<()>>,
 }
 
@@ -86,7 +89,10 @@ impl NodeService for Service {
         &self,
         _: Request<EnqueueChildrenRequest>,
     ) -> Result<Response<EnqueueChildrenResponse>, Status> {
-        Err(Status::unimplemented("no test here has children"))
+        let (under_way, never) = oneshot::channel();
+        self.children.send(under_way).await.map_err(|_| Status::unavailable("the test is over"))?;
+        drop(never.await);
+        std::future::pending().await
     }
 
     async fn begin_wait(&self, _: Request<BeginWaitRequest>) -> Result<Response<BeginWaitResponse>, Status> {
@@ -106,13 +112,14 @@ impl Fake {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, streams) = mpsc::channel(16);
-        let service = Service { streams: sender, readers: Mutex::new(JoinSet::new()) };
+        let (asked, children) = mpsc::channel(16);
+        let service = Service { streams: sender, children: asked, readers: Mutex::new(JoinSet::new()) };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let server = tonic::transport::Server::builder().add_service(NodeServiceServer::new(service));
             server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
         });
-        Self { address, streams, _tasks: tasks }
+        Self { address, streams, children, _tasks: tasks }
     }
 
     /// The next stream that a node opens, and its Hello.

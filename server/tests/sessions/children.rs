@@ -94,6 +94,23 @@ async fn a_running_job_enqueues_children_of_its_producer_and_tenant() {
 }
 
 #[tokio::test]
+async fn a_child_of_another_tenant_than_its_parents_is_refused() {
+    let served = Served::in_memory().await;
+    let (_node, grant) = running(&served).await;
+    let of = |tenant: &str| JobSpec { tenant: tenant.to_owned(), ..spec("page", b"a") };
+    let request = EnqueueChildrenRequest { lease: lease(&grant), jobs: vec![of("other"), of("acme")] };
+    let items = client(&served).enqueue_children(request).await.unwrap().into_inner().items;
+    let Some(enqueue_batch_item::Answer::Refused(refused)) = &items[0].answer else { panic!("{items:?}") };
+    let status = refused.clone();
+    assert_eq!(Code::from(status.code), Code::InvalidArgument, "{status:?}");
+    assert!(status.message.starts_with("jobs[0].tenant: "), "{status:?}");
+    let Some(enqueue_batch_item::Answer::Enqueued(stored)) = &items[1].answer else { panic!("{items:?}") };
+    let job = served.job(&stored.job.as_ref().unwrap().id).await;
+    assert_eq!((job.tenant.as_str(), job.parent_id.as_str()), ("acme", grant.job_id.as_str()));
+    served.end().await;
+}
+
+#[tokio::test]
 async fn who_does_not_hold_the_lease_is_told_that_it_is_lost() {
     let served = Served::in_memory().await;
     let (mut node, grant) = running(&served).await;

@@ -1,9 +1,10 @@
 //! What one attempt says, and where it stands: between its socket, its task, and the session.
 //!
-//! Responsible for keeping what is said, each word on the disk before it is answered. Not responsible for the wire
-//! (`service.rs`).
+//! Responsible for what may be said, and who is told of it. Not responsible for the wire (`service.rs`), nor for keeping it,
+//! each word on the disk before it is answered (`kept.rs`).
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +12,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tenure_proto::node::v1::Grant;
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use super::calls::{Calls, Lease};
+use super::kept::Kept;
 use super::said::{Said, Stand, Terms, Wait};
 use super::service::{invalid, refused};
 use crate::clock::Mono;
 use crate::holdings::WaitVerdict;
-use crate::runner::{Event, Orders, Shared, checkpoint};
+use crate::runner::{Event, Orders, Shared};
 
 /// Progress is told no more often: what counts is the newest.
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
@@ -55,14 +58,11 @@ pub(crate) struct Desk {
     shared: Arc<Shared>,
     lease: Lease,
     about: About,
-    dir: PathBuf,
     uid: u32,
     /// Its slots have numbers, which its process was told and which somebody else would get meanwhile.
     numbered: bool,
     orders: watch::Receiver<Orders>,
-    said: Mutex<Said>,
-    /// The newest wait, as it is kept.
-    wait: watch::Sender<Option<Wait>>,
+    kept: Kept,
     progress: watch::Sender<Option<(u32, String)>>,
 }
 
@@ -87,15 +87,12 @@ impl Desk {
     /// Of an attempt with what it has said so far. Blocks on the disk.
     pub(crate) fn new(shared: Arc<Shared>, of: Of, orders: watch::Receiver<Orders>) -> Self {
         let Of { lease, about, dir, uid, numbered } = of;
-        let said = Said::read(&dir);
-        let (wait, _) = watch::channel(said.wait.clone());
         let (progress, _) = watch::channel(None);
-        let said = Mutex::new(said);
-        Self { shared, lease, about, dir, uid, numbered, orders, said, wait, progress }
+        Self { shared, lease, about, uid, numbered, orders, kept: Kept::read(dir), progress }
     }
 
     pub(super) fn dir(&self) -> &Path {
-        &self.dir
+        self.kept.dir()
     }
 
     pub(super) fn uid(&self) -> u32 {
@@ -130,7 +127,25 @@ impl Desk {
     }
 
     pub(crate) async fn said(&self) -> Said {
-        self.said.lock().await.clone()
+        self.kept.said().await
+    }
+
+    /// The command has ended: what is in flight ends, and nothing else counts. What was said before is known afterwards.
+    pub(super) async fn close(&self) {
+        self.kept.close().await;
+    }
+
+    /// Cancelled once the command has ended.
+    pub(super) fn closed(&self) -> &CancellationToken {
+        self.kept.closed()
+    }
+
+    /// Goes on with a call for as long as the command lives.
+    pub(super) async fn while_open<T>(
+        &self,
+        call: impl Future<Output = Result<T, Status>> + Send,
+    ) -> Result<T, Status> {
+        self.kept.while_open(call).await
     }
 
     /// Changes what is kept, if that can be kept.
@@ -138,40 +153,7 @@ impl Desk {
         &self,
         change: impl FnOnce(&mut Said) -> Result<T, Status>,
     ) -> Result<T, Status> {
-        let mut said = self.said.lock().await;
-        let mut changed = said.clone();
-        let answer = change(&mut changed)?;
-        self.keep(&mut said, changed).await?;
-        Ok(answer)
-    }
-
-    async fn keep(&self, said: &mut MutexGuard<'_, Said>, changed: Said) -> Result<(), Status> {
-        if **said == changed {
-            return Ok(());
-        }
-        let dir = self.dir.clone();
-        let written = tokio::task::spawn_blocking(move || changed.write(&dir).map(|()| changed)).await;
-        match written {
-            Ok(Ok(changed)) => {
-                **said = changed;
-                self.wait.send_if_modified(|wait| {
-                    let differs = *wait != said.wait;
-                    if differs {
-                        wait.clone_from(&said.wait);
-                    }
-                    differs
-                });
-                Ok(())
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "what an attempt says of itself cannot be kept");
-                Err(refused(Code::Unavailable, "DISK", "it cannot be written to the node's disk"))
-            }
-            Err(error) => {
-                tracing::error!(%error, "keeping what an attempt says ended early");
-                Err(refused(Code::Internal, "INTERNAL", "a fault of the agent"))
-            }
-        }
+        self.kept.change(change).await
     }
 
     /// The command has said something: it is not stalled.
@@ -181,25 +163,8 @@ impl Desk {
 
     /// Keeps a checkpoint in the place of the one before.
     pub(super) async fn save(&self, bytes: Bytes) -> Result<(), Status> {
-        let dir = self.dir.clone();
-        let saved = tokio::task::spawn_blocking(move || checkpoint::save(&dir, &bytes)).await;
-        match saved {
-            Ok(Ok(())) => {
-                self.shared.saved(self.lease.token);
-                Ok(())
-            }
-            Ok(Err(refused @ (checkpoint::Refused::Empty | checkpoint::Refused::TooLarge { .. }))) => {
-                Err(invalid("data", &refused.to_string()))
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(error = %crate::Chain(&error), "a checkpoint cannot be kept");
-                Err(refused(Code::Unavailable, "DISK", "it cannot be written to the node's disk"))
-            }
-            Err(error) => {
-                tracing::error!(%error, "keeping a checkpoint ended early");
-                Err(refused(Code::Internal, "INTERNAL", "a fault of the agent"))
-            }
-        }
+        let (shared, token) = (Arc::clone(&self.shared), self.lease.token);
+        self.kept.save(bytes, move || shared.saved(token)).await
     }
 
     /// The command was asked to wrap up.
@@ -242,7 +207,7 @@ impl Desk {
 // Waits.
 impl Desk {
     pub(super) fn waits(&self) -> watch::Receiver<Option<Wait>> {
-        self.wait.subscribe()
+        self.kept.waits()
     }
 
     /// A command wants to wait. The same `id` is the same wait.

@@ -7,16 +7,15 @@
 //! is open. The file is not synced: after a crash of the host nothing of the attempt is left to be taken over.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::holdings::WaitVerdict;
+use crate::runner::replace::replace;
 
 /// Counters of one attempt.
 pub(crate) const MOST_COUNTERS: usize = 16;
@@ -132,18 +131,8 @@ impl Said {
     /// # Errors
     /// If the disk says no: the file is the one before.
     pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
-        let beside = dir.join("said.tmp");
         let bytes = serde_json::to_vec(self).map_err(io::Error::other)?;
-        let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed();
-        OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .custom_flags(flags)
-            .open(&beside)?
-            .write_all(&bytes)?;
-        fs::rename(beside, dir.join(NAME))
+        replace(dir, NAME, &bytes)
     }
 
     /// Adds to what was used.

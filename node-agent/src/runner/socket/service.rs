@@ -19,6 +19,7 @@ use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::desk::{Begun, Desk};
+use super::kept::ended;
 use super::said::{Failure, Stand, Terms, is_name};
 use crate::holdings::WaitVerdict;
 
@@ -51,115 +52,142 @@ impl AttemptService for Service {
         &self,
         _: Request<GetAttemptRequest>,
     ) -> Result<Response<GetAttemptResponse>, Status> {
-        let about = self.desk.about().clone();
-        Ok(Response::new(GetAttemptResponse {
-            job_id: self.desk.lease().job.clone(),
-            token: self.desk.lease().token.0,
-            kind: about.kind,
-            attempt: about.attempt,
-            idempotency_key: about.idempotency_key,
-            tenant: about.tenant,
-            parent_id: about.parent,
-            node: self.desk.calls().node().to_owned(),
-            usage: self.desk.said().await.usage,
-        }))
+        let call = async {
+            let about = self.desk.about().clone();
+            Ok(Response::new(GetAttemptResponse {
+                job_id: self.desk.lease().job.clone(),
+                token: self.desk.lease().token.0,
+                kind: about.kind,
+                attempt: about.attempt,
+                idempotency_key: about.idempotency_key,
+                tenant: about.tenant,
+                parent_id: about.parent,
+                node: self.desk.calls().node().to_owned(),
+                usage: self.desk.said().await.usage,
+            }))
+        };
+        self.desk.while_open(call).await
     }
 
     async fn report_progress(
         &self,
         request: Request<ReportProgressRequest>,
     ) -> Result<Response<ReportProgressResponse>, Status> {
-        let ReportProgressRequest { percent, message } = request.into_inner();
-        if percent > 100 {
-            return Err(invalid("percent", "must be 0 to 100"));
-        }
-        check_text("message", &message, LONGEST_MESSAGE)?;
-        self.desk.progress(percent, message);
-        self.desk.heard();
-        Ok(Response::new(ReportProgressResponse {}))
+        let call = async {
+            let ReportProgressRequest { percent, message } = request.into_inner();
+            if percent > 100 {
+                return Err(invalid("percent", "must be 0 to 100"));
+            }
+            check_text("message", &message, LONGEST_MESSAGE)?;
+            self.desk.progress(percent, message);
+            self.desk.heard();
+            Ok(Response::new(ReportProgressResponse {}))
+        };
+        self.desk.while_open(call).await
     }
 
     async fn report_usage(
         &self,
         request: Request<ReportUsageRequest>,
     ) -> Result<Response<ReportUsageResponse>, Status> {
-        let used = request.into_inner().usage;
-        let usage = self.desk.change(|said| {
-            said.add(&used).map_err(|(field, problem)| invalid(&field, &problem))?;
-            Ok(said.usage.clone())
-        });
-        let usage = usage.await?;
-        self.desk.heard();
-        Ok(Response::new(ReportUsageResponse { usage }))
+        let call = async {
+            let used = request.into_inner().usage;
+            let usage = self.desk.change(|said| {
+                said.add(&used).map_err(|(field, problem)| invalid(&field, &problem))?;
+                Ok(said.usage.clone())
+            });
+            let usage = usage.await?;
+            self.desk.heard();
+            Ok(Response::new(ReportUsageResponse { usage }))
+        };
+        self.desk.while_open(call).await
     }
 
     async fn save_checkpoint(
         &self,
         request: Request<SaveCheckpointRequest>,
     ) -> Result<Response<SaveCheckpointResponse>, Status> {
-        self.desk.save(request.into_inner().data).await?;
-        self.desk.heard();
-        Ok(Response::new(SaveCheckpointResponse {}))
+        let call = async {
+            self.desk.save(request.into_inner().data).await?;
+            self.desk.heard();
+            Ok(Response::new(SaveCheckpointResponse {}))
+        };
+        self.desk.while_open(call).await
     }
 
     async fn enqueue_children(
         &self,
         request: Request<AttemptServiceEnqueueChildrenRequest>,
     ) -> Result<Response<AttemptServiceEnqueueChildrenResponse>, Status> {
-        let jobs = request.into_inner().jobs;
-        let answer =
-            self.desk.calls().enqueue_children(self.desk.lease(), jobs).await.map_err(said_by_server)?;
-        Ok(Response::new(AttemptServiceEnqueueChildrenResponse { items: answer.items }))
+        let call = async {
+            let jobs = request.into_inner().jobs;
+            let answer =
+                self.desk.calls().enqueue_children(self.desk.lease(), jobs).await.map_err(said_by_server)?;
+            Ok(Response::new(AttemptServiceEnqueueChildrenResponse { items: answer.items }))
+        };
+        self.desk.while_open(call).await
     }
 
     async fn wait_for_jobs(
         &self,
         request: Request<WaitForJobsRequest>,
     ) -> Result<Response<WaitForJobsResponse>, Status> {
-        let WaitForJobsRequest { terms, wait_id } = request.into_inner();
-        check_text("wait_id", &wait_id, LONGEST_WAIT_ID)?;
-        let terms = terms_of(terms)?;
-        let answer = match self.desk.begin(wait_id, terms).await? {
-            Begun::MustDetach => WaitAnswer::MustDetach,
-            Begun::As(epoch) => self.over(epoch).await?,
+        let call = async {
+            let WaitForJobsRequest { terms, wait_id } = request.into_inner();
+            check_text("wait_id", &wait_id, LONGEST_WAIT_ID)?;
+            let terms = terms_of(terms)?;
+            let answer = match self.desk.begin(wait_id, terms).await? {
+                Begun::MustDetach => WaitAnswer::MustDetach,
+                Begun::As(epoch) => self.over(epoch).await?,
+            };
+            Ok(Response::new(WaitForJobsResponse { answer: answer.into() }))
         };
-        Ok(Response::new(WaitForJobsResponse { answer: answer.into() }))
+        self.desk.while_open(call).await
     }
 
     async fn get_child_results(
         &self,
         request: Request<AttemptServiceGetChildResultsRequest>,
     ) -> Result<Response<AttemptServiceGetChildResultsResponse>, Status> {
-        let AttemptServiceGetChildResultsRequest { job_ids, from_index } = request.into_inner();
-        let page = self.desk.calls().child_results(self.desk.lease(), job_ids, from_index).await;
-        let page = page.map_err(said_by_server)?;
-        Ok(Response::new(AttemptServiceGetChildResultsResponse {
-            results: page.results,
-            next_index: page.next_index,
-        }))
+        let call = async {
+            let AttemptServiceGetChildResultsRequest { job_ids, from_index } = request.into_inner();
+            let page = self.desk.calls().child_results(self.desk.lease(), job_ids, from_index).await;
+            let page = page.map_err(said_by_server)?;
+            Ok(Response::new(AttemptServiceGetChildResultsResponse {
+                results: page.results,
+                next_index: page.next_index,
+            }))
+        };
+        self.desk.while_open(call).await
     }
 
     async fn check_lease(
         &self,
         _: Request<CheckLeaseRequest>,
     ) -> Result<Response<CheckLeaseResponse>, Status> {
-        let remaining = self.desk.remaining();
-        Ok(Response::new(CheckLeaseResponse {
-            live: remaining.is_some(),
-            wrap_up: self.desk.said().await.wrap_up,
-            remaining: remaining.and_then(|left| left.try_into().ok()),
-        }))
+        let call = async {
+            let remaining = self.desk.remaining();
+            Ok(Response::new(CheckLeaseResponse {
+                live: remaining.is_some(),
+                wrap_up: self.desk.said().await.wrap_up,
+                remaining: remaining.and_then(|left| left.try_into().ok()),
+            }))
+        };
+        self.desk.while_open(call).await
     }
 
     async fn fail(&self, request: Request<FailRequest>) -> Result<Response<FailResponse>, Status> {
-        let failure = failure_of(request.into_inner())?;
-        self.desk
-            .change(|said| {
-                said.failure = Some(failure);
-                Ok(())
-            })
-            .await?;
-        Ok(Response::new(FailResponse {}))
+        let call = async {
+            let failure = failure_of(request.into_inner())?;
+            self.desk
+                .change(|said| {
+                    said.failure = Some(failure);
+                    Ok(())
+                })
+                .await?;
+            Ok(Response::new(FailResponse {}))
+        };
+        self.desk.while_open(call).await
     }
 }
 
@@ -170,7 +198,7 @@ impl Service {
         let stand = {
             let over = waits
                 .wait_for(|wait| wait.as_ref().is_none_or(|wait| wait.epoch != epoch || !wait.is_open()));
-            let over = over.await.map_err(|_| refused(Code::Aborted, "ENDED", "the attempt has ended"))?;
+            let over = over.await.map_err(|_| ended())?;
             over.as_ref().filter(|wait| wait.epoch == epoch).map(|wait| wait.stand.clone())
         };
         match stand {
