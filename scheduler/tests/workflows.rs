@@ -668,7 +668,7 @@ fn a_workflow_of_which_a_member_is_gone_does_not_come_back() {
         workflow w -> dead: member 1 dead
         deleted a
         a swept 1 jobs, 0 results
-        refused b JOB_NOT_FOUND: job a is not known
+        refused b MEMBER_GONE: job a of workflow w is not stored any more
         w dead round=1 2/2 [member 1 dead]
     "#]],
     );
@@ -684,7 +684,7 @@ fn a_workflow_of_which_a_member_is_gone_does_not_come_back() {
         lease 1.2 gone
         workflow w -> dead: member 1 dead
         deleted a
-        refused b JOB_NOT_FOUND: job a is not known
+        refused b MEMBER_GONE: job a of workflow w is not stored any more
         w dead round=1 2/2 [member 1 dead]
     "#]],
     );
