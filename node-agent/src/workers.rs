@@ -8,6 +8,7 @@
 //! told so, and nothing new is given to it.
 
 mod door;
+mod peer;
 pub(crate) mod record;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,19 +18,18 @@ use tenure_proto::node::v1::worker_service_server::{WorkerService, WorkerService
 use tenure_proto::node::v1::{
     WorkClock, WorkMessage, WorkerHello, WorkerMessage, WorkerWelcome, work_message, worker_message::Body,
 };
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-use tonic::transport::server::UdsConnectInfo;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use super::peer::{Connection, Peer};
 use super::Workers;
 use crate::clock::Clock;
-use crate::shim::tree::Identity;
 
 /// Of one message of a worker: a result of 256 KiB and what is around it.
 const DECODE_LIMIT: usize = 1 << 20;
@@ -129,7 +128,13 @@ async fn serve(listener: UnixListener, service: Service) -> Result<(), Error> {
     let (uid, shutdown) = (service.uid, service.shutdown.clone());
     let incoming = UnixListenerStream::new(listener).filter_map(move |connection| async move {
         match connection {
-            Ok(stream) => admitted(stream, uid).map(Ok::<_, io::Error>),
+            Ok(stream) => match Connection::admit(stream, uid) {
+                Ok(connection) => Some(Ok::<_, io::Error>(connection)),
+                Err(error) => {
+                    tracing::warn!(uid, error = %crate::Chain(&error), "who tried to attach may not");
+                    None
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "a worker's connection cannot be taken");
                 tokio::time::sleep(PAUSE).await;
@@ -144,17 +149,6 @@ async fn serve(listener: UnixListener, service: Service) -> Result<(), Error> {
         .max_concurrent_streams(4)
         .add_service(served);
     server.serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned()).await.map_err(Error::Serve)
-}
-
-/// The connection, if it is of that user and of a process that can be told.
-fn admitted(stream: UnixStream, uid: u32) -> Option<UnixStream> {
-    let peer = stream.peer_cred().ok();
-    let fine = peer.is_some_and(|peer| peer.uid() == uid && peer.pid().is_some_and(|pid| pid > 0));
-    if !fine {
-        let (other, pid) = peer.map_or((None, None), |peer| (Some(peer.uid()), peer.pid()));
-        tracing::warn!(uid = other, pid, "who is not the user of a worker socket tried to attach");
-    }
-    fine.then_some(stream)
 }
 
 fn make(directory: &Path, mode: u32) -> io::Result<()> {
@@ -204,15 +198,16 @@ impl WorkerService for Service {
     type AttachStream = Told;
 
     async fn attach(&self, request: Request<Streaming<WorkerMessage>>) -> Result<Response<Told>, Status> {
-        let info = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
-        let pid = info.and_then(|peer| peer.pid()).unwrap_or_default();
-        let Ok(identity) = Identity::of(pid) else {
+        // Whose process it was when the connection was taken, whoever holds it or has the pid by now.
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.identity);
+        let Some(identity) = peer.filter(|identity| identity.is_alive()) else {
             return Err(no(
                 Code::FailedPrecondition,
                 "NO_PROCESS",
                 "the process that connected is not to be found",
             ));
         };
+        let pid = identity.pid;
         let room = ATTACHED.try_acquire().map_err(|_| {
             no(Code::ResourceExhausted, "TOO_MANY_WORKERS", "as many workers are attached as are possible")
         })?;
@@ -238,7 +233,8 @@ impl WorkerService for Service {
         let body = Some(work_message::Body::Welcome(welcome));
         drop(first.try_send(Ok(WorkMessage { body }))); // It is empty.
         drop(first);
-        let told = ReceiverStream::new(welcomed).chain(ReceiverStream::new(queue).map(Ok));
+        let told = ReceiverStream::new(welcomed)
+            .chain(ReceiverStream::new(queue).map(Ok));
         let shutdown = self.shutdown.clone();
         let listening = async move { attached.listen(&mut inbound, over, shutdown).await };
         // The stream stands for as long as it is listened to, and nobody listens longer than it stands.
