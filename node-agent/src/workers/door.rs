@@ -28,7 +28,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::peer::{Connection, Peer};
-use super::Workers;
+use super::{Takes, Workers};
 use crate::clock::Clock;
 
 /// Of one message of a worker: a result of 256 KiB and what is around it.
@@ -217,11 +217,12 @@ impl WorkerService for Service {
         let Some(Body::Hello(hello)) = first.and_then(|message| message.body) else {
             return Err(no(Code::InvalidArgument, "NO_HELLO", "the first message has to be a Hello"));
         };
-        let (kinds, concurrency) = self.check(&hello)?;
-        let names: Vec<&str> = kinds.iter().map(String::as_str).collect();
+        let takes = self.check(&hello)?;
+        let concurrency = takes.concurrency;
+        let names: Vec<&str> = takes.kinds.iter().map(String::as_str).collect();
         let library: String = hello.library.chars().filter(|c| !c.is_control()).take(MOST_NAME).collect();
         tracing::info!(pid, kinds = names.join(" "), concurrency, library, "a worker attaches");
-        let (id, queue, over) = self.workers.attach(identity, kinds, concurrency);
+        let (id, queue, over) = self.workers.attach(identity, takes);
         let attached = Attached { workers: self.workers.clone(), id, _room: room };
         let options = self.workers.options();
         let clock = match options.clock {
@@ -234,7 +235,7 @@ impl WorkerService for Service {
         drop(first.try_send(Ok(WorkMessage { body }))); // It is empty.
         drop(first);
         let told = ReceiverStream::new(welcomed)
-            .chain(ReceiverStream::new(queue).map(Ok));
+            .chain(ReceiverStream::new(queue).map(|outgoing| Ok(outgoing.message)));
         let shutdown = self.shutdown.clone();
         let listening = async move { attached.listen(&mut inbound, over, shutdown).await };
         // The stream stands for as long as it is listened to, and nobody listens longer than it stands.
@@ -253,7 +254,7 @@ impl WorkerService for Service {
 }
 
 impl Service {
-    fn check(&self, hello: &WorkerHello) -> Result<(BTreeSet<String>, usize), Status> {
+    fn check(&self, hello: &WorkerHello) -> Result<Takes, Status> {
         let all = &self.workers.options().kinds;
         let own: BTreeMap<&String, &u32> = all.iter().filter(|&(_, &uid)| uid == self.uid).collect();
         let bad = |field: &str, problem: &str| {
@@ -276,7 +277,7 @@ impl Service {
             return Err(bad("hello.concurrency", &format!("must be 1 to {MOST_ATTEMPTS}")));
         }
         let concurrency = usize::try_from(hello.concurrency).unwrap_or(usize::MAX);
-        Ok((hello.kinds.iter().cloned().collect(), concurrency))
+        Ok(Takes { kinds: hello.kinds.iter().cloned().collect(), concurrency, inputs: hello.inputs })
     }
 }
 
