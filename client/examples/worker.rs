@@ -1,7 +1,8 @@
-//! Runs attempts inside this process, until Ctrl-C: `greet` says hello to its payload, `sleepy` sleeps until it is stopped.
+//! Runs attempts inside this process, until Ctrl-C: `greet` says hello to its payload, `gather` says what those said who came
+//! before it in its workflow, `sleepy` sleeps until it is stopped.
 //!
-//! `cargo run -p tenure-client --example worker -- SOCKET`, with the socket that the agent names in its log. Both kinds are
-//! `worker = true` in the node file.
+//! `cargo run -p tenure-client --example worker -- SOCKET`, with the socket that the agent names in its log. The three kinds
+//! are `worker = true` in the node file.
 
 use std::error::Error;
 use std::time::Duration;
@@ -24,7 +25,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) async fn run(socket: &str, stop: CancellationToken) -> Result<(), tenure_client::worker::Error> {
-    Worker::at(socket).concurrency(4).job("greet", greet).job("sleepy", sleepy).run(stop).await
+    let worker = Worker::at(socket).concurrency(4);
+    worker.job("greet", greet).job("gather", gather).job("sleepy", sleepy).run(stop).await
 }
 
 async fn greet(attempt: Attempt) -> Result<Output, Failure> {
@@ -35,6 +37,12 @@ async fn greet(attempt: Attempt) -> Result<Output, Failure> {
     }
     attempt.add_usage("tokens", 12);
     Ok(Output::text(format!("Hello, {name}!")))
+}
+
+async fn gather(attempt: Attempt) -> Result<Output, Failure> {
+    let said = attempt.inputs.iter().filter_map(|input| input.result.as_ref());
+    let said: Vec<_> = said.map(|result| String::from_utf8_lossy(&result.data)).collect();
+    Ok(Output::text(said.join(" ")))
 }
 
 async fn sleepy(attempt: Attempt) -> Result<Output, Failure> {

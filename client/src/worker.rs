@@ -39,7 +39,7 @@ use self::stream::{Broken, Stream};
 use self::watchdog::Watchdog;
 use crate::Refusal;
 
-pub use self::attempt::{Attempt, Failure, Output, StopReason};
+pub use self::attempt::{Attempt, Data, Failure, Input, Output, StopReason};
 
 /// Between two tries to attach: the first wait, which doubles, and the longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));

@@ -8,6 +8,7 @@
 //! told so, and nothing new is given to it.
 
 mod door;
+mod peer;
 pub(crate) mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +16,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Signal;
-use tenure_proto::node::v1::{Work, WorkEnded, WorkMessage, WorkerLeft, work_message::Body};
-use tokio::sync::{mpsc, watch};
+use tenure_proto::node::v1::{Work, WorkEnded, WorkInputs, WorkMessage, WorkerLeft, work_message::Body};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Mono};
@@ -30,6 +31,8 @@ pub use self::door::{Door, Error};
 const OUTBOUND: usize = 1_024;
 /// Words of a worker about one attempt that wait for its task: its end, and that the worker is over.
 const WORDS: usize = 4;
+/// Messages of a megabyte each that may wait for a worker to read them.
+const INPUTS: usize = 2;
 
 /// What the workers of a node are for.
 #[derive(Clone, Debug, Default)]
@@ -65,13 +68,31 @@ struct State {
     places: BTreeSet<FencingToken>,
 }
 
-#[derive(Debug)]
-struct Attached {
+/// What a worker takes, in its own words.
+#[derive(Clone, Debug, Default)]
+struct Takes {
     kinds: BTreeSet<String>,
     concurrency: usize,
+    /// Also attempts that go on from other jobs' ends.
+    inputs: bool,
+}
+
+/// A message that waits for a worker to read it.
+#[derive(Debug)]
+struct Outgoing {
+    message: WorkMessage,
+    /// Given back once it is on its way.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Debug)]
+struct Attached {
+    takes: Takes,
     leaving: bool,
     identity: Identity,
-    outbound: mpsc::Sender<WorkMessage>,
+    outbound: mpsc::Sender<Outgoing>,
+    /// Room for inputs that wait.
+    inputs: Arc<Semaphore>,
     over: CancellationToken,
     attempts: BTreeMap<FencingToken, Given>,
     /// The agent kills it, for this attempt.
@@ -115,7 +136,8 @@ pub(crate) struct Place {
     token: FencingToken,
     /// The worker's process.
     pub(crate) identity: Identity,
-    outbound: mpsc::Sender<WorkMessage>,
+    outbound: mpsc::Sender<Outgoing>,
+    inputs: Arc<Semaphore>,
     words: mpsc::Receiver<Word>,
 }
 
@@ -142,19 +164,21 @@ impl Workers {
         &self.shared.options
     }
 
-    /// A place for an attempt, in the worker with the most room. None: nobody has any.
-    pub(crate) fn reserve(&self, kind: &str, token: FencingToken) -> Option<Place> {
+    /// A place for an attempt, in the worker with the most room. `inputs`: it goes on from other jobs' ends. None: nobody has
+    /// any.
+    pub(crate) fn reserve(&self, kind: &str, token: FencingToken, inputs: bool) -> Option<Place> {
         let mut state = self.state();
-        let free = |worker: &Attached| worker.concurrency.saturating_sub(worker.attempts.len());
-        let takes = |worker: &Attached| worker.takes(kind);
+        let free = |worker: &Attached| worker.takes.concurrency.saturating_sub(worker.attempts.len());
+        let takes = |worker: &Attached| worker.takes(kind) && (worker.takes.inputs || !inputs);
         let best = state.workers.iter_mut().filter(|(_, worker)| takes(worker));
         let (&id, worker) = best.max_by_key(|(_, worker)| free(worker))?;
         let (sender, words) = mpsc::channel(WORDS);
         worker.attempts.insert(token, Given { words: sender, handed_over: false });
-        let (identity, outbound) = (worker.identity, worker.outbound.clone());
+        let (identity, outbound, inputs) =
+            (worker.identity, worker.outbound.clone(), Arc::clone(&worker.inputs));
         state.places.insert(token);
         self.publish(&state);
-        Some(Place { workers: self.clone(), worker: id, token, identity, outbound, words })
+        Some(Place { workers: self.clone(), worker: id, token, identity, outbound, inputs, words })
     }
 
     /// Every attempt that has a place, or whose end is not in the spool yet.
@@ -163,23 +187,18 @@ impl Workers {
     }
 
     /// A worker attaches: its number, what is said to it, and what ends it.
-    fn attach(
-        &self,
-        identity: Identity,
-        kinds: BTreeSet<String>,
-        concurrency: usize,
-    ) -> (u64, mpsc::Receiver<WorkMessage>, CancellationToken) {
+    fn attach(&self, identity: Identity, takes: Takes) -> (u64, mpsc::Receiver<Outgoing>, CancellationToken) {
         let (outbound, queue) = mpsc::channel(OUTBOUND);
         let over = CancellationToken::new();
         let mut state = self.state();
         let id = state.next;
         state.next += 1;
         let attached = Attached {
-            kinds,
-            concurrency,
+            takes,
             leaving: false,
             identity,
             outbound,
+            inputs: Arc::new(Semaphore::new(INPUTS)),
             over: over.clone(),
             attempts: BTreeMap::new(),
             condemned: None,
@@ -195,7 +214,7 @@ impl Workers {
         if let Some(worker) = state.workers.get_mut(&id) {
             worker.leaving = true;
             // Under the lock, so that no attempt comes after it. One that reads nothing is killed in time.
-            drop(worker.outbound.try_send(WorkMessage { body: Some(Body::Left(WorkerLeft {})) }));
+            drop(worker.outbound.try_send(Outgoing::of(Body::Left(WorkerLeft {}))));
         }
         self.publish(&state);
     }
@@ -252,8 +271,7 @@ impl Workers {
         let Some(worker) = state.workers.get_mut(&id) else { return false };
         let Some(attempt) = worker.attempts.get_mut(&FencingToken(work.token)) else { return false };
         let takes = !worker.leaving && worker.condemned.is_none();
-        let message = WorkMessage { body: Some(Body::Work(work)) };
-        attempt.handed_over = takes && worker.outbound.try_send(message).is_ok();
+        attempt.handed_over = takes && worker.outbound.try_send(Outgoing::of(Body::Work(work))).is_ok();
         attempt.handed_over
     }
 
@@ -292,8 +310,14 @@ impl Attached {
     fn takes(&self, kind: &str) -> bool {
         !self.leaving
             && self.condemned.is_none()
-            && self.attempts.len() < self.concurrency
-            && self.kinds.contains(kind)
+            && self.attempts.len() < self.takes.concurrency
+            && self.takes.kinds.contains(kind)
+    }
+}
+
+impl Outgoing {
+    fn of(body: Body) -> Self {
+        Self { message: WorkMessage { body: Some(body) }, _room: None }
     }
 }
 
@@ -305,7 +329,15 @@ impl Place {
 
     /// Says something to the worker. False: it is over, or does not read what it is told.
     pub(crate) fn say(&self, body: Body) -> bool {
-        self.outbound.try_send(WorkMessage { body: Some(body) }).is_ok()
+        self.outbound.try_send(Outgoing::of(body)).is_ok()
+    }
+
+    /// Tells the worker what the attempt goes on from, as soon as it has read enough of what it was told before, so that
+    /// little of it waits in memory. False: it is over. Cancel-safe: not told then.
+    pub(crate) async fn give(&self, inputs: WorkInputs) -> bool {
+        let Ok(room) = Arc::clone(&self.inputs).acquire_owned().await else { return false };
+        let outgoing = Outgoing { _room: Some(room), ..Outgoing::of(Body::Inputs(inputs)) };
+        self.outbound.try_send(outgoing).is_ok()
     }
 
     /// The next word of the worker about the attempt. Cancel-safe. After the end it waits for ever.
@@ -349,8 +381,8 @@ mod tests {
         Identity { pid: i32::MAX, start: 0 }
     }
 
-    fn kinds(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|&name| name.to_owned()).collect()
+    fn takes(kinds: &[&str], concurrency: usize) -> Takes {
+        Takes { kinds: kinds.iter().map(|&name| name.to_owned()).collect(), concurrency, inputs: false }
     }
 
     fn closed(workers: &Workers) -> Vec<String> {
@@ -361,15 +393,15 @@ mod tests {
     fn a_kind_has_room_while_a_worker_takes_more_and_each_change_counts_once() {
         let workers = workers();
         assert_eq!(closed(&workers), ["a", "b"]);
-        assert!(workers.reserve("a", FencingToken(1)).is_none());
-        let (first, _queue, _over) = workers.attach(nobody(), kinds(&["a"]), 1);
+        assert!(workers.reserve("a", FencingToken(1), false).is_none());
+        let (first, _queue, _over) = workers.attach(nobody(), takes(&["a"], 1));
         assert_eq!(closed(&workers), ["b"]);
-        let (_, _second_queue, _) = workers.attach(nobody(), kinds(&["a", "b"]), 2);
+        let (_, _second_queue, _) = workers.attach(nobody(), takes(&["a", "b"], 2));
         assert_eq!((closed(&workers).len(), workers.room().borrow().changes), (0, 2));
-        let places: Vec<_> = (1..=3).map(|token| workers.reserve("a", FencingToken(token))).collect();
+        let places: Vec<_> = (1..=3).map(|token| workers.reserve("a", FencingToken(token), false)).collect();
         assert!(places.iter().all(Option::is_some));
         assert_eq!(closed(&workers), ["a", "b"]);
-        assert!(workers.reserve("b", FencingToken(4)).is_none());
+        assert!(workers.reserve("b", FencingToken(4), false).is_none());
         drop(places);
         assert_eq!(closed(&workers).len(), 0);
         let changes = workers.room().borrow().changes;
@@ -379,11 +411,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn inputs_are_for_who_takes_them_and_wait_for_who_does_not_read() {
+        let workers = workers();
+        let (_, _queue, _) = workers.attach(nobody(), takes(&["a"], 9));
+        assert!(workers.reserve("a", FencingToken(1), true).is_none(), "an old library takes none");
+        let (id, mut queue, _) = workers.attach(nobody(), Takes { inputs: true, ..takes(&["a"], 1) });
+        let place = workers.reserve("a", FencingToken(1), true).unwrap();
+        assert_eq!(place.worker, id);
+        let inputs = || WorkInputs { token: 1, ..WorkInputs::default() };
+        for _ in 0..INPUTS {
+            assert!(place.give(inputs()).await);
+        }
+        let mut third = Box::pin(place.give(inputs()));
+        assert!(futures_util::poll!(third.as_mut()).is_pending());
+        drop(queue.recv().await.unwrap());
+        assert!(third.await);
+        drop(queue);
+        assert!(!place.give(inputs()).await, "nobody reads any more");
+    }
+
+    #[tokio::test]
     async fn who_loses_its_worker_hears_it_and_whose_fault_it_was() {
         let workers = workers();
-        let (id, _queue, over) = workers.attach(nobody(), kinds(&["a"]), 3);
+        let (id, _queue, over) = workers.attach(nobody(), takes(&["a"], 3));
         let mut places: Vec<_> =
-            (1..=3).map(|token| workers.reserve("a", FencingToken(token)).unwrap()).collect();
+            (1..=3).map(|token| workers.reserve("a", FencingToken(token), false).unwrap()).collect();
         let handed = |place: &Place| place.hand_over(Work { token: place.token.0, ..Work::default() });
         assert!(!workers.ended(id, WorkEnded { token: 3, ..WorkEnded::default() }), "it was not told of it");
         assert!(places.iter().all(handed));
@@ -391,7 +443,7 @@ mod tests {
         assert!(workers.ended(id, ended(3)) && !workers.ended(id, ended(4)));
         assert!(matches!(places[2].next().await, Word::Ended(ended) if ended.token == 3));
         places[1].condemn();
-        assert!(over.is_cancelled() && workers.reserve("a", FencingToken(5)).is_none());
+        assert!(over.is_cancelled() && workers.reserve("a", FencingToken(5), false).is_none());
         workers.detach(id);
         assert_eq!(workers.attempts().len(), 3, "the end of one is not in the spool yet");
         assert!(matches!(places[0].next().await, Word::Over { for_another: true }));

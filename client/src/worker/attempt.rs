@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure_proto::node::v1::{
-    StopWorkReason, Work, WorkEnded, WorkFailed, WorkStopped, WorkSucceeded, work_ended::End,
+    InputResult, ResultBytes, StopWorkReason, Work, WorkEnded, WorkFailed, WorkStopped, WorkSucceeded,
+    input_result::Answer, work_ended::End,
 };
+use tenure_proto::v1::JobState;
 use tokio_util::sync::CancellationToken;
 
 use crate::wire;
@@ -45,11 +47,49 @@ pub struct Attempt {
     pub checkpoint: Bytes,
     /// The partial result of an earlier attempt. Empty: none.
     pub partial: Bytes,
+    /// Whether it goes on from something: from the ends of jobs that came before it in a workflow, or of its children, with
+    /// what its execution before left when it detached.
+    pub resumed: bool,
+    /// How those jobs ended, in the order in which they were named or declared. Empty: it waited for nobody.
+    pub inputs: Arc<[Input]>,
+    /// What its execution before left when it detached. None: nothing.
+    pub state: Option<Data>,
     /// Cancelled once it is to wrap up, at its soft time limit: what it leaves from then on is a partial result.
     pub wrap_up: CancellationToken,
     /// Cancelled once it is to stop.
     pub stop: CancellationToken,
     pub(super) told: Arc<Mutex<Told>>,
+}
+
+/// How another job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Input {
+    /// Which job.
+    pub job_id: String,
+    /// How it ended. One that is not final: it had not ended when the wait was over. Unspecified: there is no such job.
+    pub state: JobState,
+    /// What it wrote, if it succeeded and wrote something.
+    pub result: Option<Data>,
+    /// Why there is no result, for people. Empty: there is one, or none is missing.
+    pub error: String,
+}
+
+/// Bytes of a media type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Data {
+    /// The bytes.
+    pub data: Bytes,
+    /// Their media type.
+    pub content_type: String,
+}
+
+/// What came before the work of an attempt.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    pub(super) results: Vec<InputResult>,
+    pub(super) state: Option<ResultBytes>,
 }
 
 /// What is known of an attempt beside its input.
@@ -87,7 +127,7 @@ pub struct Failure {
 }
 
 impl Attempt {
-    pub(super) fn new(work: Work) -> Self {
+    pub(super) fn new(work: Work, before: Before) -> Self {
         let limit = work.hard_time_limit.and_then(|limit| limit.try_into().ok());
         Self {
             job_id: work.job_id,
@@ -105,6 +145,9 @@ impl Attempt {
             indexes: work.indexes,
             checkpoint: work.checkpoint,
             partial: work.partial,
+            resumed: work.input_results.is_some(),
+            inputs: before.results.into_iter().map(Input::of).collect(),
+            state: before.state.map(Data::of),
             wrap_up: CancellationToken::new(),
             stop: CancellationToken::new(),
             told: Arc::default(),
@@ -139,6 +182,24 @@ impl Attempt {
         };
         let usage = self.told.lock().unwrap_or_else(PoisonError::into_inner).usage.clone();
         WorkEnded { token: self.token, end: Some(end), usage }
+    }
+}
+
+impl Input {
+    fn of(told: InputResult) -> Self {
+        let state = told.state();
+        let (result, error) = match told.answer {
+            Some(Answer::Result(result)) => (Some(Data::of(result)), String::new()),
+            Some(Answer::Error(error)) => (None, error),
+            None => (None, String::new()),
+        };
+        Self { job_id: told.job_id, state, result, error }
+    }
+}
+
+impl Data {
+    fn of(bytes: ResultBytes) -> Self {
+        Self { data: bytes.data, content_type: bytes.content_type }
     }
 }
 
@@ -229,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_answer_counts_and_an_error_of_one_that_was_told_to_stop_is_that_it_has() {
-        let attempt = Attempt::new(Work { token: 7, ..Work::default() });
+        let attempt = Attempt::new(Work { token: 7, ..Work::default() }, Before::default());
         attempt.add_usage("tokens", 5);
         attempt.add_usage("tokens", 6);
         let ended = attempt.ended(Some(Ok(Output::none())));
@@ -245,6 +306,26 @@ mod tests {
         assert!(matches!(end(&attempt, failed()), End::Stopped(_)));
         assert!(matches!(end(&attempt, None), End::Stopped(_)));
         assert!(matches!(end(&attempt, Some(Ok(Output::text("x")))), End::Succeeded(_)));
+    }
+
+    #[test]
+    fn what_it_goes_on_from_is_what_came_before_its_work() {
+        let bytes = |text: &'static str| ResultBytes { data: text.into(), content_type: "a/b".to_owned() };
+        let told =
+            |state: JobState, answer| InputResult { state: state.into(), answer, ..InputResult::default() };
+        let results = vec![
+            told(JobState::Succeeded, Some(Answer::Result(bytes("x")))),
+            told(JobState::Dead, Some(Answer::Error("why".to_owned()))),
+            told(JobState::Succeeded, None),
+        ];
+        let work = Work { input_results: Some(3), ..Work::default() };
+        let attempt = Attempt::new(work, Before { results, state: Some(bytes("half")) });
+        let said: Vec<_> =
+            attempt.inputs.iter().map(|one| (one.result.is_some(), one.error.as_str())).collect();
+        assert_eq!(said, [(true, ""), (false, "why"), (false, "")]);
+        assert!(attempt.resumed && attempt.state.is_some_and(|state| state.data == "half"));
+        assert_eq!(attempt.inputs[1].state, JobState::Dead);
+        assert!(!Attempt::new(Work::default(), Before::default()).resumed);
     }
 
     #[test]

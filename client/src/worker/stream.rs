@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Endpoint;
 use tonic::{Status, Streaming};
 
-use super::attempt::{Attempt, Failure, StopReason};
+use super::attempt::{Attempt, Before, Failure, StopReason};
 use super::watchdog::Watchdog;
 use super::{Handler, Worker};
 use crate::Refusal;
@@ -44,6 +44,8 @@ pub(super) struct Stream<'a> {
     watchdog: &'a Watchdog,
     tasks: JoinSet<WorkEnded>,
     running: BTreeMap<Id, Attempt>,
+    /// What attempts go on from whose work has not come yet, by token.
+    before: BTreeMap<u64, Before>,
 }
 
 enum Input {
@@ -54,7 +56,7 @@ enum Input {
 
 impl<'a> Stream<'a> {
     pub(super) fn new(worker: &'a Worker, watchdog: &'a Watchdog) -> Self {
-        Self { worker, watchdog, tasks: JoinSet::new(), running: BTreeMap::new() }
+        Self { worker, watchdog, tasks: JoinSet::new(), running: BTreeMap::new(), before: BTreeMap::new() }
     }
 
     /// Serves until the stream is over and nothing runs any more: whether it was welcomed, and how it ended.
@@ -95,6 +97,7 @@ impl<'a> Stream<'a> {
             kinds: self.worker.jobs.keys().cloned().collect(),
             concurrency: self.worker.concurrency,
             library: concat!("tenure-client/", env!("CARGO_PKG_VERSION")).to_owned(),
+            inputs: true,
         };
         drop(say.try_send(WorkerMessage { body: Some(Body::Hello(hello)) })); // It is empty.
         let mut client = WorkerServiceClient::new(channel.map_err(Broken::Unreachable)?)
@@ -131,6 +134,11 @@ impl<'a> Stream<'a> {
                         tracing::info!(node.id = welcome.node, "attached to the agent");
                     }
                     Some(Some(work_message::Body::Work(work))) => self.begin(work),
+                    Some(Some(work_message::Body::Inputs(inputs))) => {
+                        let before = self.before.entry(inputs.token).or_default();
+                        before.results.extend(inputs.results);
+                        before.state = before.state.take().or(inputs.state);
+                    }
                     Some(Some(work_message::Body::Deadline(deadline))) => {
                         self.watchdog.extend(deadline.token, deadline.gone_by_us);
                     }
@@ -159,12 +167,15 @@ impl<'a> Stream<'a> {
         self.watchdog.set(work.token, work.gone_by_us);
         let grace = work.grace.and_then(|grace| grace.try_into().ok()).unwrap_or_default();
         let handler = self.worker.jobs.get(&work.kind).cloned();
-        let attempt = Attempt::new(work);
+        let before = self.before.remove(&work.token).unwrap_or_default();
+        let attempt = Attempt::new(work, before);
         let task = self.tasks.spawn(run(handler, attempt.clone(), grace));
         self.running.insert(task.id(), attempt);
     }
 
-    fn stop(&self, stop: &StopWork) {
+    fn stop(&mut self, stop: &StopWork) {
+        // Its work will not come.
+        self.before.remove(&stop.token);
         if let Some(attempt) = self.find(stop.token) {
             attempt.tell(StopReason::of(stop.reason()));
         }

@@ -8,6 +8,7 @@
 
 mod course;
 mod end;
+mod inputs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,7 +143,11 @@ impl Hosted {
     async fn run(mut self, grant: Grant) {
         let kind = self.shared.options.kinds.get(&grant.kind);
         let (grace, soft_grace) = kind.map(|kind| (kind.grace, kind.soft_grace)).unwrap_or_default();
-        let Some(place) = self.shared.options.workers.reserve(&grant.kind, self.token) else {
+        let goes_on = grant.input_results.is_some();
+        let Some(place) = self.shared.options.workers.reserve(&grant.kind, self.token, goes_on) else {
+            if goes_on {
+                tracing::warn!("no worker that may take it takes other jobs' results; a grant is given back");
+            }
             return self.give_up(OwnRule::Worker).await;
         };
         self.shared.tell(Event::Prepared { token: self.token }).await;
@@ -157,15 +162,27 @@ impl Hosted {
         if !self.remember(&grant, &place, gone_by, &assigned).await {
             return self.give_up(OwnRule::Workdir).await;
         }
+        let inputs = match self.give_inputs(&grant, &place).await {
+            Ok(inputs) => inputs,
+            Err(rule) => {
+                forget_inputs(&place, self.token);
+                return self.give_up(rule).await;
+            }
+        };
+        // It may have taken a while.
+        let gone_by = self.orders.borrow_and_update().gone_by;
         let length = |field: Option<prost_types::Duration>| field.and_then(|length| length.try_into().ok());
         let now = self.shared.options.clock.now();
         let limit = length(grant.hard_time_limit).unwrap_or(DEFAULT_HARD_LIMIT);
         let lease = length(grant.lease).unwrap_or_default();
         let soft = length(grant.soft_time_limit);
         let course = Course::new(now, (limit, grace, lease), gone_by).with_soft(soft, soft_grace);
-        let work = work(grant, grace, gone_by, &assigned);
+        let work = Work { input_results: inputs, ..work(grant, grace, gone_by, &assigned) };
         if self.orders.borrow().stop.is_some() || !place.hand_over(work) {
             // Nothing has run.
+            if inputs.is_some() {
+                forget_inputs(&place, self.token);
+            }
             return self.give_up(OwnRule::Worker).await;
         }
         self.trace.started();
@@ -298,6 +315,13 @@ fn say_stop(place: &Place, token: FencingToken, why: Why, grace: Duration) {
     place.say(Body::Stop(StopWork { token: token.0, reason: reason.into(), grace }));
 }
 
+/// There is no work after all.
+fn forget_inputs(place: &Place, token: FencingToken) {
+    let stop = StopWork { token: token.0, reason: StopWorkReason::LeaseLost.into(), grace: None };
+    // A worker that does not hear it has more in its memory than it needs.
+    place.say(Body::Stop(stop));
+}
+
 fn work(grant: Grant, grace: Duration, gone_by: Mono, assigned: &Assigned) -> Work {
     Work {
         job_id: grant.job_id,
@@ -318,5 +342,6 @@ fn work(grant: Grant, grace: Duration, gone_by: Mono, assigned: &Assigned) -> Wo
         checkpoint: grant.checkpoint.map(|saved| saved.data).unwrap_or_default(),
         partial: grant.partial.map(|left| left.data).unwrap_or_default(),
         indexes: assigned.iter().map(|(slot, numbers)| (slot.clone(), indexes::value(numbers))).collect(),
+        input_results: None,
     }
 }

@@ -18,19 +18,18 @@ use tenure_proto::node::v1::worker_service_server::{WorkerService, WorkerService
 use tenure_proto::node::v1::{
     WorkClock, WorkMessage, WorkerHello, WorkerMessage, WorkerWelcome, work_message, worker_message::Body,
 };
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-use tonic::transport::server::UdsConnectInfo;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use super::Workers;
+use super::peer::{Connection, Peer};
+use super::{Takes, Workers};
 use crate::clock::Clock;
-use crate::shim::tree::Identity;
 
 /// Of one message of a worker: a result of 256 KiB and what is around it.
 const DECODE_LIMIT: usize = 1 << 20;
@@ -129,7 +128,13 @@ async fn serve(listener: UnixListener, service: Service) -> Result<(), Error> {
     let (uid, shutdown) = (service.uid, service.shutdown.clone());
     let incoming = UnixListenerStream::new(listener).filter_map(move |connection| async move {
         match connection {
-            Ok(stream) => admitted(stream, uid).map(Ok::<_, io::Error>),
+            Ok(stream) => match Connection::admit(stream, uid) {
+                Ok(connection) => Some(Ok::<_, io::Error>(connection)),
+                Err(error) => {
+                    tracing::warn!(uid, error = %crate::Chain(&error), "who tried to attach may not");
+                    None
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "a worker's connection cannot be taken");
                 tokio::time::sleep(PAUSE).await;
@@ -144,17 +149,6 @@ async fn serve(listener: UnixListener, service: Service) -> Result<(), Error> {
         .max_concurrent_streams(4)
         .add_service(served);
     server.serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned()).await.map_err(Error::Serve)
-}
-
-/// The connection, if it is of that user and of a process that can be told.
-fn admitted(stream: UnixStream, uid: u32) -> Option<UnixStream> {
-    let peer = stream.peer_cred().ok();
-    let fine = peer.is_some_and(|peer| peer.uid() == uid && peer.pid().is_some_and(|pid| pid > 0));
-    if !fine {
-        let (other, pid) = peer.map_or((None, None), |peer| (Some(peer.uid()), peer.pid()));
-        tracing::warn!(uid = other, pid, "who is not the user of a worker socket tried to attach");
-    }
-    fine.then_some(stream)
 }
 
 fn make(directory: &Path, mode: u32) -> io::Result<()> {
@@ -204,15 +198,16 @@ impl WorkerService for Service {
     type AttachStream = Told;
 
     async fn attach(&self, request: Request<Streaming<WorkerMessage>>) -> Result<Response<Told>, Status> {
-        let info = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
-        let pid = info.and_then(|peer| peer.pid()).unwrap_or_default();
-        let Ok(identity) = Identity::of(pid) else {
+        // Whose process it was when the connection was taken, whoever holds it or has the pid by now.
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.identity);
+        let Some(identity) = peer.filter(|identity| identity.is_alive()) else {
             return Err(no(
                 Code::FailedPrecondition,
                 "NO_PROCESS",
                 "the process that connected is not to be found",
             ));
         };
+        let pid = identity.pid;
         let room = ATTACHED.try_acquire().map_err(|_| {
             no(Code::ResourceExhausted, "TOO_MANY_WORKERS", "as many workers are attached as are possible")
         })?;
@@ -222,11 +217,12 @@ impl WorkerService for Service {
         let Some(Body::Hello(hello)) = first.and_then(|message| message.body) else {
             return Err(no(Code::InvalidArgument, "NO_HELLO", "the first message has to be a Hello"));
         };
-        let (kinds, concurrency) = self.check(&hello)?;
-        let names: Vec<&str> = kinds.iter().map(String::as_str).collect();
+        let takes = self.check(&hello)?;
+        let concurrency = takes.concurrency;
+        let names: Vec<&str> = takes.kinds.iter().map(String::as_str).collect();
         let library: String = hello.library.chars().filter(|c| !c.is_control()).take(MOST_NAME).collect();
         tracing::info!(pid, kinds = names.join(" "), concurrency, library, "a worker attaches");
-        let (id, queue, over) = self.workers.attach(identity, kinds, concurrency);
+        let (id, queue, over) = self.workers.attach(identity, takes);
         let attached = Attached { workers: self.workers.clone(), id, _room: room };
         let options = self.workers.options();
         let clock = match options.clock {
@@ -238,7 +234,8 @@ impl WorkerService for Service {
         let body = Some(work_message::Body::Welcome(welcome));
         drop(first.try_send(Ok(WorkMessage { body }))); // It is empty.
         drop(first);
-        let told = ReceiverStream::new(welcomed).chain(ReceiverStream::new(queue).map(Ok));
+        let told = ReceiverStream::new(welcomed)
+            .chain(ReceiverStream::new(queue).map(|outgoing| Ok(outgoing.message)));
         let shutdown = self.shutdown.clone();
         let listening = async move { attached.listen(&mut inbound, over, shutdown).await };
         // The stream stands for as long as it is listened to, and nobody listens longer than it stands.
@@ -257,7 +254,7 @@ impl WorkerService for Service {
 }
 
 impl Service {
-    fn check(&self, hello: &WorkerHello) -> Result<(BTreeSet<String>, usize), Status> {
+    fn check(&self, hello: &WorkerHello) -> Result<Takes, Status> {
         let all = &self.workers.options().kinds;
         let own: BTreeMap<&String, &u32> = all.iter().filter(|&(_, &uid)| uid == self.uid).collect();
         let bad = |field: &str, problem: &str| {
@@ -280,7 +277,7 @@ impl Service {
             return Err(bad("hello.concurrency", &format!("must be 1 to {MOST_ATTEMPTS}")));
         }
         let concurrency = usize::try_from(hello.concurrency).unwrap_or(usize::MAX);
-        Ok((hello.kinds.iter().cloned().collect(), concurrency))
+        Ok(Takes { kinds: hello.kinds.iter().cloned().collect(), concurrency, inputs: hello.inputs })
     }
 }
 

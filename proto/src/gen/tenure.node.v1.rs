@@ -2787,6 +2787,10 @@ pub struct WorkerHello {
     /// For logs, at most 255 bytes: the library and its version.
     #[prost(string, tag = "3")]
     pub library: ::prost::alloc::string::String,
+    /// It takes WorkInputs. An attempt that goes on from other jobs' ends is given to no worker without it. An old agent ignores
+    /// it, and gives it such attempts without what they go on from: `Work.input_results` is absent then.
+    #[prost(bool, tag = "4")]
+    pub inputs: bool,
 }
 /// It is about to end. Once the agent has answered and the attempts that it has have ended, it closes the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2861,7 +2865,7 @@ pub struct WorkStopped {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WorkMessage {
     /// One of these. A worker ignores what it does not know.
-    #[prost(oneof = "work_message::Body", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "work_message::Body", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub body: ::core::option::Option<work_message::Body>,
 }
 /// Nested message and enum types in `WorkMessage`.
@@ -2887,7 +2891,24 @@ pub mod work_message {
         /// An attempt is to wrap up.
         #[prost(message, tag = "6")]
         WrapUp(super::WrapUpWork),
+        /// What an attempt goes on from, before its Work.
+        #[prost(message, tag = "7")]
+        Inputs(super::WorkInputs),
     }
+}
+/// What an attempt goes on from, in one message or several: all of them come before its Work, to a worker whose Hello says
+/// `inputs`. A StopWork that comes instead of the Work says that there will be none, and they are forgotten.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkInputs {
+    /// The fencing token of the attempt.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// How other jobs ended, by index, without a gap, going on from the message before. About 1 MiB at most.
+    #[prost(message, repeated, tag = "2")]
+    pub results: ::prost::alloc::vec::Vec<InputResult>,
+    /// In the first message: the state that the execution before this one left when it detached. Absent: it left none.
+    #[prost(message, optional, tag = "3")]
+    pub state: ::core::option::Option<ResultBytes>,
 }
 /// No further attempt follows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2963,6 +2984,10 @@ pub struct Work {
     /// The partial result of an earlier attempt. Empty: none.
     #[prost(bytes = "bytes", tag = "18")]
     pub partial: ::prost::bytes::Bytes,
+    /// It goes on from so many ends of other jobs, which came before it as WorkInputs. Absent: it goes on from nothing. An old
+    /// worker, which does not say that it takes them, never gets an attempt that has any.
+    #[prost(uint32, optional, tag = "19")]
+    pub input_results: ::core::option::Option<u32>,
 }
 /// An attempt is to wrap up: it ran into its soft time limit. What it leaves from now on is a partial result. After the grace
 /// it is told to stop.

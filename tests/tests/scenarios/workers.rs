@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
-use tenure_client::NewJob;
 use tenure_client::proto::{Attempt, JobState, Outcome};
+use tenure_client::{NewJob, NewWorkflow, Part};
 use tenure_tests::process::Process;
 use tenure_tests::wait::{PATIENCE, level, until};
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, binary, python, scenario};
@@ -298,6 +298,43 @@ async fn a_soft_limit_leaves_eight_of_twelve_as_a_partial_success() -> anyhow::R
     .await
 }
 
+/// A member of a workflow.
+fn member(steps: &str) -> NewJob {
+    NewJob::new("py.task").payload(steps.to_owned()).content_type("application/json")
+}
+
+/// What a job left, which ends in time.
+async fn left(fleet: &Fleet, job: &NewJob) -> anyhow::Result<String> {
+    fleet.state(job.id(), JobState::Succeeded, PATIENCE).await?;
+    Ok(String::from_utf8(fleet.client().result(job.id()).await?.data.to_vec())?)
+}
+
+#[tokio::test]
+async fn a_member_in_a_worker_reads_what_came_before_it_however_much_it_is() -> anyhow::Result<()> {
+    scenario(plan(), async |fleet| {
+        let worker = worker(fleet, "n1", 2).await?;
+        let (alone, second) = (member(r#"[{"gather": true}]"#), member(r#"[{"gather": true}]"#));
+        fleet.client().enqueue(&alone).await?;
+        let chain = Part::chain([Part::job(member(r#"[{"result": "first"}]"#)), Part::job(second.clone())]);
+        fleet.client().submit_workflow(&NewWorkflow::new(chain)).await?;
+        ensure!(left(fleet, &alone).await? == r#"{"resumed":false,"said":[]}"#);
+        let told = left(fleet, &second).await?;
+        ensure!(told == r#"{"resumed":true,"said":["first"]}"#, "{told}");
+
+        // More than one message can hold, and one of them died.
+        let long = (0..7).map(|_| member(r#"[{"fill": 250000}]"#));
+        let all = long.chain([member(r#"[{"fail": "permanent"}]"#), member("[]")]);
+        let gathers = member(r#"[{"gather": true}]"#);
+        let chord = Part::chord(all.map(Part::job), gathers.clone()).at_least(8);
+        fleet.client().submit_workflow(&NewWorkflow::new(chord)).await?;
+        let told = left(fleet, &gathers).await?;
+        let long = ["250000"; 7].join(",");
+        ensure!(told == format!(r#"{{"resumed":true,"said":[{long},"dead","succeeded"]}}"#), "{told}");
+        leave(worker).await
+    })
+    .await
+}
+
 #[expect(dead_code, reason = "its main reads a command line")]
 #[path = "../../../client/examples/worker.rs"]
 mod example;
@@ -311,6 +348,7 @@ async fn the_worker_of_the_client_crate_does_what_its_example_says() -> anyhow::
                 .line("retry = { intervals = [\"100ms\"] }")
                 .line("max_failures = 2"),
         )
+        .kind(KindPlan::new("gather").worker())
         .kind(KindPlan::new("sleepy").worker().grace("5s"))
         .node(NodePlan::new("n1").tables(CALM));
     scenario(plan, async |fleet| {
@@ -332,6 +370,12 @@ async fn the_worker_of_the_client_crate_does_what_its_example_says() -> anyhow::
         fleet.state(bytes.id(), JobState::Dead, PATIENCE).await?;
         let ended = attempts(fleet, bytes.id(), 1).await?;
         ensure!(ended.len() == 1 && ended[0].outcome() == Outcome::FailedPermanent, "{ended:?}");
+
+        let gather = NewJob::new("gather");
+        let greets = ["you", "me"].map(|name| Part::job(NewJob::new("greet").payload(name)));
+        fleet.client().submit_workflow(&NewWorkflow::new(Part::chord(greets, gather.clone()))).await?;
+        let told = left(fleet, &gather).await?;
+        ensure!(told == "Hello, you! Hello, me!", "{told}");
 
         let sleepy = enqueue(fleet, "sleepy", "").await?;
         fleet.state(&sleepy, JobState::Running, PATIENCE).await?;

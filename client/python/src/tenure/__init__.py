@@ -37,7 +37,7 @@ from .errors import (
     Unavailable,
     UnexpectedAnswer,
 )
-from .worker import Attempt, JobFailed, Permanent, Retry, SoftLimit, Stopped, Worker
+from .worker import Attempt, Input, JobFailed, Permanent, Retry, SoftLimit, Stopped, Worker
 
 __version__ = "0.1.0"
 
@@ -50,6 +50,7 @@ __all__ = [
     "EndpointError",
     "Enqueued",
     "FieldViolation",
+    "Input",
     "InvalidField",
     "Job",
     "JobFailed",

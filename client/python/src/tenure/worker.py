@@ -28,17 +28,18 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 import grpc
 
-from ._jobs import BYTES, encode
+from ._jobs import BYTES, JobState, _state, encode
 from ._times import Seconds, duration, length, seconds
 from .errors import EndpointError, TenureError
+from .node.v1 import node_service_pb2 as node_wire
 from .node.v1 import worker_service_pb2 as wire
 from .node.v1.worker_service_pb2_grpc import WorkerServiceStub
 
-__all__ = ["Attempt", "JobFailed", "Permanent", "Retry", "SoftLimit", "Stopped", "Worker"]
+__all__ = ["Attempt", "Input", "JobFailed", "Permanent", "Retry", "SoftLimit", "Stopped", "Worker"]
 
 _log = logging.getLogger("tenure.worker")
 
@@ -119,10 +120,44 @@ class _Registered:
     is_async: bool
 
 
+@dataclass(frozen=True)
+class Input:
+    """How another job ended, for one that goes on from there."""
+
+    #: Its place in the order in which they were named or declared, from 0.
+    index: int
+    #: Which job.
+    job_id: str
+    #: How it ended. One that is not final: it had not ended when the wait was over. ``UNKNOWN``: there is no such job.
+    state: JobState
+    #: What it wrote. None: it wrote nothing, or did not succeed.
+    data: Optional[bytes]
+    #: The media type of that.
+    content_type: str
+    #: Why there is no result, for people; empty: none is missing.
+    error: str
+
+    def text(self) -> str:
+        """What it wrote, as UTF-8.
+
+        :raises ValueError: if it wrote nothing.
+        """
+        if self.data is None:
+            raise ValueError(f"the job {self.job_id} left no result: {self.error or self.state.value}")
+        return self.data.decode()
+
+    def json(self) -> Any:
+        """What it wrote, as JSON.
+
+        :raises ValueError: if it wrote nothing, or something else.
+        """
+        return json.loads(self.text())
+
+
 class Attempt:
     """One attempt of a job, as its function sees it."""
 
-    def __init__(self, work: wire.Work, worker: "Worker") -> None:
+    def __init__(self, work: wire.Work, worker: "Worker", before: Sequence[wire.WorkInputs] = ()) -> None:
         self._worker = worker
         self._stop = threading.Event()
         self._soft = False
@@ -161,6 +196,13 @@ class Attempt:
         self.checkpoint = work.checkpoint
         #: The partial result of an earlier attempt. Empty: none.
         self.partial = work.partial
+        #: Whether it goes on from something: from the ends of jobs that came before it in a workflow, or of its children,
+        #: with what its execution before left when it detached.
+        self.resumed = work.HasField("input_results")
+        #: How those jobs ended, in the order in which they were named or declared. Empty: it waited for nobody.
+        self.inputs: Tuple[Input, ...] = tuple(_input(told) for part in before for told in part.results)
+        #: What its execution before left when it detached. None: nothing.
+        self.state: Optional[bytes] = next((part.state.data for part in before if part.HasField("state")), None)
         #: The numbers of its units of slots that have numbers, such as those of its GPUs.
         self.indexes: Mapping[str, Tuple[int, ...]] = {
             slot: tuple(int(number) for number in numbers.split(",")) for slot, numbers in work.indexes.items()
@@ -229,6 +271,18 @@ class Attempt:
             task.get_loop().call_soon_threadsafe(task.cancel, reason)
 
 
+def _input(told: node_wire.InputResult) -> Input:
+    result = told.result if told.HasField("result") else None
+    return Input(
+        index=told.index,
+        job_id=told.job_id,
+        state=_state(told.state),
+        data=None if result is None else result.data,
+        content_type="" if result is None else result.content_type,
+        error=told.error,
+    )
+
+
 _REASONS = {
     wire.STOP_WORK_REASON_CANCELLED: "cancelled",
     wire.STOP_WORK_REASON_TIME_LIMIT: "time_limit",
@@ -263,6 +317,8 @@ class Worker:
         self._lock = threading.Lock()
         self._attempts: Dict[int, Attempt] = {}
         self._deadlines: Dict[int, int] = {}
+        # What attempts go on from whose work has not come yet, by token; of the thread that listens alone.
+        self._before: Dict[int, List[wire.WorkInputs]] = {}
         self._clock = time.CLOCK_MONOTONIC
         self._idle = threading.Condition(self._lock)
         self._outbound: "Optional[queue.SimpleQueue[Optional[wire.WorkerMessage]]]" = None
@@ -357,8 +413,12 @@ class Worker:
         from . import __version__
 
         hello = wire.WorkerHello(
-            kinds=sorted(self._jobs), concurrency=self._concurrency, library=f"tenure-python {__version__}"
+            kinds=sorted(self._jobs),
+            concurrency=self._concurrency,
+            library=f"tenure-python {__version__}",
+            inputs=True,
         )
+        self._before.clear()
         outbound.put(wire.WorkerMessage(hello=hello))
         self._left.clear()
         self._outbound = outbound
@@ -428,11 +488,15 @@ class Worker:
             return True
         if which == "work":
             self._begin(message.work, outbound, threads)
+        elif which == "inputs":
+            self._before.setdefault(message.inputs.token, []).append(message.inputs)
         elif which == "deadline":
             with self._lock:
                 if message.deadline.token in self._deadlines:
                     self._deadlines[message.deadline.token] = message.deadline.gone_by_us
         elif which == "stop":
+            # Its work will not come, if it has not.
+            self._before.pop(message.stop.token, None)
             with self._lock:
                 attempt = self._attempts.get(message.stop.token)
             if attempt is not None:
@@ -452,7 +516,7 @@ class Worker:
         outbound: "queue.SimpleQueue[Optional[wire.WorkerMessage]]",
         threads: ThreadPoolExecutor,
     ) -> None:
-        attempt = Attempt(work, self)
+        attempt = Attempt(work, self, self._before.pop(work.token, ()))
         with self._lock:
             self._attempts[attempt.token] = attempt
             self._deadlines[attempt.token] = work.gone_by_us

@@ -92,6 +92,15 @@ def task(attempt):
             if "soft" in step:
                 while True:
                     attempt.sleep(0.02)
+            if "fill" in step:
+                result = "x" * step["fill"]
+            if "gather" in step:
+                # What came before it, in order: what each said, or else how it ended; of long ones only the length.
+                said = [
+                    one.state.value if one.data is None else len(one.data) if len(one.data) > 100 else one.text()
+                    for one in attempt.inputs
+                ]
+                result = {"resumed": attempt.resumed, "said": said}
             if "result" in step:
                 result = step["result"]
         execution.exit = 0

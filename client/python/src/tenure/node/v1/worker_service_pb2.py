@@ -23,9 +23,11 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from tenure.node.v1 import node_service_pb2 as tenure_dot_node_dot_v1_dot_node__service__pb2
+from tenure.node.v1 import session_pb2 as tenure_dot_node_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#tenure/node/v1/worker_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\"\xa3\x01\n\rWorkerMessage\x12,\n\x05hello\x18\x01 \x01(\x0b\x32\x1b.tenure.node.v1.WorkerHelloH\x00\x12*\n\x05\x65nded\x18\x02 \x01(\x0b\x32\x19.tenure.node.v1.WorkEndedH\x00\x12\x30\n\x07leaving\x18\x03 \x01(\x0b\x32\x1d.tenure.node.v1.WorkerLeavingH\x00\x42\x06\n\x04\x62ody\"B\n\x0bWorkerHello\x12\r\n\x05kinds\x18\x01 \x03(\t\x12\x13\n\x0b\x63oncurrency\x18\x02 \x01(\r\x12\x0f\n\x07library\x18\x03 \x01(\t\"\x0f\n\rWorkerLeaving\"\x96\x02\n\tWorkEnded\x12\r\n\x05token\x18\x01 \x01(\x04\x12\x32\n\tsucceeded\x18\x02 \x01(\x0b\x32\x1d.tenure.node.v1.WorkSucceededH\x00\x12,\n\x06\x66\x61iled\x18\x03 \x01(\x0b\x32\x1a.tenure.node.v1.WorkFailedH\x00\x12.\n\x07stopped\x18\x04 \x01(\x0b\x32\x1b.tenure.node.v1.WorkStoppedH\x00\x12\x33\n\x05usage\x18\x05 \x03(\x0b\x32$.tenure.node.v1.WorkEnded.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x05\n\x03\x65nd\"G\n\rWorkSucceeded\x12\x12\n\nhas_result\x18\x01 \x01(\x08\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x03 \x01(\t\"v\n\nWorkFailed\x12\x11\n\tpermanent\x18\x01 \x01(\x08\x12\r\n\x05\x65rror\x18\x02 \x01(\t\x12.\n\x0bretry_after\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0ethrottled_slot\x18\x04 \x01(\t\"\r\n\x0bWorkStopped\"\xa4\x02\n\x0bWorkMessage\x12\x30\n\x07welcome\x18\x01 \x01(\x0b\x32\x1d.tenure.node.v1.WorkerWelcomeH\x00\x12$\n\x04work\x18\x02 \x01(\x0b\x32\x14.tenure.node.v1.WorkH\x00\x12\x30\n\x08\x64\x65\x61\x64line\x18\x03 \x01(\x0b\x32\x1c.tenure.node.v1.WorkDeadlineH\x00\x12(\n\x04stop\x18\x04 \x01(\x0b\x32\x18.tenure.node.v1.StopWorkH\x00\x12*\n\x04left\x18\x05 \x01(\x0b\x32\x1a.tenure.node.v1.WorkerLeftH\x00\x12-\n\x07wrap_up\x18\x06 \x01(\x0b\x32\x1a.tenure.node.v1.WrapUpWorkH\x00\x42\x06\n\x04\x62ody\"\x0c\n\nWorkerLeft\"G\n\rWorkerWelcome\x12\x0c\n\x04node\x18\x01 \x01(\t\x12(\n\x05\x63lock\x18\x02 \x01(\x0e\x32\x19.tenure.node.v1.WorkClock\"\xff\x03\n\x04Work\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\x12\x0e\n\x06tenant\x18\x05 \x01(\t\x12\x0f\n\x07payload\x18\x06 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x07 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x08 \x01(\t\x12\x11\n\tparent_id\x18\t \x01(\t\x12\x13\n\x0btraceparent\x18\n \x01(\t\x12\x12\n\ntracestate\x18\x0b \x01(\t\x12\x32\n\x0fhard_time_limit\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05grace\x18\r \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\ngone_by_us\x18\x0e \x01(\x04\x12\x32\n\x07indexes\x18\x0f \x03(\x0b\x32!.tenure.node.v1.Work.IndexesEntry\x12\x32\n\x0fsoft_time_limit\x18\x10 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\ncheckpoint\x18\x11 \x01(\x0c\x12\x0f\n\x07partial\x18\x12 \x01(\x0c\x1a.\n\x0cIndexesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"E\n\nWrapUpWork\x12\r\n\x05token\x18\x01 \x01(\x04\x12(\n\x05grace\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"1\n\x0cWorkDeadline\x12\r\n\x05token\x18\x01 \x01(\x04\x12\x12\n\ngone_by_us\x18\x02 \x01(\x04\"s\n\x08StopWork\x12\r\n\x05token\x18\x01 \x01(\x04\x12.\n\x06reason\x18\x02 \x01(\x0e\x32\x1e.tenure.node.v1.StopWorkReason\x12(\n\x05grace\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration*Z\n\tWorkClock\x12\x1a\n\x16WORK_CLOCK_UNSPECIFIED\x10\x00\x12\x17\n\x13WORK_CLOCK_BOOTTIME\x10\x01\x12\x18\n\x14WORK_CLOCK_MONOTONIC\x10\x02*\xb2\x01\n\x0eStopWorkReason\x12 \n\x1cSTOP_WORK_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSTOP_WORK_REASON_CANCELLED\x10\x01\x12\x1f\n\x1bSTOP_WORK_REASON_TIME_LIMIT\x10\x02\x12\x1c\n\x18STOP_WORK_REASON_DRAINED\x10\x03\x12\x1f\n\x1bSTOP_WORK_REASON_LEASE_LOST\x10\x04\x32Y\n\rWorkerService\x12H\n\x06\x41ttach\x12\x1d.tenure.node.v1.WorkerMessage\x1a\x1b.tenure.node.v1.WorkMessage(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#tenure/node/v1/worker_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\x1a!tenure/node/v1/node_service.proto\x1a\x1ctenure/node/v1/session.proto\"\xa3\x01\n\rWorkerMessage\x12,\n\x05hello\x18\x01 \x01(\x0b\x32\x1b.tenure.node.v1.WorkerHelloH\x00\x12*\n\x05\x65nded\x18\x02 \x01(\x0b\x32\x19.tenure.node.v1.WorkEndedH\x00\x12\x30\n\x07leaving\x18\x03 \x01(\x0b\x32\x1d.tenure.node.v1.WorkerLeavingH\x00\x42\x06\n\x04\x62ody\"R\n\x0bWorkerHello\x12\r\n\x05kinds\x18\x01 \x03(\t\x12\x13\n\x0b\x63oncurrency\x18\x02 \x01(\r\x12\x0f\n\x07library\x18\x03 \x01(\t\x12\x0e\n\x06inputs\x18\x04 \x01(\x08\"\x0f\n\rWorkerLeaving\"\x96\x02\n\tWorkEnded\x12\r\n\x05token\x18\x01 \x01(\x04\x12\x32\n\tsucceeded\x18\x02 \x01(\x0b\x32\x1d.tenure.node.v1.WorkSucceededH\x00\x12,\n\x06\x66\x61iled\x18\x03 \x01(\x0b\x32\x1a.tenure.node.v1.WorkFailedH\x00\x12.\n\x07stopped\x18\x04 \x01(\x0b\x32\x1b.tenure.node.v1.WorkStoppedH\x00\x12\x33\n\x05usage\x18\x05 \x03(\x0b\x32$.tenure.node.v1.WorkEnded.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x05\n\x03\x65nd\"G\n\rWorkSucceeded\x12\x12\n\nhas_result\x18\x01 \x01(\x08\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x03 \x01(\t\"v\n\nWorkFailed\x12\x11\n\tpermanent\x18\x01 \x01(\x08\x12\r\n\x05\x65rror\x18\x02 \x01(\t\x12.\n\x0bretry_after\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0ethrottled_slot\x18\x04 \x01(\t\"\r\n\x0bWorkStopped\"\xd2\x02\n\x0bWorkMessage\x12\x30\n\x07welcome\x18\x01 \x01(\x0b\x32\x1d.tenure.node.v1.WorkerWelcomeH\x00\x12$\n\x04work\x18\x02 \x01(\x0b\x32\x14.tenure.node.v1.WorkH\x00\x12\x30\n\x08\x64\x65\x61\x64line\x18\x03 \x01(\x0b\x32\x1c.tenure.node.v1.WorkDeadlineH\x00\x12(\n\x04stop\x18\x04 \x01(\x0b\x32\x18.tenure.node.v1.StopWorkH\x00\x12*\n\x04left\x18\x05 \x01(\x0b\x32\x1a.tenure.node.v1.WorkerLeftH\x00\x12-\n\x07wrap_up\x18\x06 \x01(\x0b\x32\x1a.tenure.node.v1.WrapUpWorkH\x00\x12,\n\x06inputs\x18\x07 \x01(\x0b\x32\x1a.tenure.node.v1.WorkInputsH\x00\x42\x06\n\x04\x62ody\"u\n\nWorkInputs\x12\r\n\x05token\x18\x01 \x01(\x04\x12,\n\x07results\x18\x02 \x03(\x0b\x32\x1b.tenure.node.v1.InputResult\x12*\n\x05state\x18\x03 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytes\"\x0c\n\nWorkerLeft\"G\n\rWorkerWelcome\x12\x0c\n\x04node\x18\x01 \x01(\t\x12(\n\x05\x63lock\x18\x02 \x01(\x0e\x32\x19.tenure.node.v1.WorkClock\"\xad\x04\n\x04Work\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\x12\x0e\n\x06tenant\x18\x05 \x01(\t\x12\x0f\n\x07payload\x18\x06 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x07 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x08 \x01(\t\x12\x11\n\tparent_id\x18\t \x01(\t\x12\x13\n\x0btraceparent\x18\n \x01(\t\x12\x12\n\ntracestate\x18\x0b \x01(\t\x12\x32\n\x0fhard_time_limit\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05grace\x18\r \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\ngone_by_us\x18\x0e \x01(\x04\x12\x32\n\x07indexes\x18\x0f \x03(\x0b\x32!.tenure.node.v1.Work.IndexesEntry\x12\x32\n\x0fsoft_time_limit\x18\x10 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\ncheckpoint\x18\x11 \x01(\x0c\x12\x0f\n\x07partial\x18\x12 \x01(\x0c\x12\x1a\n\rinput_results\x18\x13 \x01(\rH\x00\x88\x01\x01\x1a.\n\x0cIndexesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e_input_results\"E\n\nWrapUpWork\x12\r\n\x05token\x18\x01 \x01(\x04\x12(\n\x05grace\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"1\n\x0cWorkDeadline\x12\r\n\x05token\x18\x01 \x01(\x04\x12\x12\n\ngone_by_us\x18\x02 \x01(\x04\"s\n\x08StopWork\x12\r\n\x05token\x18\x01 \x01(\x04\x12.\n\x06reason\x18\x02 \x01(\x0e\x32\x1e.tenure.node.v1.StopWorkReason\x12(\n\x05grace\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration*Z\n\tWorkClock\x12\x1a\n\x16WORK_CLOCK_UNSPECIFIED\x10\x00\x12\x17\n\x13WORK_CLOCK_BOOTTIME\x10\x01\x12\x18\n\x14WORK_CLOCK_MONOTONIC\x10\x02*\xb2\x01\n\x0eStopWorkReason\x12 \n\x1cSTOP_WORK_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSTOP_WORK_REASON_CANCELLED\x10\x01\x12\x1f\n\x1bSTOP_WORK_REASON_TIME_LIMIT\x10\x02\x12\x1c\n\x18STOP_WORK_REASON_DRAINED\x10\x03\x12\x1f\n\x1bSTOP_WORK_REASON_LEASE_LOST\x10\x04\x32Y\n\rWorkerService\x12H\n\x06\x41ttach\x12\x1d.tenure.node.v1.WorkerMessage\x1a\x1b.tenure.node.v1.WorkMessage(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,42 +38,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WORKENDED_USAGEENTRY']._serialized_options = b'8\001'
   _globals['_WORK_INDEXESENTRY']._loaded_options = None
   _globals['_WORK_INDEXESENTRY']._serialized_options = b'8\001'
-  _globals['_WORKCLOCK']._serialized_start=1962
-  _globals['_WORKCLOCK']._serialized_end=2052
-  _globals['_STOPWORKREASON']._serialized_start=2055
-  _globals['_STOPWORKREASON']._serialized_end=2233
-  _globals['_WORKERMESSAGE']._serialized_start=88
-  _globals['_WORKERMESSAGE']._serialized_end=251
-  _globals['_WORKERHELLO']._serialized_start=253
-  _globals['_WORKERHELLO']._serialized_end=319
-  _globals['_WORKERLEAVING']._serialized_start=321
-  _globals['_WORKERLEAVING']._serialized_end=336
-  _globals['_WORKENDED']._serialized_start=339
-  _globals['_WORKENDED']._serialized_end=617
-  _globals['_WORKENDED_USAGEENTRY']._serialized_start=566
-  _globals['_WORKENDED_USAGEENTRY']._serialized_end=610
-  _globals['_WORKSUCCEEDED']._serialized_start=619
-  _globals['_WORKSUCCEEDED']._serialized_end=690
-  _globals['_WORKFAILED']._serialized_start=692
-  _globals['_WORKFAILED']._serialized_end=810
-  _globals['_WORKSTOPPED']._serialized_start=812
-  _globals['_WORKSTOPPED']._serialized_end=825
-  _globals['_WORKMESSAGE']._serialized_start=828
-  _globals['_WORKMESSAGE']._serialized_end=1120
-  _globals['_WORKERLEFT']._serialized_start=1122
-  _globals['_WORKERLEFT']._serialized_end=1134
-  _globals['_WORKERWELCOME']._serialized_start=1136
-  _globals['_WORKERWELCOME']._serialized_end=1207
-  _globals['_WORK']._serialized_start=1210
-  _globals['_WORK']._serialized_end=1721
-  _globals['_WORK_INDEXESENTRY']._serialized_start=1675
-  _globals['_WORK_INDEXESENTRY']._serialized_end=1721
-  _globals['_WRAPUPWORK']._serialized_start=1723
-  _globals['_WRAPUPWORK']._serialized_end=1792
-  _globals['_WORKDEADLINE']._serialized_start=1794
-  _globals['_WORKDEADLINE']._serialized_end=1843
-  _globals['_STOPWORK']._serialized_start=1845
-  _globals['_STOPWORK']._serialized_end=1960
-  _globals['_WORKERSERVICE']._serialized_start=2235
-  _globals['_WORKERSERVICE']._serialized_end=2324
+  _globals['_WORKCLOCK']._serialized_start=2254
+  _globals['_WORKCLOCK']._serialized_end=2344
+  _globals['_STOPWORKREASON']._serialized_start=2347
+  _globals['_STOPWORKREASON']._serialized_end=2525
+  _globals['_WORKERMESSAGE']._serialized_start=153
+  _globals['_WORKERMESSAGE']._serialized_end=316
+  _globals['_WORKERHELLO']._serialized_start=318
+  _globals['_WORKERHELLO']._serialized_end=400
+  _globals['_WORKERLEAVING']._serialized_start=402
+  _globals['_WORKERLEAVING']._serialized_end=417
+  _globals['_WORKENDED']._serialized_start=420
+  _globals['_WORKENDED']._serialized_end=698
+  _globals['_WORKENDED_USAGEENTRY']._serialized_start=647
+  _globals['_WORKENDED_USAGEENTRY']._serialized_end=691
+  _globals['_WORKSUCCEEDED']._serialized_start=700
+  _globals['_WORKSUCCEEDED']._serialized_end=771
+  _globals['_WORKFAILED']._serialized_start=773
+  _globals['_WORKFAILED']._serialized_end=891
+  _globals['_WORKSTOPPED']._serialized_start=893
+  _globals['_WORKSTOPPED']._serialized_end=906
+  _globals['_WORKMESSAGE']._serialized_start=909
+  _globals['_WORKMESSAGE']._serialized_end=1247
+  _globals['_WORKINPUTS']._serialized_start=1249
+  _globals['_WORKINPUTS']._serialized_end=1366
+  _globals['_WORKERLEFT']._serialized_start=1368
+  _globals['_WORKERLEFT']._serialized_end=1380
+  _globals['_WORKERWELCOME']._serialized_start=1382
+  _globals['_WORKERWELCOME']._serialized_end=1453
+  _globals['_WORK']._serialized_start=1456
+  _globals['_WORK']._serialized_end=2013
+  _globals['_WORK_INDEXESENTRY']._serialized_start=1949
+  _globals['_WORK_INDEXESENTRY']._serialized_end=1995
+  _globals['_WRAPUPWORK']._serialized_start=2015
+  _globals['_WRAPUPWORK']._serialized_end=2084
+  _globals['_WORKDEADLINE']._serialized_start=2086
+  _globals['_WORKDEADLINE']._serialized_end=2135
+  _globals['_STOPWORK']._serialized_start=2137
+  _globals['_STOPWORK']._serialized_end=2252
+  _globals['_WORKERSERVICE']._serialized_start=2527
+  _globals['_WORKERSERVICE']._serialized_end=2616
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,8 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from tenure.node.v1 import node_service_pb2 as _node_service_pb2
+from tenure.node.v1 import session_pb2 as _session_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -43,14 +45,16 @@ class WorkerMessage(_message.Message):
     def __init__(self, hello: _Optional[_Union[WorkerHello, _Mapping]] = ..., ended: _Optional[_Union[WorkEnded, _Mapping]] = ..., leaving: _Optional[_Union[WorkerLeaving, _Mapping]] = ...) -> None: ...
 
 class WorkerHello(_message.Message):
-    __slots__ = ("kinds", "concurrency", "library")
+    __slots__ = ("kinds", "concurrency", "library", "inputs")
     KINDS_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     LIBRARY_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
     kinds: _containers.RepeatedScalarFieldContainer[str]
     concurrency: int
     library: str
-    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., concurrency: _Optional[int] = ..., library: _Optional[str] = ...) -> None: ...
+    inputs: bool
+    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., concurrency: _Optional[int] = ..., library: _Optional[str] = ..., inputs: bool = ...) -> None: ...
 
 class WorkerLeaving(_message.Message):
     __slots__ = ()
@@ -104,20 +108,32 @@ class WorkStopped(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkMessage(_message.Message):
-    __slots__ = ("welcome", "work", "deadline", "stop", "left", "wrap_up")
+    __slots__ = ("welcome", "work", "deadline", "stop", "left", "wrap_up", "inputs")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     WORK_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     LEFT_FIELD_NUMBER: _ClassVar[int]
     WRAP_UP_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
     welcome: WorkerWelcome
     work: Work
     deadline: WorkDeadline
     stop: StopWork
     left: WorkerLeft
     wrap_up: WrapUpWork
-    def __init__(self, welcome: _Optional[_Union[WorkerWelcome, _Mapping]] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., deadline: _Optional[_Union[WorkDeadline, _Mapping]] = ..., stop: _Optional[_Union[StopWork, _Mapping]] = ..., left: _Optional[_Union[WorkerLeft, _Mapping]] = ..., wrap_up: _Optional[_Union[WrapUpWork, _Mapping]] = ...) -> None: ...
+    inputs: WorkInputs
+    def __init__(self, welcome: _Optional[_Union[WorkerWelcome, _Mapping]] = ..., work: _Optional[_Union[Work, _Mapping]] = ..., deadline: _Optional[_Union[WorkDeadline, _Mapping]] = ..., stop: _Optional[_Union[StopWork, _Mapping]] = ..., left: _Optional[_Union[WorkerLeft, _Mapping]] = ..., wrap_up: _Optional[_Union[WrapUpWork, _Mapping]] = ..., inputs: _Optional[_Union[WorkInputs, _Mapping]] = ...) -> None: ...
+
+class WorkInputs(_message.Message):
+    __slots__ = ("token", "results", "state")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    token: int
+    results: _containers.RepeatedCompositeFieldContainer[_node_service_pb2.InputResult]
+    state: _session_pb2.ResultBytes
+    def __init__(self, token: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_node_service_pb2.InputResult, _Mapping]]] = ..., state: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ...) -> None: ...
 
 class WorkerLeft(_message.Message):
     __slots__ = ()
@@ -132,7 +148,7 @@ class WorkerWelcome(_message.Message):
     def __init__(self, node: _Optional[str] = ..., clock: _Optional[_Union[WorkClock, str]] = ...) -> None: ...
 
 class Work(_message.Message):
-    __slots__ = ("job_id", "token", "kind", "attempt", "tenant", "payload", "content_type", "idempotency_key", "parent_id", "traceparent", "tracestate", "hard_time_limit", "grace", "gone_by_us", "indexes", "soft_time_limit", "checkpoint", "partial")
+    __slots__ = ("job_id", "token", "kind", "attempt", "tenant", "payload", "content_type", "idempotency_key", "parent_id", "traceparent", "tracestate", "hard_time_limit", "grace", "gone_by_us", "indexes", "soft_time_limit", "checkpoint", "partial", "input_results")
     class IndexesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -158,6 +174,7 @@ class Work(_message.Message):
     SOFT_TIME_LIMIT_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    INPUT_RESULTS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     token: int
     kind: str
@@ -176,7 +193,8 @@ class Work(_message.Message):
     soft_time_limit: _duration_pb2.Duration
     checkpoint: bytes
     partial: bytes
-    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., kind: _Optional[str] = ..., attempt: _Optional[int] = ..., tenant: _Optional[str] = ..., payload: _Optional[bytes] = ..., content_type: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., gone_by_us: _Optional[int] = ..., indexes: _Optional[_Mapping[str, str]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., checkpoint: _Optional[bytes] = ..., partial: _Optional[bytes] = ...) -> None: ...
+    input_results: int
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., kind: _Optional[str] = ..., attempt: _Optional[int] = ..., tenant: _Optional[str] = ..., payload: _Optional[bytes] = ..., content_type: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., gone_by_us: _Optional[int] = ..., indexes: _Optional[_Mapping[str, str]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., checkpoint: _Optional[bytes] = ..., partial: _Optional[bytes] = ..., input_results: _Optional[int] = ...) -> None: ...
 
 class WrapUpWork(_message.Message):
     __slots__ = ("token", "grace")
