@@ -10,6 +10,7 @@
 
 mod calls;
 mod desk;
+mod heard;
 mod said;
 mod service;
 mod wait;

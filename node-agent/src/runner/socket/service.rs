@@ -19,6 +19,7 @@ use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::desk::{Begun, Desk};
+use super::heard;
 use super::said::{Failure, Stand, Terms, is_name};
 use crate::holdings::WaitVerdict;
 
@@ -106,6 +107,7 @@ impl AttemptService for Service {
         &self,
         request: Request<AttemptServiceEnqueueChildrenRequest>,
     ) -> Result<Response<AttemptServiceEnqueueChildrenResponse>, Status> {
+        let _heard = heard::while_asked(&self.desk);
         let jobs = request.into_inner().jobs;
         let answer =
             self.desk.calls().enqueue_children(self.desk.lease(), jobs).await.map_err(said_by_server)?;
@@ -119,6 +121,7 @@ impl AttemptService for Service {
         let WaitForJobsRequest { terms, wait_id } = request.into_inner();
         check_text("wait_id", &wait_id, LONGEST_WAIT_ID)?;
         let terms = terms_of(terms)?;
+        self.desk.heard();
         let answer = match self.desk.begin(wait_id, terms).await? {
             Begun::MustDetach => WaitAnswer::MustDetach,
             Begun::As(epoch) => self.over(epoch).await?,
@@ -130,6 +133,7 @@ impl AttemptService for Service {
         &self,
         request: Request<AttemptServiceGetChildResultsRequest>,
     ) -> Result<Response<AttemptServiceGetChildResultsResponse>, Status> {
+        let _heard = heard::while_asked(&self.desk);
         let AttemptServiceGetChildResultsRequest { job_ids, from_index } = request.into_inner();
         let page = self.desk.calls().child_results(self.desk.lease(), job_ids, from_index).await;
         let page = page.map_err(said_by_server)?;
@@ -153,6 +157,7 @@ impl AttemptService for Service {
 
     async fn fail(&self, request: Request<FailRequest>) -> Result<Response<FailResponse>, Status> {
         let failure = failure_of(request.into_inner())?;
+        self.desk.heard();
         self.desk
             .change(|said| {
                 said.failure = Some(failure);
