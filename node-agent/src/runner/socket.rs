@@ -77,6 +77,14 @@ impl Socket {
         tasks.spawn(async move { desk.tell_progress().await });
         Ok(Self { dir, _tasks: tasks })
     }
+
+    /// Of an attempt that was taken over and cannot speak: a wait that it began before has its end all the same.
+    pub(super) fn mute(desk: Arc<Desk>) -> Self {
+        let dir = desk.dir().to_owned();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(wait::drive(desk));
+        Self { dir, _tasks: tasks }
+    }
 }
 
 impl Drop for Socket {
