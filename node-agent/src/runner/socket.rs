@@ -42,10 +42,11 @@ pub(super) use self::said::{Failure, Said, Stand, Wait};
 
 /// Connections of one attempt. Beyond, one is closed at once.
 const MOST_CONNECTIONS: usize = 16;
-/// Calls of one connection at once. Beyond, they wait for each other.
-const MOST_CALLS: u32 = 16;
-/// The largest request. Clients send at most 1 MiB.
-const DECODE_LIMIT: usize = 4 << 20;
+/// Calls of one connection at once. Beyond, they wait for each other. With the two others it bounds what the requests of one
+/// attempt take of the agent's memory: 64 MiB.
+const MOST_CALLS: u32 = 4;
+/// The largest request. Clients send at most 1 MiB; and some room for one more field.
+const DECODE_LIMIT: usize = (1 << 20) + 1024;
 /// The name of the socket in the attempt's directory.
 const NAME: &str = "socket";
 

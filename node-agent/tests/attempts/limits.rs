@@ -17,8 +17,10 @@ use tenure_node_agent::workers::{self, Workers};
 use tenure_proto::node::v1::attempt_service_client::AttemptServiceClient;
 use tenure_proto::node::v1::{
     AttemptServiceEnqueueChildrenRequest, Checkpoint, FailRequest, Finished, Grant, ResultBytes,
-    WaitForJobsRequest, WaitTerms, report,
+    SaveCheckpointRequest, WaitForJobsRequest, WaitTerms, report,
 };
+use tokio::task::JoinSet;
+use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::bench::{Bench, PATIENCE, hear_out, next};
@@ -101,7 +103,7 @@ async fn runner(bench: &Bench, script: &str) -> (Runner, Arc<Spool>) {
     let spool = Arc::new(Spool::open(spool).unwrap());
     // A server that is away, and may come: for as long as the test takes.
     let (calls, connection) = Calls::new("n1".to_owned());
-    tokio::spawn(async move { connection.closed().await });
+    Box::leak(Box::new(connection));
     let options = Options {
         shim: bench.options.clone(),
         attempts_dir: bench.attempts(),
@@ -264,7 +266,8 @@ async fn who_waits_for_a_server_that_is_away_is_not_stalled() {
         start(&mut runner, Grant { progress_timeout: Some(second), ..grant() }).await;
         let mut speaker = speaker(&runner).await;
         let wait = wait.clone();
-        let asked = tokio::spawn(async move {
+        let mut asked = JoinSet::new();
+        asked.spawn(async move {
             if asks_to_wait {
                 drop(speaker.wait_for_jobs(wait).await);
             } else {
@@ -272,8 +275,8 @@ async fn who_waits_for_a_server_that_is_away_is_not_stalled() {
             }
         });
         let early = end_within(&mut runner, millis(3_000)).await;
-        assert_eq!((early, asks_to_wait, asked.is_finished()), (None, asks_to_wait, false));
-        asked.abort();
+        assert_eq!((early, asks_to_wait, asked.try_join_next().is_none()), (None, asks_to_wait, true));
+        drop(asked);
         if !asks_to_wait {
             // The call is given up, and it says nothing more.
             assert!(end_within(&mut runner, PATIENCE).await.is_some());
@@ -296,4 +299,18 @@ async fn saying_why_it_fails_is_a_word_too() {
         assert_eq!(end_within(&mut runner, millis(400)).await, None);
         speaker.fail(FailRequest::default()).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_word_that_nobody_has_to_say_is_not_even_read() {
+    let bench = Bench::new();
+    let (mut runner, _spool) = runner(&bench, "exec sleep 1000").await;
+    start(&mut runner, grant()).await;
+    let mut speaker = speaker(&runner).await;
+    let mut refused = async |bytes: usize| {
+        let request = SaveCheckpointRequest { data: vec![0; bytes].into() };
+        speaker.save_checkpoint(request).await.unwrap_err().code()
+    };
+    assert_eq!(refused(1 << 20).await, Code::InvalidArgument);
+    assert_eq!(refused(1 << 21).await, Code::OutOfRange);
 }

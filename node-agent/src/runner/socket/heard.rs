@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinSet;
 
 use super::desk::Desk;
 
@@ -13,12 +13,14 @@ use super::desk::Desk;
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The command has said something whose answer is not in its hands. Until this is dropped, its silence is none.
-pub(super) fn while_asked(desk: &Arc<Desk>) -> AbortOnDropHandle<()> {
+pub(super) fn while_asked(desk: &Arc<Desk>) -> JoinSet<()> {
     let desk = Arc::clone(desk);
-    AbortOnDropHandle::new(tokio::spawn(async move {
+    let mut words = JoinSet::new();
+    words.spawn(async move {
         loop {
             desk.heard();
             tokio::time::sleep(EVERY).await;
         }
-    }))
+    });
+    words
 }

@@ -31,6 +31,8 @@ const LONGEST_REASON: usize = 4 * 1024;
 const LONGEST_WAIT_ID: usize = 64;
 /// The longest back-off that a job may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(24 * 3600);
+/// The length of an id, in bytes.
+const ID: usize = 36;
 /// Children that one wait may name, whatever a parent may have.
 const MOST_NAMED: usize = 10_000;
 
@@ -201,6 +203,10 @@ fn terms_of(terms: Option<WaitTerms>) -> Result<Terms, Status> {
         let problem = format!("holds {} entries, at most {MOST_NAMED} are allowed", job_ids.len());
         return Err(invalid("terms.job_ids", &problem));
     }
+    // They are kept, and written again with each word.
+    if let Some(at) = job_ids.iter().position(|id| id.len() != ID) {
+        return Err(invalid(&format!("terms.job_ids[{at}]"), "is no id of a job"));
+    }
     let max_wait = length("terms.max_wait", max_wait)?;
     Ok(Terms { children: job_ids, policy, at_least, max_wait })
 }
@@ -291,6 +297,8 @@ mod tests {
         assert_eq!(reason(&terms_of(None).unwrap_err()), "INVALID_FIELD");
         let many = WaitTerms { job_ids: vec![String::new(); MOST_NAMED + 1], ..WaitTerms::default() };
         assert_eq!(reason(&terms_of(Some(many)).unwrap_err()), "INVALID_FIELD");
+        let long = WaitTerms { job_ids: vec!["x".repeat(ID), "x".repeat(1 << 20)], ..WaitTerms::default() };
+        assert!(terms_of(Some(long)).unwrap_err().message().starts_with("terms.job_ids[1]: "));
         assert_eq!(terms_of(Some(WaitTerms::default())).unwrap(), Terms::default());
     }
 
