@@ -245,7 +245,9 @@ impl Runner {
         let adopted = followed.adopted.clone();
         let token = adopted.token;
         let gone_by = adopted.held.gone_by;
-        let (orders, receiver) = watch::channel(Orders { start: true, gone_by, ..Orders::default() });
+        // Its clock stands still from the first order on, whatever becomes of its socket.
+        let parked = adopted.held.waiting.as_ref().is_some_and(|waiting| waiting.parked);
+        let (orders, receiver) = watch::channel(Orders { start: true, gone_by, parked, ..Orders::default() });
         self.shared.orders().insert(token, orders);
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {

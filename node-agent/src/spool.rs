@@ -24,8 +24,9 @@ use crate::holdings::{End, FencingToken, Unstored};
 
 /// Before the encoded report: the version of the format.
 const MAGIC: &[u8] = b"tenure report 1\n";
-/// The largest report: an inline result, a checkpoint, its error text and some room.
-const LARGEST: u64 = 544 * 1024;
+/// The largest report: the state of who detaches (or an inline result), a checkpoint, the ids of ten thousand children, an
+/// error text, and some room.
+const LARGEST: u64 = 1 << 20;
 /// Reports set aside that are kept for a person to look at; of more, the oldest go.
 const MOST_BROKEN: usize = 256;
 const BROKEN: &str = "broken";
@@ -327,7 +328,7 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + 
 
 #[cfg(test)]
 mod tests {
-    use tenure_proto::node::v1::{Finished, Reaped, Returned};
+    use tenure_proto::node::v1::{Checkpoint, Detach, Finished, Reaped, ResultBytes, Returned};
 
     use super::*;
 
@@ -367,6 +368,22 @@ mod tests {
         assert_eq!(spool.read(FencingToken(1)).unwrap(), Some(finished(1, "first")));
         spool.write(&Report { job_id: "x".to_owned(), token: 2, event: Some(Event::Reaped(Reaped {})) });
         assert!(!spool.contains(FencingToken(2)));
+    }
+
+    #[test]
+    fn the_largest_report_is_no_larger_than_what_is_promised_to_each_lease() {
+        let (kib256, id) = (256 << 10, "01900000-0000-7000-8000-000000000001".to_owned());
+        let finished = Finished {
+            error: "x".repeat(4 << 10),
+            cause: "x".repeat(64),
+            usage: (0..16).map(|number| (format!("{number:063}"), u64::MAX)).collect(),
+            result: Some(ResultBytes { data: vec![0; kib256].into(), content_type: "x".repeat(255) }),
+            checkpoint: Some(Checkpoint { data: vec![0; kib256].into() }),
+            detach: Some(Detach { job_ids: vec![id.clone(); 10_000], ..Detach::default() }),
+            ..Finished::default()
+        };
+        let report = Report { job_id: id.clone(), token: 1, event: Some(Event::Finished(finished)) };
+        assert!(u64::try_from(MAGIC.len() + report.encoded_len()).unwrap() <= LARGEST);
     }
 
     #[test]

@@ -220,7 +220,8 @@ impl Attempt {
         let desk = Arc::new(desk.await.map_err(std::io::Error::other)?);
         let opened = Socket::open(Arc::clone(&desk));
         let failed = opened.as_ref().err().map(|error| std::io::Error::new(error.kind(), error.to_string()));
-        self.desk = Some((desk, opened.ok()));
+        let socket = opened.unwrap_or_else(|_told| Socket::mute(Arc::clone(&desk)));
+        self.desk = Some((desk, Some(socket)));
         failed.map_or(Ok(()), Err)
     }
 

@@ -49,6 +49,12 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
     let trace = shared.options.spans.attempt(&grant);
     let grant = trace.enter(grant);
     let token = FencingToken(grant.token);
+    if grant.progress_timeout.is_some() {
+        let _entered = span.enter();
+        tracing::warn!(
+            "nobody watches the silence of an attempt in a worker; its progress_timeout does nothing"
+        );
+    }
     let hosted = Hosted { token, job: grant.job_id.clone(), shared, orders, trace };
     hosted.run(grant).instrument(span).await;
 }

@@ -11,6 +11,7 @@
 mod calls;
 mod desk;
 mod kept;
+mod heard;
 mod said;
 mod service;
 mod wait;
@@ -44,10 +45,11 @@ pub(super) use self::said::{Failure, Said, Stand, Wait};
 
 /// Connections of one attempt. Beyond, one is closed at once.
 const MOST_CONNECTIONS: usize = 16;
-/// Calls of one connection at once. Beyond, they wait for each other.
-const MOST_CALLS: u32 = 16;
-/// The largest request. Clients send at most 1 MiB.
-const DECODE_LIMIT: usize = 4 << 20;
+/// Calls of one connection at once. Beyond, they wait for each other. With the two others it bounds what the requests of one
+/// attempt take of the agent's memory: 64 MiB.
+const MOST_CALLS: u32 = 4;
+/// The largest request. Clients send at most 1 MiB; and some room for one more field.
+const DECODE_LIMIT: usize = (1 << 20) + 1024;
 /// The name of the socket in the attempt's directory.
 const NAME: &str = "socket";
 
@@ -85,6 +87,14 @@ impl Socket {
     pub(super) async fn close(mut self) {
         self.desk.close().await;
         self.tasks.shutdown().await;
+    }
+
+    /// Of an attempt that was taken over and cannot speak: a wait that it began before has its end all the same.
+    pub(super) fn mute(desk: Arc<Desk>) -> Self {
+        let dir = desk.dir().to_owned();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(wait::drive(desk));
+        Self { dir, _tasks: tasks }
     }
 }
 

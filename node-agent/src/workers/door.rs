@@ -3,7 +3,9 @@
 //! Responsible for who may come in, and for the stream of each. Not responsible for what runs in a worker.
 //!
 //! Invariants: a socket belongs to its user alone, and who comes in is that user; whose process cannot be known, and so
-//! not killed, does not come in; what a worker says is refused, never asserted.
+//! not killed, does not come in; what a worker says is refused, never asserted; no user takes what others need.
+
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, Permissions};
@@ -11,6 +13,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
@@ -40,7 +43,11 @@ const PING: Duration = Duration::from_secs(10);
 /// After a connection that cannot be taken, as when no file descriptor is left.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Workers that may be attached at once.
-const MOST_WORKERS: usize = 256;
+const MOST_WORKERS: usize = 1_024;
+/// Of those, of one user.
+const MOST_OF_USER: usize = 128;
+/// Connections of one socket, with some that have not attached yet.
+const MOST_CONNECTIONS: usize = MOST_OF_USER + 16;
 /// The most attempts that one worker may want.
 const MOST_ATTEMPTS: u32 = 1_000;
 /// The most kinds that it may name.
@@ -112,7 +119,8 @@ impl Door {
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let mut serving = JoinSet::new();
         for (uid, listener) in self.sockets {
-            let service = Service { workers: self.workers.clone(), uid, shutdown: shutdown.clone() };
+            let places = Arc::new(Semaphore::new(MOST_OF_USER));
+            let service = Service { workers: self.workers.clone(), uid, shutdown: shutdown.clone(), places };
             serving.spawn(serve(listener, service));
         }
         // Without a socket there is nothing to do until then.
@@ -148,6 +156,7 @@ async fn serve(listener: UnixListener, service: Service) -> Result<(), Error> {
         .http2_keepalive_timeout(None)
         .max_concurrent_streams(4)
         .add_service(served);
+    let incoming = places::bounded(incoming, MOST_CONNECTIONS);
     server.serve_with_incoming_shutdown(incoming, shutdown.cancelled_owned()).await.map_err(Error::Serve)
 }
 
@@ -185,6 +194,8 @@ struct Service {
     workers: Workers,
     uid: u32,
     shutdown: CancellationToken,
+    /// How many of its user are attached.
+    places: Arc<Semaphore>,
 }
 
 /// What a worker is told.
@@ -212,6 +223,9 @@ impl WorkerService for Service {
             no(Code::ResourceExhausted, "TOO_MANY_WORKERS", "as many workers are attached as are possible")
         })?;
         let mut inbound = request.into_inner();
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            no(Code::ResourceExhausted, "TOO_MANY_WORKERS", "as many of this user are attached as may be")
+        })?;
         let first = tokio::time::timeout(HELLO, inbound.message()).await;
         let first = first.map_err(|_| no(Code::DeadlineExceeded, "NO_HELLO", "no Hello came in time"))??;
         let Some(Body::Hello(hello)) = first.and_then(|message| message.body) else {
@@ -237,7 +251,10 @@ impl WorkerService for Service {
         let told = ReceiverStream::new(welcomed)
             .chain(ReceiverStream::new(queue).map(|outgoing| Ok(outgoing.message)));
         let shutdown = self.shutdown.clone();
-        let listening = async move { attached.listen(&mut inbound, over, shutdown).await };
+        let listening = async move {
+            let _place = place;
+            attached.listen(&mut inbound, over, shutdown).await
+        };
         // The stream stands for as long as it is listened to, and nobody listens longer than it stands.
         let ended = futures_util::stream::once(listening).map(Err);
         Ok(Response::new(Box::pin(

@@ -14,7 +14,14 @@ use tenure_node_agent::shim::{self, Cause};
 use tenure_node_agent::spool::{self, Spool};
 use tenure_node_agent::trace::Spans;
 use tenure_node_agent::workers::{self, Workers};
-use tenure_proto::node::v1::{Checkpoint, Finished, Grant, ResultBytes, report};
+use tenure_proto::node::v1::attempt_service_client::AttemptServiceClient;
+use tenure_proto::node::v1::{
+    AttemptServiceEnqueueChildrenRequest, Checkpoint, FailRequest, Finished, Grant, ResultBytes,
+    SaveCheckpointRequest, WaitForJobsRequest, WaitTerms, report,
+};
+use tokio::task::JoinSet;
+use tonic::Code;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::bench::{Bench, PATIENCE, hear_out, next};
 
@@ -94,6 +101,9 @@ async fn runner(bench: &Bench, script: &str) -> (Runner, Arc<Spool>) {
     std::fs::create_dir_all(&spool_dir).unwrap();
     let spool = spool::Options { reserve_bytes: 0, ..spool::Options::new(spool_dir) };
     let spool = Arc::new(Spool::open(spool).unwrap());
+    // A server that is away, and may come: for as long as the test takes.
+    let (calls, connection) = Calls::new("n1".to_owned());
+    Box::leak(Box::new(connection));
     let options = Options {
         shim: bench.options.clone(),
         attempts_dir: bench.attempts(),
@@ -103,7 +113,7 @@ async fn runner(bench: &Bench, script: &str) -> (Runner, Arc<Spool>) {
         end_all: false,
         programs: config.advertised().programs,
         kinds: config.kinds,
-        calls: Calls::new("n1".to_owned()).0,
+        calls,
         workers: Workers::new(workers::Options::default()),
         indexes: BTreeMap::new(),
         cgroups: Subtree::none("the test has none"),
@@ -224,4 +234,83 @@ async fn a_parked_attempt_spends_none_of_its_limits_and_a_word_keeps_it_from_bei
     let finished = finished(&mut runner, &spool).await;
     assert_eq!(finished.cause, "stalled");
     assert!(Clock::Boottime.now().since(begun) >= millis(3_000));
+}
+
+/// Speaks as the attempt.
+async fn speaker(runner: &Runner) -> AttemptServiceClient<Channel> {
+    let socket = runner.attempt_dir(TOKEN).join("socket");
+    let endpoint = Endpoint::from_shared(format!("unix:{}", socket.display())).unwrap();
+    AttemptServiceClient::new(endpoint.connect().await.unwrap())
+}
+
+/// The end of the attempt, if it comes within this.
+async fn end_within(runner: &mut Runner, length: Duration) -> Option<Event> {
+    let end = async {
+        loop {
+            if let Ok(ended @ Event::Ended { .. }) = runner.next().await {
+                return ended;
+            }
+        }
+    };
+    tokio::time::timeout(length, end).await.ok()
+}
+
+#[tokio::test]
+async fn who_waits_for_a_server_that_is_away_is_not_stalled() {
+    let second = prost_types::Duration { seconds: 1, nanos: 0 };
+    let terms = Some(WaitTerms::default());
+    let wait = WaitForJobsRequest { terms, wait_id: "w".to_owned() };
+    for asks_to_wait in [false, true] {
+        let bench = Bench::new();
+        let (mut runner, spool) = runner(&bench, "exec sleep 1000").await;
+        start(&mut runner, Grant { progress_timeout: Some(second), ..grant() }).await;
+        let mut speaker = speaker(&runner).await;
+        let wait = wait.clone();
+        let mut asked = JoinSet::new();
+        asked.spawn(async move {
+            if asks_to_wait {
+                drop(speaker.wait_for_jobs(wait).await);
+            } else {
+                drop(speaker.enqueue_children(AttemptServiceEnqueueChildrenRequest::default()).await);
+            }
+        });
+        let early = end_within(&mut runner, millis(3_000)).await;
+        assert_eq!((early, asks_to_wait, asked.try_join_next().is_none()), (None, asks_to_wait, true));
+        drop(asked);
+        if !asks_to_wait {
+            // The call is given up, and it says nothing more.
+            assert!(end_within(&mut runner, PATIENCE).await.is_some());
+            let Some(report::Event::Finished(finished)) = spool.read(TOKEN).unwrap().unwrap().event else {
+                panic!("no end")
+            };
+            assert_eq!(finished.cause, "stalled");
+        }
+    }
+}
+
+#[tokio::test]
+async fn saying_why_it_fails_is_a_word_too() {
+    let bench = Bench::new();
+    let (mut runner, _spool) = runner(&bench, "exec sleep 1000").await;
+    let second = prost_types::Duration { seconds: 1, nanos: 0 };
+    start(&mut runner, Grant { progress_timeout: Some(second), ..grant() }).await;
+    let mut speaker = speaker(&runner).await;
+    for _ in 0..6 {
+        assert_eq!(end_within(&mut runner, millis(400)).await, None);
+        speaker.fail(FailRequest::default()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_word_that_nobody_has_to_say_is_not_even_read() {
+    let bench = Bench::new();
+    let (mut runner, _spool) = runner(&bench, "exec sleep 1000").await;
+    start(&mut runner, grant()).await;
+    let mut speaker = speaker(&runner).await;
+    let mut refused = async |bytes: usize| {
+        let request = SaveCheckpointRequest { data: vec![0; bytes].into() };
+        speaker.save_checkpoint(request).await.unwrap_err().code()
+    };
+    assert_eq!(refused(1 << 20).await, Code::InvalidArgument);
+    assert_eq!(refused(1 << 21).await, Code::OutOfRange);
 }

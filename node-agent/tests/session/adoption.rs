@@ -6,7 +6,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tenure_node_agent::clock::Clock;
 use tenure_node_agent::{Error, Stop, deaths};
-use tenure_proto::node::v1::{Hello, LeasePhase, Welcome, node_message, server_message::Body};
+use tenure_proto::node::v1::{
+    Grant, Hello, LeasePhase, Resume, ResumeVerdict, Welcome, node_message, server_message::Body,
+};
 
 use crate::fake::{Fake, Stream, grant, seconds, span, within, word};
 use crate::{NODE, Node, pause, start, start_at, start_in, token, try_start};
@@ -301,4 +303,48 @@ async fn what_ended_without_its_agent_is_reported_from_its_record() {
     let words = stream.until(token(1), "reaped").await;
     assert_eq!(words[0], "finished succeeded exit [through]");
     node.stop(Stop::Drain).await;
+}
+
+/// What an attempt has said, as it stands on the disk.
+fn said(node: &Node, number: u64) -> String {
+    let dir = node.path("state/attempts").join(token(number).to_string());
+    fs::read_to_string(dir.join("said.json")).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_attempt_that_cannot_speak_any_more_spends_nothing_and_goes_on_when_it_may() {
+    let mut server = Fake::start().await;
+    let node = start(&server).await;
+    let (mut stream, _) = server.session().await;
+    stream.grant(Grant { hard_time_limit: seconds(2), ..node.gated(1) }).await;
+    stream.until(token(1), "started").await;
+    let Node { home, running } = node;
+    drop(running);
+    let dir = home.path().join("state/attempts").join(token(1).to_string());
+    let wait = r#"{"epoch":1,"id":"w","terms":{"children":[],"policy":1,"at_least":0,"max_wait":null},"stand":{"Parked":{"kept":{}}}}"#;
+    fs::write(dir.join("said.json"), format!("{{\"wait\":{wait}}}")).unwrap();
+    // In the place of its socket is something that nobody removes.
+    fs::remove_file(dir.join("socket")).unwrap();
+    fs::create_dir_all(dir.join("socket/full")).unwrap();
+    let node = start_in(home, &server).await;
+    let (mut stream, hello) = next_agent(&mut server, 2).await;
+    assert_eq!(held(&hello), [(1, LeasePhase::Parked)]);
+    stream.welcome(&hello).await;
+    // Longer than its limit, in which it waits.
+    let over = Clock::Boottime.now() + Duration::from_secs(3);
+    while Clock::Boottime.now() < over {
+        stream.until_listed(token(1), LeasePhase::Parked).await;
+    }
+    let resume = Resume { token: token(1), wait_epoch: 1, verdict: ResumeVerdict::Go.into() };
+    stream.send(Body::Resume(resume)).await;
+    stream.until_listed(token(1), LeasePhase::Started).await;
+    within(async {
+        while !said(&node, 1).contains("Over") {
+            pause().await;
+        }
+    })
+    .await;
+    // Now its clock runs again.
+    let ended = stream.until(token(1), "reaped").await;
+    assert!(ended[0].starts_with("finished timed_out limit"), "{ended:?}");
 }

@@ -187,7 +187,6 @@ fn failed(it: WorkFailed) -> Finished {
 
 /// What it used is charged, however it ended; what cannot be charged is left out.
 fn with_usage(event: Event, usage: BTreeMap<String, u64>) -> Event {
-    let Event::Finished(finished) = event else { return event };
     let usage: BTreeMap<String, u64> = usage
         .into_iter()
         .filter(|(counter, count)| {
@@ -195,7 +194,15 @@ fn with_usage(event: Event, usage: BTreeMap<String, u64>) -> Event {
         })
         .take(MOST_COUNTERS)
         .collect();
-    Event::Finished(Finished { usage, ..finished })
+    match event {
+        Event::Finished(finished) => Event::Finished(Finished { usage, ..finished }),
+        Event::Returned(returned) => Event::Returned(Returned { usage, ..returned }),
+        event @ (Event::Accepted(_)
+        | Event::Started(_)
+        | Event::Progress(_)
+        | Event::Reaped(_)
+        | Event::Checkpoint(_)) => event,
+    }
 }
 
 fn finish(outcome: FinishedOutcome, cause: &str, mut error: String) -> Finished {
@@ -244,7 +251,7 @@ mod tests {
             }
             Some(Event::Returned(returned)) => {
                 assert_eq!((end, returned.started), (End::Returned, true));
-                format!("returned {}", returned.rule)
+                format!("returned {} {:?}", returned.rule, returned.usage)
             }
             other => panic!("{other:?}"),
         }
@@ -303,18 +310,21 @@ mod tests {
             words(stop(), Some(Why::Ordered(StopReason::Cancelled))),
             "REVOKED revoked {\"tokens\": 7}"
         );
-        assert_eq!(words(stop(), Some(Why::Ordered(StopReason::Drained))), "returned draining");
-        assert_eq!(words(stop(), Some(Why::CutOff)), "returned cut_off");
-        assert_eq!(words(stop(), None), "returned draining");
+        assert_eq!(
+            words(stop(), Some(Why::Ordered(StopReason::Drained))),
+            "returned draining {\"tokens\": 7}"
+        );
+        assert_eq!(words(stop(), Some(Why::CutOff)), "returned cut_off {\"tokens\": 7}");
+        assert_eq!(words(stop(), None), "returned draining {\"tokens\": 7}");
     }
 
     #[test]
     fn a_worker_that_died_loses_what_it_had_but_not_for_the_fault_of_another() {
         let over = |for_another| Ending::Over { for_another };
         assert_eq!(words(over(false), None), "LOST worker_died {}");
-        assert_eq!(words(over(true), None), "returned terminated");
+        assert_eq!(words(over(true), None), "returned terminated {}");
         assert_eq!(words(over(false), Some(Why::Limit)), "TIMED_OUT limit {}");
-        assert_eq!(words(over(false), Some(Why::Ordered(StopReason::Drained))), "returned draining");
+        assert_eq!(words(over(false), Some(Why::Ordered(StopReason::Drained))), "returned draining {}");
     }
 
     #[test]

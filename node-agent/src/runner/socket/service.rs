@@ -20,6 +20,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::desk::{Begun, Desk};
 use super::kept::ended;
+use super::heard;
 use super::said::{Failure, Stand, Terms, is_name};
 use crate::holdings::WaitVerdict;
 
@@ -31,6 +32,8 @@ const LONGEST_REASON: usize = 4 * 1024;
 const LONGEST_WAIT_ID: usize = 64;
 /// The longest back-off that a job may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(24 * 3600);
+/// The length of an id, in bytes.
+const ID: usize = 36;
 /// Children that one wait may name, whatever a parent may have.
 const MOST_NAMED: usize = 10_000;
 
@@ -120,6 +123,7 @@ impl AttemptService for Service {
         request: Request<AttemptServiceEnqueueChildrenRequest>,
     ) -> Result<Response<AttemptServiceEnqueueChildrenResponse>, Status> {
         let call = async {
+            let _heard = heard::while_asked(&self.desk);
             let jobs = request.into_inner().jobs;
             let answer =
                 self.desk.calls().enqueue_children(self.desk.lease(), jobs).await.map_err(said_by_server)?;
@@ -136,6 +140,7 @@ impl AttemptService for Service {
             let WaitForJobsRequest { terms, wait_id } = request.into_inner();
             check_text("wait_id", &wait_id, LONGEST_WAIT_ID)?;
             let terms = terms_of(terms)?;
+            self.desk.heard();
             let answer = match self.desk.begin(wait_id, terms).await? {
                 Begun::MustDetach => WaitAnswer::MustDetach,
                 Begun::As(epoch) => self.over(epoch).await?,
@@ -150,6 +155,7 @@ impl AttemptService for Service {
         request: Request<AttemptServiceGetChildResultsRequest>,
     ) -> Result<Response<AttemptServiceGetChildResultsResponse>, Status> {
         let call = async {
+            let _heard = heard::while_asked(&self.desk);
             let AttemptServiceGetChildResultsRequest { job_ids, from_index } = request.into_inner();
             let page = self.desk.calls().child_results(self.desk.lease(), job_ids, from_index).await;
             let page = page.map_err(said_by_server)?;
@@ -179,6 +185,7 @@ impl AttemptService for Service {
     async fn fail(&self, request: Request<FailRequest>) -> Result<Response<FailResponse>, Status> {
         let call = async {
             let failure = failure_of(request.into_inner())?;
+            self.desk.heard();
             self.desk
                 .change(|said| {
                     said.failure = Some(failure);
@@ -223,6 +230,10 @@ fn terms_of(terms: Option<WaitTerms>) -> Result<Terms, Status> {
     if job_ids.len() > MOST_NAMED {
         let problem = format!("holds {} entries, at most {MOST_NAMED} are allowed", job_ids.len());
         return Err(invalid("terms.job_ids", &problem));
+    }
+    // They are kept, and written again with each word.
+    if let Some(at) = job_ids.iter().position(|id| id.len() != ID) {
+        return Err(invalid(&format!("terms.job_ids[{at}]"), "is no id of a job"));
     }
     let max_wait = length("terms.max_wait", max_wait)?;
     Ok(Terms { children: job_ids, policy, at_least, max_wait })
@@ -314,6 +325,8 @@ mod tests {
         assert_eq!(reason(&terms_of(None).unwrap_err()), "INVALID_FIELD");
         let many = WaitTerms { job_ids: vec![String::new(); MOST_NAMED + 1], ..WaitTerms::default() };
         assert_eq!(reason(&terms_of(Some(many)).unwrap_err()), "INVALID_FIELD");
+        let long = WaitTerms { job_ids: vec!["x".repeat(ID), "x".repeat(1 << 20)], ..WaitTerms::default() };
+        assert!(terms_of(Some(long)).unwrap_err().message().starts_with("terms.job_ids[1]: "));
         assert_eq!(terms_of(Some(WaitTerms::default())).unwrap(), Terms::default());
     }
 

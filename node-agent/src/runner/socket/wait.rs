@@ -16,6 +16,7 @@ use tonic_types::StatusExt as _;
 
 use super::calls::is_away;
 use super::desk::Desk;
+use super::heard;
 use super::said::{Stand, Terms, Wait};
 use crate::holdings::WaitVerdict;
 use crate::runner::Orders;
@@ -42,6 +43,8 @@ pub(super) async fn drive(desk: Arc<Desk>) {
                 Stand::Over { verdict, kept }
             }
             Stand::Asked | Stand::Over { .. } | Stand::Refused { .. } => {
+                // Its command stands still, and its run clock does not before the server says so.
+                let _heard = heard::while_asked(&desk);
                 desk.tell_waiting(epoch, None).await;
                 tokio::select! {
                     // Both only ask; the server takes the same number for the same wait.
