@@ -5,6 +5,8 @@
 mod adoption;
 #[path = "session/fake.rs"]
 mod fake;
+#[path = "session/older.rs"]
+mod older;
 #[path = "session/servers.rs"]
 mod servers;
 #[path = "session/storm.rs"]
