@@ -27,37 +27,6 @@ fn four(rule: &str, script: &str) -> String {
 }
 
 #[test]
-fn members_after_others_run_where_they_can_be_handed_their_results() {
-    check(
-        "
-        kind k
-        node n1 old
-        workflow w chain(a,b) kind=k
-        tick
-        run a
-        done a
-        tick
-        why b
-        node n2
-        tick
-        inputs b
-        ",
-        expect![[r#"
-            granted a -> n1 token=1.1
-            ended a token=1.1 succeeded (exit) -> succeeded
-            lease 1.1 gone
-            unblocked b
-            deferred b old_agent: agent of n1 too old for its inputs
-            b waits: old_agent agent of n1 too old for its inputs for 0ns, tried 1
-              blocked members before it: 1 times, 0ns
-              old_agent agent of n1 too old for its inputs: 1 times, 0ns
-            granted b -> n2 token=1.2
-            b gets a succeeded
-        "#]],
-    );
-}
-
-#[test]
 fn a_chain_runs_one_after_the_other() {
     check(
         &format!(

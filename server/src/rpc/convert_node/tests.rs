@@ -316,11 +316,14 @@ fn what_a_job_waits_for_is_looked_at_one_by_one() {
 
     let detached =
         wire::Finished { outcome: wire::FinishedOutcome::Detached.into(), ..wire::Finished::default() };
-    let event = wire::report::Event::Finished(detached.clone());
-    assert_eq!(violations(body_said(reports([event]))), "reports.reports[0].finished.detach");
+    let mistakes = |finished: &wire::Finished| {
+        let mut checks = Checks::default();
+        finish(&mut checks, "f", finished, false);
+        violations(checks.finish())
+    };
+    assert_eq!(mistakes(&detached), "f.detach");
     let detach = wire::Detach { job_ids: vec!["x".to_owned()], ..wire::Detach::default() };
-    let event = wire::report::Event::Finished(wire::Finished { detach: Some(detach), ..detached });
-    assert_eq!(violations(body_said(reports([event]))), "reports.reports[0].finished.detach.job_ids[0]");
+    assert_eq!(mistakes(&wire::Finished { detach: Some(detach), ..detached }), "f.detach.job_ids[0]");
 }
 
 #[test]
