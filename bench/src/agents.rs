@@ -172,6 +172,7 @@ impl Agent {
             incarnation: 1,
             stream: 1,
             protocol: tenure_proto::SESSION_PROTOCOL,
+            features: vec![tenure_proto::INPUTS_FEATURE.to_owned()],
             slots: [(SLOT.to_owned(), fleet.slots)].into(),
             kinds: vec![KIND.to_owned()],
             credits: fleet.credits,

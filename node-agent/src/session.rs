@@ -11,6 +11,7 @@ mod backoff;
 mod complaints;
 mod link;
 mod local;
+mod older;
 mod parts;
 mod servers;
 mod wire;
@@ -18,9 +19,9 @@ mod wire;
 use std::pin::pin;
 use std::time::Duration;
 
-use tenure_proto::SESSION_PROTOCOL;
 use tenure_proto::node::v1::node_service_client::NodeServiceClient;
 use tenure_proto::node::v1::{Hello, NodeMessage, ServerMessage, node_message, server_message::Body};
+use tenure_proto::{INPUTS_FEATURE, SESSION_PROTOCOL};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -256,7 +257,7 @@ impl Session {
         let (seq, welcome) = welcome.map_err(|_| Lost::Silent)??;
         self.local.holdings.receive_first(seq);
         self.welcome(&welcome)?;
-        Ok(Link::new(outbound, inbound, told_generation))
+        Ok(Link::new(outbound, inbound, told_generation, older::is_older(&welcome)))
     }
 
     fn welcome_patience(&self) -> Duration {
@@ -275,14 +276,15 @@ impl Session {
             incarnation: self.state.incarnation(),
             stream: self.stream,
             protocol: SESSION_PROTOCOL,
-            features: Vec::new(),
+            features: vec![INPUTS_FEATURE.to_owned()],
             labels: self.options.labels.clone(),
             slots: self.options.slots.clone(),
             kinds: self.options.kinds.clone(),
             host: Some(wire::host(&self.options.host)),
             pressure: Some(self.local.reading()),
             max_epoch_seen: self.local.holdings.max_epoch_seen(),
-            held: held.into_iter().map(wire::held).collect(),
+            // Which words the server knows, its Welcome will tell.
+            held: held.into_iter().map(|listed| wire::held(listed, true)).collect(),
             unstored: unstored.into_iter().map(wire::unstored).collect(),
             credits: self.options.credits,
             agent_version: env!("CARGO_PKG_VERSION").to_owned(),

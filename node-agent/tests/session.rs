@@ -7,6 +7,8 @@ mod adoption;
 mod ended;
 #[path = "session/fake.rs"]
 mod fake;
+#[path = "session/older.rs"]
+mod older;
 #[path = "session/servers.rs"]
 mod servers;
 #[path = "session/storm.rs"]

@@ -27,5 +27,8 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/descriptor.bin");
 /// Services that agents serve on the sockets of attempts, and that no server has.
 pub const SERVED_BY_AGENTS: &[&str] = &["tenure.node.v1.AttemptService", "tenure.node.v1.WorkerService"];
 
+/// In `Hello.features`: the agent hands an execution what it goes on from (`Grant.input_results`, GetChildResults).
+pub const INPUTS_FEATURE: &str = "inputs";
+
 /// The version of the session protocol that this build speaks.
 pub const SESSION_PROTOCOL: u32 = 1;

@@ -422,6 +422,8 @@ pub struct Hello {
     pub host: Host,
     /// For people.
     pub agent_version: Arc<str>,
+    /// It hands an execution what it goes on from: an agent of an earlier version would let it begin with nothing.
+    pub inputs: bool,
     /// What its rules closed.
     pub pressure: Pressure,
     /// The highest epoch it ever saw. The driver has raised its own above it before this is applied.

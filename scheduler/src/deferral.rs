@@ -56,6 +56,11 @@ pub enum Deferral {
         /// It is not offered the kind before this.
         until: Wall,
     },
+    /// The job goes on from other jobs' ends, and the node's agent is of a version that cannot hand it those.
+    OldAgent {
+        /// The node.
+        node: NodeName,
+    },
     /// No node ever heard of runs this kind and has such labels.
     NoMatchingNode {
         /// What its kind and the job ask for.
@@ -162,12 +167,13 @@ pub enum Deferral {
 
 impl Deferral {
     /// The names of all reasons, for tables and tests.
-    pub const NAMES: [&'static str; 25] = [
+    pub const NAMES: [&'static str; 26] = [
         "slot_busy",
         "earmarked",
         "node_pressure",
         "masked",
         "node_backoff",
+        "old_agent",
         "no_matching_node",
         "nodes_cordoned",
         "draining",
@@ -199,6 +205,7 @@ impl Deferral {
             Self::NodePressure { .. } => "node_pressure",
             Self::Masked { .. } => "masked",
             Self::NodeBackoff { .. } => "node_backoff",
+            Self::OldAgent { .. } => "old_agent",
             Self::NoMatchingNode { .. } => "no_matching_node",
             Self::NodesCordoned { .. } => "nodes_cordoned",
             Self::Draining { .. } => "draining",
@@ -247,6 +254,7 @@ impl Deferral {
             | Self::NodePressure { .. }
             | Self::NodeBackoff { .. } // Another node may be free before.
             | Self::Masked { .. }
+            | Self::OldAgent { .. }
             | Self::NoMatchingNode { .. }
             | Self::NodesCordoned { .. }
             | Self::Draining { .. }
@@ -272,6 +280,7 @@ impl Deferral {
             Self::NodePressure { node, .. }
             | Self::Masked { node, .. }
             | Self::NodeBackoff { node, .. }
+            | Self::OldAgent { node }
             | Self::NodesCordoned { node }
             | Self::Draining { node }
             | Self::Suspect { node }
@@ -325,7 +334,8 @@ impl Deferral {
                 vec![("node", node.to_string()), ("until_us", until.0.to_string())]
             }
             Self::NoMatchingNode { selector } => vec![("selector", selector.to_string())],
-            Self::NodesCordoned { node }
+            Self::OldAgent { node }
+            | Self::NodesCordoned { node }
             | Self::Draining { node }
             | Self::Suspect { node }
             | Self::NotReaped { node } => vec![("node", node.to_string())],
@@ -385,6 +395,7 @@ impl Deferral {
             Self::NodePressure { node, rule, .. } => format!("{rule} on {node}"),
             Self::Masked { node, rule } => format!("returned by {node} ({rule})"),
             Self::NodeBackoff { node, .. } => format!("{node} backs off after failures"),
+            Self::OldAgent { node } => format!("agent of {node} too old for its inputs"),
             Self::NoMatchingNode { .. } => "no matching node".into(),
             Self::NodesCordoned { node } => format!("{node} cordoned"),
             Self::Draining { node } => format!("{node} draining"),
@@ -435,6 +446,7 @@ impl fmt::Display for Deferral {
             Self::Earmarked { job: None, .. }
             | Self::Masked { .. }
             | Self::NodeBackoff { .. }
+            | Self::OldAgent { .. }
             | Self::NodesCordoned { .. }
             | Self::Draining { .. }
             | Self::Suspect { .. }

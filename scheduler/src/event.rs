@@ -227,6 +227,8 @@ pub enum Event {
         credits: u32,
         /// What its rules closed.
         pressure: Pressure,
+        /// Its agent hands an execution what it goes on from.
+        inputs: bool,
     },
     /// A session ended.
     SessionClosed {

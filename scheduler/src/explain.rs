@@ -15,11 +15,7 @@ mod summary;
 use crate::{
     deferral::Deferral,
     ids::{Epoch, FencingToken, JobId, NodeName, SlotName},
-    place::{
-        ClassId,
-        classes::{Class, ClassKey},
-        fit,
-    },
+    place::{ClassId, classes::Class, fit},
     slots::Count,
     state::{JobEntry, Stand, State},
     time::Now,
@@ -160,7 +156,7 @@ impl State {
         most: usize,
     ) -> Option<Option<Explanation>> {
         let Some(entry) = self.jobs.get(&explaining.job) else { return Some(None) };
-        let Some(kind) = self.kinds.get(&entry.job.kind) else { return Some(None) };
+        let Some(key) = self.class_key(&entry.job) else { return Some(None) };
         let place = Begun { epoch: self.epoch, stand: entry.stand, waiting: entry.job.state.is_waiting() };
         let beginning = explaining.place != Some(place);
         if beginning {
@@ -179,7 +175,7 @@ impl State {
             Some(own) => own,
             None => {
                 // It is in no queue: one like it that is empty, and that no node masks.
-                alike = Class::new(ClassKey::of(&entry.job, &kind.kind), &self.slots);
+                alike = Class::new(key, &self.slots);
                 (ClassId(u64::MAX), &alike)
             }
         };

@@ -116,6 +116,7 @@ impl State {
             selector: policy.selector.clone(),
             tenant: crate::ids::Tenant::new("default"),
             within: None,
+            inputs: false,
         };
         let class = Class::new(key, &self.slots);
         if class.fleet.iter().any(|(slot, amount)| self.fleet.count(slot).capacity < amount) {

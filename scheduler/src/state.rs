@@ -611,7 +611,11 @@ impl State {
 
     /// The class that a job is or would be in.
     pub(crate) fn class_key(&self, job: &Job) -> Option<ClassKey> {
-        self.kinds.get(&job.kind).map(|entry| ClassKey::of(job, &entry.kind))
+        let own = ClassKey::of(job, &self.kinds.get(&job.kind)?.kind);
+        let handed = job.workflow.is_some_and(|member| {
+            self.workflow(member.workflow).is_some_and(|workflow| workflow.has_inputs(member.place))
+        });
+        Some(ClassKey { inputs: own.inputs || handed, ..own })
     }
 
     /// Why a job waits beside the queue of its class, but for a time.

@@ -286,6 +286,12 @@ impl Workflow {
         (WorkflowState::Dead { at }, Some(named(&self.failed(0..self.shape.size(), at)).into()))
     }
 
+    /// Whether a member is handed something.
+    #[must_use]
+    pub fn has_inputs(&self, place: u32) -> bool {
+        self.shape.place(place).is_some_and(|place| place.after.is_some())
+    }
+
     /// What a member is handed: the inputs of its gate in declared order, with their ends; one without an end was not
     /// waited for. None: it is handed nothing.
     #[must_use]

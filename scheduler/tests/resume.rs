@@ -57,6 +57,117 @@ fn an_execution_that_waits_for_what_is_not_its_own_has_failed() {
 }
 
 #[test]
+fn what_an_older_agent_cannot_hand_on_waits_for_another_and_the_rest_runs_there() {
+    family(
+        "
+        enqueue e kind=c
+        detach a children=b state
+        reaped a
+        done b
+        done c
+        done d
+        hello n1 old
+        tick
+        why a
+        explain a
+        node n2 all-kinds old
+        tick
+        why a
+        hello n2
+        tick
+        run a
+        finish a lost
+        reaped a
+        close n2
+        tick
+        reload
+        hello n1 old
+        advance 60s
+        why a
+        hello n1
+        tick
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            granted b -> n1 token=1.2
+            granted c -> n1 token=1.3
+            granted d -> n1 token=1.4
+            ended a token=1.1 detached (exit) -> waiting
+            lease 1.1 gone
+            ended b token=1.2 succeeded (exit) -> succeeded
+            lease 1.2 gone
+            ended c token=1.3 succeeded (exit) -> succeeded
+            lease 1.3 gone
+            ended d token=1.4 succeeded (exit) -> succeeded
+            lease 1.4 gone
+            session 1 of n1 is closed: SUPERSEDED_SESSION
+            wait of a over
+            deferred a old_agent: agent of n1 too old for its inputs
+            granted e -> n1 token=1.5
+            a waits: old_agent agent of n1 too old for its inputs for 0ns, tried 1
+              waiting_children children: 1 times, 0ns
+              old_agent agent of n1 too old for its inputs: 1 times, 0ns
+            a: agent of n1 too old for its inputs, 0 ahead
+              It does not start: agent of n1 too old for its inputs.
+              node n1: agent of n1 too old for its inputs
+              > the agent of node n1 is upgraded, or another node can take it
+            deferred a old_agent: agent of n2 too old for its inputs
+            a waits: old_agent agent of n2 too old for its inputs for 0ns, tried 2
+              waiting_children children: 1 times, 0ns
+              old_agent agent of n1 too old for its inputs: 1 times, 0ns
+              old_agent agent of n2 too old for its inputs: 1 times, 0ns
+            session 3 of n2 is closed: SUPERSEDED_SESSION
+            granted a -> n2 token=1.6
+            a 1.6 resumes from 1.1 with its state: b succeeded
+            ended a token=1.6 lost (shim_died) -> queued [shim_died]
+            lease 1.6 gone
+            deferred a old_agent: agent of n1 too old for its inputs
+            1s: deferred a old_agent: agent of n1 too old for its inputs
+            30s: deferred a old_agent: agent of n1 too old for its inputs
+            60s: a waits: old_agent agent of n1 too old for its inputs for 59s, tried 2
+            60s:   old_agent agent of n1 too old for its inputs: 3 times, 59s
+            60s:   waiting_children children: 1 times, 0ns
+            60s:   old_agent agent of n2 too old for its inputs: 1 times, 0ns
+            60s:   not_reaped earlier execution on n2 not gone: 1 times, 0ns
+            60s: session 5 of n1 is closed: SUPERSEDED_SESSION
+            60s: granted a -> n1 token=2.1
+            60s: a 2.1 resumes from 1.1 with its state: b succeeded
+        "#]],
+    );
+}
+
+#[test]
+fn members_after_others_run_where_they_can_be_handed_their_results() {
+    check(
+        "
+        kind k
+        node n1 old
+        workflow w chain(a,b) kind=k
+        tick
+        run a
+        done a
+        tick
+        why b
+        node n2
+        tick
+        inputs b
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            ended a token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            unblocked b
+            deferred b old_agent: agent of n1 too old for its inputs
+            b waits: old_agent agent of n1 too old for its inputs for 0ns, tried 1
+              blocked members before it: 1 times, 0ns
+              old_agent agent of n1 too old for its inputs: 1 times, 0ns
+            granted b -> n2 token=1.2
+            b gets a succeeded
+        "#]],
+    );
+}
+
+#[test]
 fn a_resume_that_is_lost_or_fails_is_followed_by_one_that_is_given_the_same() {
     family(
         "

@@ -95,6 +95,7 @@ impl Bare {
             kinds: kinds.iter().map(|kind| KindName::new(*kind)).collect(),
             host: Host::default(),
             agent_version: "0.1.0".into(),
+            inputs: true,
             pressure: Pressure { weight: 1, ..Pressure::default() },
             max_epoch_seen: 0,
             held: Vec::new(),

@@ -18,6 +18,8 @@ pub(super) const EXIT_CODE: i32 = 79;
 pub(super) const LARGEST: u64 = 1 << 20;
 /// The largest state, in bytes.
 const LARGEST_STATE: usize = 256 * 1024;
+/// The longest wait: ten years, as long as a server takes it.
+const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// Children that one wait may name, whatever a parent may have.
 const MOST_NAMED: usize = 10_000;
 
@@ -71,7 +73,7 @@ fn parse(bytes: &[u8]) -> Result<Wanted, String> {
             file.children.len()
         ));
     }
-    if let Some(bad) = file.children.iter().find(|id| Uuid::try_parse(id).is_err()) {
+    if let Some(bad) = file.children.iter().find(|id| !is_job(id)) {
         let shown: String = bad.chars().take(64).collect();
         return Err(format!("the wait file: {shown:?} is no id of a job"));
     }
@@ -83,7 +85,10 @@ fn parse(bytes: &[u8]) -> Result<Wanted, String> {
         Policy::AtLeast(wanted) => (WaitPolicy::AtLeast, wanted),
     };
     let max_wait = file.max_wait_s.map(Duration::try_from_secs_f64).transpose();
-    let max_wait = max_wait.map_err(|_| "the wait file: max_wait_s is negative or too large".to_owned())?;
+    let max_wait = max_wait
+        .ok()
+        .filter(|wait| wait.is_none_or(|wait| wait <= LONGEST_WAIT))
+        .ok_or_else(|| "the wait file: max_wait_s is negative, or longer than ten years".to_owned())?;
     let state = file.state.map(|state| state.to_string().into_bytes());
     if let Some(large) = state.as_ref().filter(|state| state.len() > LARGEST_STATE) {
         return Err(format!("the wait file: the state has {} bytes, at most {LARGEST_STATE}", large.len()));
@@ -99,6 +104,11 @@ fn parse(bytes: &[u8]) -> Result<Wanted, String> {
         },
         state: state.map(|data| ResultBytes { data: data.into(), content_type }),
     })
+}
+
+/// One spelling only, with hyphens, as the server takes it.
+fn is_job(id: &str) -> bool {
+    id.len() == 36 && Uuid::try_parse(id).is_ok()
 }
 
 #[cfg(test)]
@@ -131,6 +141,9 @@ mod tests {
             ("[]", "expected struct"),
             ("{}", "children"),
             ("{\"children\": [\"x\"]}", "no id of a job"),
+            ("{\"children\": [\"01900000000070008000000000000001\"]}", "no id of a job"),
+            ("{\"children\": [\"urn:uuid:01900000-0000-7000-8000-000000000001\"]}", "no id of a job"),
+            ("{\"children\": [], \"max_wait_s\": 316224001}", "max_wait_s"),
             ("{\"children\": [], \"policy\": \"some\"}", "some"),
             ("{\"children\": [], \"policy\": {\"at_least\": 0}}", "at least 1"),
             ("{\"children\": [], \"max_wait_s\": -1}", "max_wait_s"),

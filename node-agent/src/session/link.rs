@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use super::local::Local;
+use super::older;
 use super::wire::{self, OnDisk};
 use crate::runner::checkpoint;
 
@@ -36,6 +37,8 @@ pub(super) struct Link {
     pub(super) draining_due: bool,
     /// The pressure generation that the server was told.
     told_generation: u64,
+    /// The server is of an earlier version.
+    older: bool,
 }
 
 impl Link {
@@ -43,8 +46,17 @@ impl Link {
         outbound: mpsc::Sender<NodeMessage>,
         inbound: Streaming<ServerMessage>,
         told_generation: u64,
+        older: bool,
     ) -> Self {
-        Self { outbound, inbound, carried: None, beat_due: false, draining_due: false, told_generation }
+        Self {
+            outbound,
+            inbound,
+            carried: None,
+            beat_due: false,
+            draining_due: false,
+            told_generation,
+            older,
+        }
     }
 
     /// The server's next message; None at the end of the stream. Cancel-safe.
@@ -101,7 +113,8 @@ impl Link {
     fn send_heartbeat(&mut self, local: &mut Local) {
         let pressure = local.reading();
         self.told_generation = pressure.generation;
-        let held = local.holdings.heartbeat(local.clock.now()).into_iter().map(wire::held).collect();
+        let held = local.holdings.heartbeat(local.clock.now()).into_iter();
+        let held = held.map(|listed| wire::held(listed, self.older)).collect();
         self.send(local, Body::Heartbeat(Heartbeat { held, pressure: Some(pressure) }));
     }
 
@@ -155,7 +168,9 @@ impl Link {
             };
             let spool = std::sync::Arc::clone(&local.spool);
             match tokio::task::spawn_blocking(move || spool.read(token)).await {
-                Ok(Ok(Some(report))) => return Some(report),
+                Ok(Ok(Some(report))) => {
+                    return Some(if self.older { older::reworded(report) } else { report });
+                }
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => {
                     tracing::error!(lease.token = token.0, error = %crate::Chain(&error), "a report cannot be read");

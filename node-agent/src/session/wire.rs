@@ -55,11 +55,13 @@ pub(super) fn length(field: Option<WireDuration>) -> Option<Duration> {
     field.and_then(|length| length.try_into().ok())
 }
 
-pub(super) fn held(listed: Listed) -> HeldLease {
+/// A lease that is held. To a server that may not know of parked ones it is started, and its wait says the rest to one that
+/// does.
+pub(super) fn held(listed: Listed, older: bool) -> HeldLease {
     let phase = match listed.phase {
         Phase::Granted => LeasePhase::Granted,
         Phase::Accepted | Phase::Starting => LeasePhase::Accepted,
-        Phase::Started { .. } if listed.parked_in.is_some() => LeasePhase::Parked,
+        Phase::Started { .. } if listed.parked_in.is_some() && !older => LeasePhase::Parked,
         Phase::Started { .. } => LeasePhase::Started,
         Phase::Stopping { .. } => LeasePhase::Stopping,
         Phase::Finished { .. } => LeasePhase::Finished,
@@ -269,6 +271,24 @@ mod tests {
         assert_eq!(field(&wire::Grant { job_id: "a/../b c".to_owned(), ..grant() }), "job_id");
         let negative = Some(WireDuration { seconds: -1, nanos: 0 });
         assert_eq!(field(&wire::Grant { start_window: negative, ..grant() }), "start_window");
+    }
+
+    #[test]
+    fn a_parked_lease_is_started_to_who_may_not_know_better_and_names_its_wait_to_all() {
+        let listed = |parked_in| Listed {
+            job: "0190".to_owned(),
+            token: FencingToken(7),
+            phase: Phase::Started { at: Mono::ZERO },
+            elapsed: Duration::ZERO,
+            parked_in,
+        };
+        let said = |parked_in, older| {
+            let held = held(listed(parked_in), older);
+            (held.phase(), held.wait_epoch)
+        };
+        assert_eq!(said(Some(3), false), (LeasePhase::Parked, 3));
+        assert_eq!(said(Some(3), true), (LeasePhase::Started, 3));
+        assert_eq!(said(None, true), (LeasePhase::Started, 0));
     }
 
     #[test]

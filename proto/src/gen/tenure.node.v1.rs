@@ -90,7 +90,8 @@ pub struct HeldLease {
     /// For how long its process has been running. Zero before `started`.
     #[prost(message, optional, tag = "4")]
     pub elapsed: ::core::option::Option<::prost_types::Duration>,
-    /// Set by the node with LEASE_PHASE_PARKED, else 0: the wait, as BeginWait named it. An old server ignores it.
+    /// Set by the node while the lease is parked, with LEASE_PHASE_PARKED or LEASE_PHASE_STARTED, else 0: the wait, as BeginWait
+    /// named it. An old server ignores it.
     #[prost(uint64, tag = "5")]
     pub wait_epoch: u64,
 }
@@ -125,7 +126,8 @@ pub struct Hello {
     /// The version of this protocol that the agent speaks. Now 1; another is refused.
     #[prost(uint32, tag = "6")]
     pub protocol: u32,
-    /// Names of optional abilities. Unknown ones are ignored.
+    /// Names of optional abilities. Unknown ones are ignored. `inputs`: the agent hands an execution what it goes on from
+    /// (Grant.input_results); one that does not say it is granted no job that goes on from something.
     #[prost(string, repeated, tag = "7")]
     pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Routing labels, at most 64.
@@ -554,8 +556,8 @@ pub struct Grant {
     #[prost(string, tag = "17")]
     pub tracestate: ::prost::alloc::string::String,
     /// Set by the server if the execution goes on from other jobs' ends: how many. GetChildResults without names has them, and
-    /// the state that an earlier execution left. 0: it goes on, and waited for nobody. Absent: it goes on from nothing. An old
-    /// agent ignores it.
+    /// the state that an earlier execution left. 0: it goes on, and waited for nobody. Absent: it goes on from nothing. Present
+    /// only for an agent whose Hello has the feature `inputs`.
     #[prost(uint32, optional, tag = "23")]
     pub input_results: ::core::option::Option<u32>,
     /// Set by the server if the job has a soft limit: it is asked to wrap up so long after `started`. Below `hard_time_limit`.
@@ -682,7 +684,8 @@ pub enum LeasePhase {
     /// Its process runs.
     Started = 3,
     /// Its process runs and waits for children; `wait_epoch` says in which wait. It holds what BeginWait or Resume left it. An
-    /// old server refuses it; it knows no BeginWait either, so that nothing is ever parked there.
+    /// old server refuses it, and may come to lead while something is parked: a Hello, and every list that goes to a server
+    /// whose Welcome says that it keeps no checkpoints, has LEASE_PHASE_STARTED with a `wait_epoch` instead.
     Parked = 4,
     /// Its tree is being killed.
     Stopping = 5,
@@ -741,11 +744,12 @@ pub enum FinishedOutcome {
     Revoked = 5,
     /// Its shim died, and what was left was killed: nobody knows how it ended. A loss.
     Lost = 6,
-    /// It was silent for its progress timeout and was killed. An agent sends it only for a grant that has one, which an old
-    /// server never gives.
+    /// It was silent for its progress timeout and was killed. An old server refuses it: one whose Welcome says that it keeps no
+    /// checkpoints is told FINISHED_OUTCOME_TIMED_OUT.
     Stalled = 7,
     /// It ended in order to wait for children: `detach` says for which, `result` carries its state. The job comes back as an
-    /// execution of its own. An old server refuses it.
+    /// execution of its own. An old server refuses it: one whose Welcome says that it keeps no checkpoints is told
+    /// FINISHED_OUTCOME_FAILED, without state and exit code.
     Detached = 8,
 }
 impl FinishedOutcome {
@@ -903,7 +907,7 @@ pub enum StoredVerdict {
     Stored = 1,
     /// Its lease is gone; it changed nothing. Delete it from the spool.
     LeaseLost = 2,
-    /// The server could not store it for a fault of its own. Set it aside and alarm.
+    /// The server could not store it for a fault of its own, or cannot take it for a mistake in it. Set it aside and alarm.
     Broken = 3,
 }
 impl StoredVerdict {

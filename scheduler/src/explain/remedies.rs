@@ -47,6 +47,9 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
             )
         }
         Deferral::Masked { node, .. } => format!("the mask of node {node} ends, or another node can take it"),
+        Deferral::OldAgent { node } => {
+            format!("the agent of node {node} is upgraded, or another node can take it")
+        }
         Deferral::NodeBackoff { node, .. } => format!(
             "the back-off of node {node} ends (`tenure node uncordon {node}` ends it at once), or another node can take it"
         ),

@@ -45,6 +45,7 @@ fn waits_for(reason: &Deferral, class: &Class, explanation: &Explanation) -> Str
         | Deferral::NodePressure { .. }
         | Deferral::Masked { .. }
         | Deferral::NodeBackoff { .. }
+        | Deferral::OldAgent { .. }
         | Deferral::NoMatchingNode { .. }
         | Deferral::NodesCordoned { .. }
         | Deferral::Draining { .. }

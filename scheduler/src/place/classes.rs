@@ -1,4 +1,4 @@
-//! Classes: jobs of equal kind, needs, selector and tenant, and of about the same hard time limit. Placement looks at
+//! Classes: jobs of equal kind, needs, selector and tenant, of about the same hard time limit, and with or without inputs. Placement looks at
 //! classes and their heads, never at jobs.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
@@ -35,9 +35,13 @@ pub(crate) struct ClassKey {
     /// The jobs end within this if they name a hard time limit of their own that is clearly shorter than the kind's; see
     /// [`within`]. Whether a job may use units that are kept for another depends on it.
     pub(crate) within: Option<Duration>,
+    /// The jobs go on from other jobs' ends, or from what an execution left that waited for them. Not every agent can hand
+    /// them those.
+    pub(crate) inputs: bool,
 }
 
 impl ClassKey {
+    /// As far as the job itself tells: of a member of a workflow [`State::class_key`](crate::State) knows more.
     pub(crate) fn of(job: &Job, kind: &Kind) -> Self {
         Self {
             kind: job.kind.clone(),
@@ -45,13 +49,15 @@ impl ClassKey {
             selector: kind.policy.selector.and(&job.selector),
             tenant: job.tenant.clone(),
             within: job.hard_time_limit.and_then(|own| within(own, kind.policy.hard_time_limit)),
+            inputs: job.detached.is_some(),
         }
     }
 
     /// The key of its row.
     pub(crate) fn text(&self) -> String {
         let text = format!("{}|{}|{}|{}", self.kind, self.needs, self.selector, self.tenant);
-        self.within.map_or(text.clone(), |within| format!("{text}|{}s", within.as_secs()))
+        let text = self.within.map_or(text.clone(), |within| format!("{text}|{}s", within.as_secs()));
+        if self.inputs { format!("{text}|inputs") } else { text }
     }
 }
 
@@ -281,6 +287,7 @@ mod tests {
             selector: Selector::default(),
             tenant: Tenant::new(tenant),
             within: None,
+            inputs: false,
         };
         let mut classes = Classes::default();
         let old = classes.intern(key("old"), &slots);

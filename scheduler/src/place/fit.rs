@@ -187,6 +187,9 @@ pub(crate) fn open<'a>(
             threshold: closed.threshold,
         });
     }
+    if class.key.inputs && !live.inputs {
+        return Err(Deferral::OldAgent { node: name() });
+    }
     if let Some(until) = node.backoffs.get(&class.key.kind).and_then(Backoff::until) {
         let until = now.wall.after(until.since(now.mono));
         return Err(Deferral::NodeBackoff { node: name(), until });
@@ -318,6 +321,7 @@ pub(crate) enum Nearness {
     Cordoned,
     Suspect,
     Pressure,
+    OldAgent,
     BackedOff,
     Masked,
     SlotBusy,
@@ -353,6 +357,7 @@ pub(crate) fn nearness(reason: &Deferral) -> (Nearness, u32) {
         Deferral::NodesCordoned { .. } => Nearness::Cordoned,
         Deferral::Suspect { .. } => Nearness::Suspect,
         Deferral::NodePressure { .. } => Nearness::Pressure,
+        Deferral::OldAgent { .. } => Nearness::OldAgent,
         Deferral::NodeBackoff { .. } => Nearness::BackedOff,
         Deferral::Masked { .. } => Nearness::Masked,
         Deferral::SlotBusy { .. } => Nearness::SlotBusy,

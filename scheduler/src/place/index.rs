@@ -206,7 +206,7 @@ impl Index {
                 Nearness::Suspect if !warm => wanted().and(&nodes.connected),
                 Nearness::Suspect => wanted(),
                 Nearness::Pressure => wanted().and(&nodes.heard),
-                Nearness::BackedOff | Nearness::Masked | Nearness::SlotBusy => {
+                Nearness::OldAgent | Nearness::BackedOff | Nearness::Masked | Nearness::SlotBusy => {
                     self.open(class, wanted().and(&nodes.heard))
                 }
                 Nearness::Earmarked | Nearness::Unanswered => self.with_room(class, aim),

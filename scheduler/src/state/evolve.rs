@@ -17,7 +17,7 @@ use crate::{
     kind::Kind,
     lease::{Progress, Stage},
     place::{self, ClassId, classes::ClassKey},
-    state::{KindEntry, Stand, State},
+    state::{KindEntry, Stand, State, nodes::Begin},
     tenant::TenantPolicy,
     time::Now,
 };
@@ -106,8 +106,10 @@ impl State {
                 self.classes.iter_mut().for_each(|(_, class)| class.failed = None);
                 self.warm_if_all_are_back();
             }
-            Event::SessionOpened { node, session, seq, credits, pressure } => {
-                self.session_opened(node, *session, *seq, *credits, pressure, now);
+            Event::SessionOpened { node, session, seq, credits, pressure, inputs } => {
+                let (session, applied, credits, inputs) = (*session, *seq, *credits, *inputs);
+                let begin = Begin { session, applied, credits, pressure: pressure.clone(), inputs };
+                self.session_opened(node, begin, now);
             }
             Event::SessionClosed { node } => {
                 if let Some(entry) = self.nodes.get_mut(node) {

@@ -83,6 +83,18 @@ pub(crate) struct Live {
     pub(crate) pressure: Pressure,
     pub(crate) pressure_at: Mono,
     pub(crate) interval: Duration,
+    /// Its agent hands an execution what it goes on from.
+    pub(crate) inputs: bool,
+}
+
+/// What a node says at the begin of a session that stays with it.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) session: SessionId,
+    pub(crate) applied: u64,
+    pub(crate) credits: u32,
+    pub(crate) pressure: Pressure,
+    pub(crate) inputs: bool,
 }
 
 impl Live {

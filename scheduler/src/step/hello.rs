@@ -58,6 +58,7 @@ impl Step<'_> {
             seq: hello.seq,
             credits: hello.credits.max(1),
             pressure: hello.pressure.clone(),
+            inputs: hello.inputs,
         });
         let listing = match claim {
             Claim::New | Claim::Same => self.reconcile(&hello),

@@ -41,6 +41,8 @@ pub(crate) struct Agent {
     pub(crate) revoked: Vec<FencingToken>,
     /// It sends heartbeats while time passes.
     pub(crate) steady: bool,
+    /// It is of a version that hands no execution what it goes on from.
+    pub(crate) is_old: bool,
     /// What is sent to it does not arrive.
     pub(crate) deaf: bool,
     /// When its next heartbeat is due, in microseconds of the world.
@@ -95,6 +97,7 @@ impl Agent {
             spool: BTreeMap::new(),
             revoked: Vec::new(),
             steady: true,
+            is_old: false,
             deaf: false,
             next_beat: 0,
             honest: false,
@@ -121,6 +124,7 @@ impl Agent {
             kinds: self.kinds.clone(),
             host: self.host.clone(),
             agent_version: "0.1.0".into(),
+            inputs: !self.is_old,
             pressure: self.pressure.clone(),
             max_epoch_seen: self.max_epoch_seen,
             held: self.listing(clock),

@@ -18,15 +18,16 @@ mod workflows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_scheduler::{
-    ClassId, Durable, Event, FencingToken, Group, Job, JobId, JobState, Kind, KindName, Lease, Mono, Needs,
-    Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Selector, SlotName, Tenant,
+    ClassId, Durable, Event, FencingToken, Group, Job, JobId, JobState, Kind, KindName, Lease, MemberOf,
+    Mono, Needs, Node, NodeName, Now, Ordinal, Phase, Pressure, RevokeReason, Scope, Selector, SlotName,
+    Tenant,
 };
 
 pub(crate) use self::workflows::ended_wrong;
 use self::{backoff::Backoffs, earmarks::Earmarks};
 
 /// What the jobs of a class have in common.
-type Key = (KindName, Needs, Selector, Tenant, u64);
+type Key = (KindName, Needs, Selector, Tenant, (u64, bool));
 
 #[derive(Debug, Clone)]
 struct Session {
@@ -39,6 +40,8 @@ struct Session {
     hold_until: Option<u64>,
     pressure: Pressure,
     pressure_at: Mono,
+    /// Its agent hands an execution what it goes on from.
+    inputs: bool,
 }
 
 /// See the module.
@@ -86,7 +89,7 @@ impl Oracle {
     }
 
     fn observe_one(&mut self, now: Now, event: &Event, rows: &Durable) {
-        if let Event::SessionOpened { node, credits, pressure, .. } = event {
+        if let Event::SessionOpened { node, credits, pressure, inputs, .. } = event {
             self.masks.retain(|(masked, _)| masked != node);
             let session = Session {
                 suspect: false,
@@ -98,6 +101,7 @@ impl Oracle {
                 hold_until: None,
                 pressure: pressure.clone(),
                 pressure_at: now.mono,
+                inputs: *inputs,
             };
             self.sessions.insert(node.clone(), session);
         } else if let Event::SessionClosed { node } | Event::NodeForgotten(node) = event {
@@ -332,7 +336,8 @@ impl Oracle {
             taken(slot) + u64::from(amount) <= u64::from(cap)
         });
         let masked = self.masks.contains(&(node.name.clone(), key_of(job, rows)));
-        labels && kinds && heard && fresh && credit && open && free && !masked
+        let able = session.inputs || !is_handed_something(job, rows);
+        able && labels && kinds && heard && fresh && credit && open && free && !masked
     }
 }
 
@@ -343,10 +348,18 @@ fn needs_of(job: &Job, kind: &Kind) -> Needs {
     Needs::new(own.iter().map(|(slot, amount)| (slot.clone(), amount)).chain(limit))
 }
 
+/// Whether it goes on from other jobs' ends: those before it in its workflow, or its children's.
+fn is_handed_something(job: &Job, rows: &Durable) -> bool {
+    let is_member_after_others =
+        |member: MemberOf| rows.workflows[&member.workflow].inputs(member.place).is_some();
+    job.detached.is_some() || job.workflow.is_some_and(is_member_after_others)
+}
+
 fn key_of(job: &Job, rows: &Durable) -> Key {
     let kind = &rows.kinds[&job.kind];
     let limit = earmarks::limit(job, kind);
-    (job.kind.clone(), needs_of(job, kind), routing::both(job, kind), job.tenant.clone(), limit)
+    let last = (limit, is_handed_something(job, rows));
+    (job.kind.clone(), needs_of(job, kind), routing::both(job, kind), job.tenant.clone(), last)
 }
 
 /// What is taken, summed over the lease rows.

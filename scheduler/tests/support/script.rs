@@ -357,6 +357,7 @@ impl Script {
                 line.amounts("slots").map_or(agent.slots.clone(), |slots| slots.into_iter().collect());
             agent.kinds = if line.has("all-kinds") { kinds } else { agent.kinds.clone() };
         }
+        agent.is_old = line.has("old");
         agent.max_epoch_seen = line.number("epoch").unwrap_or(0);
         let result = self.world.hello(&name);
         let name = name.to_string();

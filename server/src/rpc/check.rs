@@ -20,6 +20,16 @@ const MOST_ENTRIES: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Checks(Vec<Violation>);
 
+/// Every mistake in one line: it may stand in a log, where a peer's words are escaped and short.
+impl std::fmt::Display for Checks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, Violation { field, problem }) in self.0.iter().enumerate() {
+            write!(f, "{}{field}: {problem}", if i == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
 impl Checks {
     pub(crate) fn refuse(&mut self, field: impl Into<String>, problem: impl Into<String>) {
         self.0.push(Violation { field: field.into(), problem: problem.into() });

@@ -86,9 +86,9 @@ pub(crate) struct From<'a> {
 pub(crate) enum Said {
     /// For the scheduler, with the bytes that travel beside.
     Command(Command, Carried),
-    /// A result over the limit: the report is answered BROKEN, so that the node sets it aside and goes on. Ending the
+    /// A spooled report that cannot be taken: it is answered BROKEN, so that the node sets it aside and goes on. Ending the
     /// session would only bring it back with the next one, and take the node's other work down with it.
-    TooLarge(Stored),
+    Broken(Stored),
 }
 
 /// The first message of a stream.
@@ -152,6 +152,7 @@ pub(crate) fn hello(session: SessionId, seq: u64, hello: wire::Hello) -> Result<
         kinds,
         host,
         agent_version,
+        inputs: hello.features.iter().any(|feature| feature == tenure_proto::INPUTS_FEATURE),
         pressure,
         max_epoch_seen: hello.max_epoch_seen,
         held,
@@ -318,7 +319,11 @@ fn held(checks: &mut Checks, field: &str, held: &[wire::HeldLease]) -> Vec<Held>
         }
         let job = checks.job_id(&format!("{field}[{i}].job_id"), &lease.job_id);
         let token = token(checks, &format!("{field}[{i}].token"), lease.token);
-        let phase = phase(lease.phase);
+        // A Hello does not know yet whether who reads it knows of parked leases: it says STARTED, and which wait.
+        let phase = match phase(lease.phase) {
+            Some(Phase::Started) if lease.wait_epoch > 0 => Some(Phase::Parked),
+            other => other,
+        };
         if phase.is_none() {
             checks.refuse(format!("{field}[{i}].phase"), format!("{} is unknown", lease.phase));
         }
@@ -379,7 +384,7 @@ fn reports_said(checks: &mut Checks, from: From<'_>, reports: Vec<wire::Report>,
     // The message is applied with the last of its reports.
     let last = all.iter_mut().rev().find_map(|said| match said {
         Said::Command(Command::Report(report), _) => Some(report),
-        Said::Command(..) | Said::TooLarge(_) => None,
+        Said::Command(..) | Said::Broken(_) => None,
     });
     if let Some(last) = last {
         last.seq = Some(from.seq);
@@ -427,29 +432,23 @@ fn report_said(
         Some(Event::Finished(mut finished)) => {
             carried.checkpoint = checkpoint(from, token, finished.checkpoint.take());
             let result = finished.result.take();
+            let mut own = Checks::default();
             if let Some(bytes) = &result {
-                checks.text(&format!("{field}.finished.result.content_type"), &bytes.content_type, 255);
+                own.text(&format!("{field}.finished.result.content_type"), &bytes.content_type, 255);
                 if bytes.data.len() > most {
-                    let report = ReportKind::Finished;
-                    tracing::warn!(
-                        node.id = %from.node,
-                        lease.token = %token,
-                        bytes = bytes.data.len(),
-                        limit = most,
-                        "a result is over the limit; its report is answered BROKEN"
+                    own.refuse(
+                        format!("{field}.finished.result.data"),
+                        format!("is over the limit of {most} bytes"),
                     );
-                    return Some(Said::TooLarge(Stored {
-                        token,
-                        report,
-                        verdict: Verdict::Broken,
-                        job_state: None,
-                    }));
                 }
             }
             let has_result = result.is_some();
             carried.result =
                 result.map(|bytes| ResultBytes { data: bytes.data, content_type: bytes.content_type });
-            let finish = finish(checks, &format!("{field}.finished"), &finished, has_result);
+            let finish = finish(&mut own, &format!("{field}.finished"), &finished, has_result);
+            if !own.is_clean() {
+                return broken(from, token, ReportKind::Finished, &own);
+            }
             let checkpoint = carried.checkpoint.as_ref().map(size_of_checkpoint);
             finish.map(|finish| Statement::Finished(Finish { checkpoint, ..finish }))
         }
@@ -457,7 +456,11 @@ fn report_said(
         Some(Event::Returned(mut returned)) => {
             carried.checkpoint = checkpoint(from, token, returned.checkpoint.take());
             let checkpoint = carried.checkpoint.as_ref().map(size_of_checkpoint);
-            let returned = given_back(checks, &format!("{field}.returned"), &returned);
+            let mut own = Checks::default();
+            let returned = given_back(&mut own, &format!("{field}.returned"), &returned);
+            if !own.is_clean() {
+                return broken(from, token, ReportKind::Returned, &own);
+            }
             Some(Statement::Returned(Return { checkpoint, ..returned }))
         }
     };
@@ -472,6 +475,18 @@ fn report_said(
         prior: None,
     };
     Some(Said::Command(Command::Report(Box::new(report)), carried))
+}
+
+/// A mistake inside a report that stands in the node's spool: what it says is lost, and the node's other work is not. A
+/// token that is none ends the session all the same, so that nobody hears this answer.
+fn broken(from: From<'_>, token: FencingToken, report: ReportKind, mistakes: &Checks) -> Option<Said> {
+    tracing::warn!(
+        node.id = %from.node,
+        lease.token = %token,
+        mistakes = %mistakes,
+        "a report cannot be taken; it is answered BROKEN"
+    );
+    Some(Said::Broken(Stored { token, report, verdict: Verdict::Broken, job_state: None }))
 }
 
 /// A checkpoint within the limit. One over it is dropped: the one before it, and all else of the report, is of more use

@@ -102,7 +102,7 @@ impl Inbound {
             match said {
                 Said::Command(command, carried) => self.send(command, carried).await?,
                 // The way out is bounded, and read by the same task: if it is full the session is about to end.
-                Said::TooLarge(answer) => drop(self.own.try_send(Outgoing::Broken(answer))),
+                Said::Broken(answer) => drop(self.own.try_send(Outgoing::Broken(answer))),
             }
         }
         Ok(())

@@ -38,6 +38,7 @@ impl Node {
             incarnation: 1,
             stream: 1,
             protocol: tenure_proto::SESSION_PROTOCOL,
+            features: vec![tenure_proto::INPUTS_FEATURE.to_owned()],
             slots,
             kinds: kinds.iter().map(|&kind| kind.to_owned()).collect(),
             agent_version: "scripted".to_owned(),

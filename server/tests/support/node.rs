@@ -39,6 +39,7 @@ pub(crate) fn hello(name: &str, incarnation: u64) -> Hello {
         stream: 1,
         protocol: tenure_proto::SESSION_PROTOCOL,
         slots: [("browser".to_owned(), 2)].into(),
+        features: vec![tenure_proto::INPUTS_FEATURE.to_owned()],
         kinds: vec!["page".to_owned()],
         ..Hello::default()
     }

@@ -158,6 +158,7 @@ impl World {
             kinds: kinds.map(KindName::new).collect(),
             host: Host::default(),
             agent_version: "0".into(),
+            inputs: true,
             pressure: Pressure { weight: 1, ..Pressure::default() },
             max_epoch_seen: 0,
             held: Vec::new(),

@@ -146,7 +146,7 @@ fn succeeded(it: WorkSucceeded, limit: u64, partial: bool) -> Finished {
 }
 
 fn inline(data: bytes::Bytes, content_type: String) -> ResultBytes {
-    let fine = !content_type.is_empty() && content_type.len() <= LONGEST_TYPE;
+    let fine = !content_type.is_empty() && content_type.len() <= LONGEST_TYPE && !content_type.contains('\0');
     let content_type = if fine { content_type } else { "application/octet-stream".to_owned() };
     ResultBytes { data, content_type }
 }
@@ -172,7 +172,10 @@ fn with_partial(event: Event, it: WorkSucceeded, limit: u64) -> Event {
 fn failed(it: WorkFailed) -> Finished {
     let WorkFailed { permanent, error, retry_after, throttled_slot } = it;
     let outcome = if permanent { FinishedOutcome::FailedPermanent } else { FinishedOutcome::Failed };
-    let retry_after = retry_after.filter(|after| after.seconds >= 0 && after.nanos >= 0).map(|after| {
+    // What is no duration is no wish: a server could not take the report.
+    let is_one =
+        |after: &prost_types::Duration| after.seconds >= 0 && (0..=999_999_999).contains(&after.nanos);
+    let retry_after = retry_after.filter(is_one).map(|after| {
         if after.seconds < LONGEST_BACKOFF {
             after
         } else {
@@ -336,6 +339,9 @@ mod tests {
         let asked = asks(after(60), "anthropic");
         assert_eq!((asked.retry_after, asked.throttled.unwrap().retry_after), (after(60), after(60)));
         assert_eq!(asks(after(1 << 40), "").retry_after, after(LONGEST_BACKOFF));
+        let odd = Some(prost_types::Duration { seconds: 1, nanos: 2_000_000_000 });
+        assert_eq!(asks(odd, "").retry_after, None);
+        assert_eq!(inline(bytes::Bytes::new(), "text\0".to_owned()).content_type, "application/octet-stream");
         let silent = asks(after(-1), "");
         assert!(silent.retry_after.is_none() && silent.throttled.is_none());
         assert_eq!(silent.error, "it failed without a word");

@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    ids::{KindName, NodeName, Ordinal, SessionId},
+    ids::{KindName, NodeName, Ordinal},
     node::{Node, Pressure},
     place::ClassId,
     state::{
         Due, Live, Mask, NodeEntry, State,
-        nodes::{PRESSURE_FRESH, heartbeat_interval, silence},
+        nodes::{Begin, PRESSURE_FRESH, heartbeat_interval, silence},
     },
     time::{Mono, Now},
 };
@@ -63,23 +63,16 @@ impl State {
         }
     }
 
-    pub(super) fn session_opened(
-        &mut self,
-        node: &NodeName,
-        session: SessionId,
-        seq: u64,
-        credits: u32,
-        pressure: &Pressure,
-        now: Now,
-    ) {
+    pub(super) fn session_opened(&mut self, node: &NodeName, begin: Begin, now: Now) {
         let Some(entry) = self.nodes.get_mut(node) else { return };
         let policies = entry.node.kinds.iter().filter_map(|kind| self.kinds.get(kind));
         let interval = heartbeat_interval(policies.map(|entry| &entry.kind.policy));
         entry.heard = now.mono;
         entry.presumed_open = false;
+        let Begin { session, applied, credits, pressure, inputs } = begin;
         entry.live = Some(Live {
             session,
-            applied: seq,
+            applied,
             sent: 0,
             seen: Ordinal(0),
             suspect: false,
@@ -88,9 +81,10 @@ impl State {
             credits,
             unanswered: BTreeSet::new(),
             hold_until_seen: None,
-            pressure: pressure.clone(),
+            pressure,
             pressure_at: now.mono,
             interval,
+            inputs,
         });
         for token in &entry.leases {
             if let Some(lease) = self.leases.get_mut(token) {

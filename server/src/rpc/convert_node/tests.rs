@@ -165,10 +165,52 @@ fn a_second_hello_an_empty_body_and_unknown_values_are_refused() {
     let heartbeat = wire::Heartbeat { held: vec![wire::HeldLease { phase: 8, ..held(1) }], pressure: None };
     let heartbeat = wire::node_message::Body::Heartbeat(heartbeat);
     assert_eq!(violations(body_said(heartbeat)), "heartbeat.held[0].phase");
-    let finished = wire::report::Event::Finished(wire::Finished { outcome: 99, ..Default::default() });
-    assert_eq!(violations(body_said(reports([finished]))), "reports.reports[0].finished.outcome");
-    let returned = wire::report::Event::Returned(wire::Returned::default());
-    assert_eq!(violations(body_said(reports([returned]))), "reports.reports[0].returned.rule");
+}
+
+#[test]
+fn a_mistake_in_a_spooled_report_is_answered_and_the_rest_of_the_message_counts() {
+    use wire::report::Event;
+    let failed = || wire::Finished { outcome: wire::FinishedOutcome::Failed.into(), ..Default::default() };
+    let detached = |detach| {
+        let outcome = wire::FinishedOutcome::Detached.into();
+        Event::Finished(wire::Finished { outcome, detach, ..Default::default() })
+    };
+    let waits_for = |id: &str| wire::Detach { job_ids: vec![id.to_owned()], ..Default::default() };
+    let ten_years = Some(duration(Duration::from_secs(4_000_000_000)));
+    let nul = wire::ResultBytes { data: Bytes::new(), content_type: "a\0".to_owned() };
+    let nanos = Some(prost_types::Duration { seconds: 1, nanos: 2_000_000_000 });
+    let bad = [
+        Event::Finished(wire::Finished { outcome: 99, ..Default::default() }),
+        Event::Finished(wire::Finished { result: Some(nul), ..failed() }),
+        Event::Finished(wire::Finished { retry_after: nanos, ..failed() }),
+        Event::Returned(wire::Returned::default()),
+        detached(None),
+        detached(Some(waits_for("01900000000070008000000000000001"))),
+        detached(Some(wire::Detach { max_wait: ten_years, ..waits_for(&job()) })),
+    ];
+    let count = bad.len();
+    let said = body_said(reports(bad.into_iter().chain([Event::Reaped(wire::Reaped {})]))).unwrap();
+    assert_eq!(said.len(), count + 1);
+    for (i, said) in said.iter().enumerate() {
+        match said {
+            Said::Broken(answer) => {
+                let expected = if i == 3 { ReportKind::Returned } else { ReportKind::Finished };
+                let verdict = (answer.token, answer.report, answer.verdict);
+                assert_eq!(verdict, (FencingToken(9), expected, Verdict::Broken));
+            }
+            Said::Command(Command::Report(report), _) => assert_eq!((i, report.seq), (count, Some(5))),
+            Said::Command(..) => panic!("{said:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_an_agent_is_able_to_is_told_by_its_features() {
+    let able = |features: &[&str]| {
+        let features = features.iter().map(|&feature| feature.to_owned()).collect();
+        super::hello(SessionId(4), 1, wire::Hello { features, ..good_hello() }).unwrap().inputs
+    };
+    assert!(able(&["flight", tenure_proto::INPUTS_FEATURE]) && !able(&["flight"]) && !able(&[]));
 }
 
 #[test]
@@ -178,7 +220,7 @@ fn a_message_is_applied_with_its_last_report() {
         body_said(reports([Event::Accepted(wire::Accepted {}), Event::Reaped(wire::Reaped {})])).unwrap();
     let seqs = said.iter().map(|said| match said {
         Said::Command(Command::Report(report), Carried { result: None, checkpoint: None }) => report.seq,
-        Said::Command(..) | Said::TooLarge(_) => panic!("{said:?}"),
+        Said::Command(..) | Said::Broken(_) => panic!("{said:?}"),
     });
     assert_eq!(seqs.collect::<Vec<_>>(), [None, Some(5)]);
 }
@@ -193,10 +235,8 @@ fn a_result_over_the_limit_is_answered_and_the_rest_of_the_message_counts() {
         })
     };
     let said = body_said(reports([finished(1000), finished(1001)])).unwrap();
-    let [
-        Said::Command(Command::Report(report), Carried { result: Some(result), .. }),
-        Said::TooLarge(answer),
-    ] = &said[..]
+    let [Said::Command(Command::Report(report), Carried { result: Some(result), .. }), Said::Broken(answer)] =
+        &said[..]
     else {
         panic!("{said:?}")
     };
@@ -276,11 +316,14 @@ fn what_a_job_waits_for_is_looked_at_one_by_one() {
 
     let detached =
         wire::Finished { outcome: wire::FinishedOutcome::Detached.into(), ..wire::Finished::default() };
-    let event = wire::report::Event::Finished(detached.clone());
-    assert_eq!(violations(body_said(reports([event]))), "reports.reports[0].finished.detach");
+    let mistakes = |finished: &wire::Finished| {
+        let mut checks = Checks::default();
+        finish(&mut checks, "f", finished, false);
+        violations(checks.finish())
+    };
+    assert_eq!(mistakes(&detached), "f.detach");
     let detach = wire::Detach { job_ids: vec!["x".to_owned()], ..wire::Detach::default() };
-    let event = wire::report::Event::Finished(wire::Finished { detach: Some(detach), ..detached });
-    assert_eq!(violations(body_said(reports([event]))), "reports.reports[0].finished.detach.job_ids[0]");
+    assert_eq!(mistakes(&wire::Finished { detach: Some(detach), ..detached }), "f.detach.job_ids[0]");
 }
 
 #[test]

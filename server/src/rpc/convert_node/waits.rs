@@ -46,8 +46,8 @@ pub(crate) fn terms(checks: &mut Checks, field: &str, terms: Option<&wire::WaitT
     })
 }
 
-/// What an execution waits for that has ended. A wait of whose children one has no id is judged by the scheduler like one
-/// for a job that is no child: there is nobody left to refuse it to.
+/// What an execution waits for that has ended. There is nobody left to refuse it to: a mistake makes its report broken,
+/// and that of nobody else.
 pub(super) fn detach(checks: &mut Checks, field: &str, detach: &wire::Detach) -> Option<Detach> {
     let field = format!("{field}.detach");
     let policy = policy(checks, &field, detach.policy, detach.at_least);

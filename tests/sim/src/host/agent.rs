@@ -189,6 +189,7 @@ impl World {
             kinds: KINDS.iter().map(|kind| KindName::new(kind.name)).collect(),
             host: scheduler::Host::default(),
             agent_version: "sim".into(),
+            inputs: true,
             pressure: no_pressure(),
             max_epoch_seen: host.agent.holdings.max_epoch_seen(),
             held: listed.into_iter().filter_map(held).collect(),

@@ -170,6 +170,7 @@ pub(super) fn hello(random: &mut Random, node: NodeName, agent: &mut Agent, sess
         kinds: KINDS.map(KindName::new).into(),
         host: Host { cpus: 2, memory_bytes: 1 << 33, os: "linux".into(), ..Host::default() },
         agent_version: "0.1.0".into(),
+        inputs: true,
         pressure: Pressure::default(),
         max_epoch_seen: 0,
         held: agent.listing(),
