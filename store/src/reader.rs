@@ -420,7 +420,7 @@ pub struct MemberState {
     pub kind: KindName,
     /// The state of the job.
     pub state: Arc<str>,
-    /// Why it stands there, for people.
+    /// Why it stands there, for people: the first 256 characters of it, since there may be ten thousand of them.
     pub reason: Option<Arc<str>>,
 }
 

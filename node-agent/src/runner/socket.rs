@@ -10,8 +10,8 @@
 
 mod calls;
 mod desk;
-mod kept;
 mod heard;
+mod kept;
 mod said;
 mod service;
 mod wait;

@@ -6379,7 +6379,7 @@ pub struct WorkflowMember {
     /// The state of its job. Unspecified: it was deleted.
     #[prost(enumeration = "JobState", tag = "4")]
     pub state: i32,
-    /// Why it stands there, for people.
+    /// Why it stands there, for people: the first 256 characters of it.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
 }

@@ -166,7 +166,9 @@ impl MemoryReader {
             let member = |job: &Job| {
                 let place = job.workflow.filter(|member| member.workflow == id)?.place;
                 let (kind, state) = (job.kind.clone(), job.state.name().into());
-                Some(MemberState { place, kind, state, reason: job.reason.clone() })
+                let reason =
+                    job.reason.as_ref().map(|reason| reason.chars().take(256).collect::<String>().into());
+                Some(MemberState { place, kind, state, reason })
             };
             let mut all: Vec<MemberState> = tables.jobs.rows().values().filter_map(member).collect();
             all.sort_by_key(|member| member.place);

@@ -285,7 +285,7 @@ limit $5"
 );
 
 pub(super) const MEMBER_LIST: &str = "
-select workflow_place, kind, state, reason
+select workflow_place, kind, state, left(reason, 256) as reason
 from jobs
 where workflow_id = $1
 order by workflow_place";

@@ -269,7 +269,7 @@ limit $5"
 );
 
 pub(super) const MEMBER_LIST: &str = "
-select workflow_place, kind, state, reason
+select workflow_place, kind, state, substr(reason, 1, 256) as reason
 from jobs
 where workflow_id = $1
 order by workflow_place";

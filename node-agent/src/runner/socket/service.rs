@@ -19,8 +19,8 @@ use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::desk::{Begun, Desk};
-use super::kept::ended;
 use super::heard;
+use super::kept::ended;
 use super::said::{Failure, Stand, Terms, is_name};
 use crate::holdings::WaitVerdict;
 

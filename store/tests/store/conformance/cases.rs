@@ -502,6 +502,7 @@ pub(crate) async fn workflows_come_back_with_the_ends_of_their_members<S: TestSt
         id: workflow.member(place),
         root: workflow.member(place),
         workflow: Some(MemberOf { workflow: workflow.id, place }),
+        reason: (place == 1).then(|| "ö".repeat(1000).into()),
         ..job(900 + u64::from(place))
     };
     let since = Wall(1_000);
@@ -531,6 +532,8 @@ pub(crate) async fn workflows_come_back_with_the_ends_of_their_members<S: TestSt
     let members = reader.members(workflow.id).await.unwrap();
     let told: Vec<(u32, &str)> = members.iter().map(|member| (member.place, &*member.state)).collect();
     assert_eq!(told[..3], [(0, "succeeded"), (1, "dead"), (2, "blocked")]);
+    let reason = members[1].reason.as_deref();
+    assert_eq!(reason, Some(&*"ö".repeat(256)), "ten thousand whole reasons are too much");
     let counts = reader.member_counts(&[workflow.id]).await.unwrap();
     assert_eq!(counts[&workflow.id]["dead"], 1);
     let filter =

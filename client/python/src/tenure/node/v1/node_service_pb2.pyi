@@ -106,15 +106,17 @@ class GetChildResultsResponse(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[InputResult, _Mapping]]] = ..., next_index: _Optional[int] = ..., state: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ...) -> None: ...
 
 class InputResult(_message.Message):
-    __slots__ = ("index", "job_id", "state", "result", "error")
+    __slots__ = ("index", "job_id", "state", "result", "error", "partial")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
     index: int
     job_id: str
     state: _job_pb2.JobState
     result: _session_pb2.ResultBytes
     error: str
-    def __init__(self, index: _Optional[int] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[_job_pb2.JobState, str]] = ..., result: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ..., error: _Optional[str] = ...) -> None: ...
+    partial: bool
+    def __init__(self, index: _Optional[int] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[_job_pb2.JobState, str]] = ..., result: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ..., error: _Optional[str] = ..., partial: bool = ...) -> None: ...
