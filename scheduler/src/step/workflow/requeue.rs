@@ -31,7 +31,11 @@ impl Step<'_> {
         }
         // Those of a final workflow go one by one, after the retention of their kinds; a live one has all of them.
         let is_gone = |place: &u32| {
-            known.end(*place) == Some(ChildEnd::Missing) || self.state.dirty.is_deleted(id.member(*place))
+            let job = id.member(*place);
+            // Its id may have been taken anew, all in this turn.
+            let other =
+                self.state.job(job).is_some_and(|job| job.workflow.is_none_or(|of| of.workflow != id));
+            known.end(*place) == Some(ChildEnd::Missing) || self.state.dirty.is_deleted(job) || other
         };
         if let Some(gone) = (0..known.shape.size()).find(is_gone) {
             return Err(Refusal::JobNotFound { job: id.member(gone) });
