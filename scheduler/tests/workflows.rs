@@ -688,6 +688,23 @@ fn a_workflow_of_which_a_member_is_gone_does_not_come_back() {
         w dead round=1 2/2 [member 1 dead]
     "#]],
     );
+    check(
+        &script("begin\ndelete a\nenqueue a kind=k\nrequeue-member b\ncommit"),
+        expect![[r#"
+            granted a -> n1 token=1.1
+            ended a token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            unblocked b
+            granted b -> n1 token=1.2
+            ended b token=1.2 failed_permanent (exit) -> dead [exit]
+            lease 1.2 gone
+            workflow w -> dead: member 1 dead
+            deleted a
+            refused b MEMBER_GONE: job a of workflow w is not stored any more
+            w dead round=1 2/2 [member 1 dead]
+            granted a -> n1 token=1.3
+        "#]],
+    );
 }
 
 #[test]

@@ -91,10 +91,9 @@ impl Socket {
 
     /// Of an attempt that was taken over and cannot speak: a wait that it began before has its end all the same.
     pub(super) fn mute(desk: Arc<Desk>) -> Self {
-        let dir = desk.dir().to_owned();
         let mut tasks = JoinSet::new();
-        tasks.spawn(wait::drive(desk));
-        Self { dir, _tasks: tasks }
+        tasks.spawn(wait::drive(Arc::clone(&desk)));
+        Self { desk, tasks }
     }
 }
 

@@ -173,7 +173,9 @@ impl Store {
         let mut workflow = self.workflows.get(&id)?.clone();
         let live = !workflow.state.is_final();
         for (place, end) in workflow.ends.iter_mut().enumerate() {
+            // The id of one that is gone may have been taken by somebody else.
             let job = self.jobs.get(&id.member(u32::try_from(place).unwrap()));
+            let job = job.filter(|job| job.workflow.is_some_and(|of| of.workflow == id));
             assert!(job.is_some() || !live, "member {place} of live workflow {id} is gone");
             *end = job.map_or(Some(ChildEnd::Missing), |job| ChildEnd::of(&job.state));
         }

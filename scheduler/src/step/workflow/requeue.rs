@@ -78,7 +78,11 @@ impl Step<'_> {
     fn check_complete(&self, workflow: &Workflow) -> Result<(), Refusal> {
         let is_gone = |place: &u32| {
             let job = workflow.member(*place);
-            workflow.end(*place) == Some(ChildEnd::Missing) || self.state.dirty.is_deleted(job)
+            // Its id may have been taken anew, all in this turn.
+            let taken = |job: &Job| job.workflow.is_none_or(|of| of.workflow != workflow.id);
+            workflow.end(*place) == Some(ChildEnd::Missing)
+                || self.state.dirty.is_deleted(job)
+                || self.state.job(job).is_some_and(taken)
         };
         match (0..workflow.shape.size()).find(is_gone) {
             Some(place) => Err(Refusal::MemberGone { job: workflow.member(place), workflow: workflow.id }),
