@@ -82,7 +82,11 @@ fn look(pid: i32, uid: u32, ticks: u64) -> Result<Identity, Refused> {
     };
     let (start, status) = found().map_err(|error| match error {
         ProcError::NotFound(_) => Refused::Gone,
-        error => Refused::Look(error),
+        error @ (ProcError::PermissionDenied(_)
+        | ProcError::Incomplete(_)
+        | ProcError::Io(..)
+        | ProcError::Other(_)
+        | ProcError::InternalError(_)) => Refused::Look(error),
     })?;
     // All of them: who has become somebody else is not this user's to kill.
     let users = [status.ruid, status.euid, status.suid];

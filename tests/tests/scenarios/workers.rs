@@ -304,30 +304,35 @@ fn member(steps: &str) -> NewJob {
 }
 
 /// What a job left, which ends in time.
-async fn left(fleet: &Fleet, job: &NewJob) -> anyhow::Result<String> {
-    fleet.state(job.id(), JobState::Succeeded, PATIENCE).await?;
-    Ok(String::from_utf8(fleet.client().result(job.id()).await?.data.to_vec())?)
+async fn left(fleet: &Fleet, job: &str) -> anyhow::Result<String> {
+    fleet.state(job, JobState::Succeeded, PATIENCE).await?;
+    Ok(String::from_utf8(fleet.client().result(job).await?.data.to_vec())?)
+}
+
+/// What the last member of a workflow leaves.
+async fn comes_to(fleet: &Fleet, part: impl Into<Part>) -> anyhow::Result<String> {
+    let workflow = NewWorkflow::new(part);
+    fleet.client().submit_workflow(&workflow).await?;
+    let members = fleet.client().workflow(workflow.id()).await?.members;
+    left(fleet, &members.last().context("it has members")?.job_id).await
 }
 
 #[tokio::test]
 async fn a_member_in_a_worker_reads_what_came_before_it_however_much_it_is() -> anyhow::Result<()> {
     scenario(plan(), async |fleet| {
         let worker = worker(fleet, "n1", 2).await?;
-        let (alone, second) = (member(r#"[{"gather": true}]"#), member(r#"[{"gather": true}]"#));
+        let gathers = || member(r#"[{"gather": true}]"#);
+        let alone = gathers();
         fleet.client().enqueue(&alone).await?;
-        let chain = Part::chain([Part::job(member(r#"[{"result": "first"}]"#)), Part::job(second.clone())]);
-        fleet.client().submit_workflow(&NewWorkflow::new(chain)).await?;
-        ensure!(left(fleet, &alone).await? == r#"{"resumed":false,"said":[]}"#);
-        let told = left(fleet, &second).await?;
+        ensure!(left(fleet, alone.id()).await? == r#"{"resumed":false,"said":[]}"#);
+        let chain = Part::chain([member(r#"[{"result": "first"}]"#), gathers()].map(Part::job));
+        let told = comes_to(fleet, chain).await?;
         ensure!(told == r#"{"resumed":true,"said":["first"]}"#, "{told}");
 
         // More than one message can hold, and one of them died.
         let long = (0..7).map(|_| member(r#"[{"fill": 250000}]"#));
         let all = long.chain([member(r#"[{"fail": "permanent"}]"#), member("[]")]);
-        let gathers = member(r#"[{"gather": true}]"#);
-        let chord = Part::chord(all.map(Part::job), gathers.clone()).at_least(8);
-        fleet.client().submit_workflow(&NewWorkflow::new(chord)).await?;
-        let told = left(fleet, &gathers).await?;
+        let told = comes_to(fleet, Part::chord(all.map(Part::job), gathers()).at_least(8)).await?;
         let long = ["250000"; 7].join(",");
         ensure!(told == format!(r#"{{"resumed":true,"said":[{long},"dead","succeeded"]}}"#), "{told}");
         leave(worker).await
@@ -371,10 +376,8 @@ async fn the_worker_of_the_client_crate_does_what_its_example_says() -> anyhow::
         let ended = attempts(fleet, bytes.id(), 1).await?;
         ensure!(ended.len() == 1 && ended[0].outcome() == Outcome::FailedPermanent, "{ended:?}");
 
-        let gather = NewJob::new("gather");
         let greets = ["you", "me"].map(|name| Part::job(NewJob::new("greet").payload(name)));
-        fleet.client().submit_workflow(&NewWorkflow::new(Part::chord(greets, gather.clone()))).await?;
-        let told = left(fleet, &gather).await?;
+        let told = comes_to(fleet, Part::chord(greets, NewJob::new("gather"))).await?;
         ensure!(told == "Hello, you! Hello, me!", "{told}");
 
         let sleepy = enqueue(fleet, "sleepy", "").await?;
