@@ -325,7 +325,7 @@ fn node(row: &str) -> Option<Rule> {
         "Throttled.slot" => Rule::Name { required: true, unknown: None },
         "Finished.result" => Rule::Inner { required: false },
         // Over the limit it is answered BROKEN, and the session goes on.
-        "ResultBytes.data" => Rule::Bytes { most: 256 * 1024, over: Want::Fine },
+        "ResultBytes.data" => Rule::Bytes { most: 256 * 1024, over: Want::Field(String::new()) },
         "ResultBytes.content_type" => Rule::Text { most: 255, required: false },
         "Finished.detach" => Rule::Inner { required: false },
         // Looked at one by one: see convert_node/tests.rs.
