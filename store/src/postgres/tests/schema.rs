@@ -225,7 +225,7 @@ insert into nodes values
     breach("inv_instants_fire_once", "cron:e");
 
     const MEMBER: &str = "update jobs set workflow_id = $2, workflow_place = 0 where id = $1";
-    for (member, of) in [(16, 20), (17, 21), (18, 22)] {
+    for (member, of) in [(30, 20), (31, 21), (32, 22)] {
         insert_job(&mut hand, id(member), "queued", 0).await;
         sqlx::query(MEMBER).bind(id(member)).bind(id(of)).execute(&mut hand).await.unwrap();
     }
@@ -236,10 +236,10 @@ insert into nodes values
     workflow(&mut hand, id(22), 1).await;
     const FINAL: &str = "update workflows set state = 'dead', finished_at = now() where id = $1";
     sqlx::query(FINAL).bind(id(22)).execute(&mut hand).await.unwrap();
-    breach("inv_workflows_have_members", &id(18).to_string());
-    insert_job(&mut hand, id(19), "queued", 0).await;
-    sqlx::query(MEMBER).bind(id(19)).bind(id(23)).execute(&mut hand).await.unwrap();
-    breach("inv_workflows_have_members", &id(19).to_string());
+    breach("inv_workflows_have_members", &id(32).to_string());
+    insert_job(&mut hand, id(33), "queued", 0).await;
+    sqlx::query(MEMBER).bind(id(33)).bind(id(23)).execute(&mut hand).await.unwrap();
+    breach("inv_workflows_have_members", &id(33).to_string());
 
     let found = store.reader.violations().await.unwrap();
     let found: BTreeSet<_> = found.into_iter().map(|row| (row.invariant, row.subject)).collect();
