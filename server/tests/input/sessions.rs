@@ -86,7 +86,13 @@ impl Stream {
                 server_message::Body::Stored(stored) => {
                     broken |= stored.answers.iter().any(|answer| answer.verdict() == StoredVerdict::Broken);
                 }
-                _ => {}
+                server_message::Body::Welcome(_)
+                | server_message::Body::Grants(_)
+                | server_message::Body::Renewed(_)
+                | server_message::Body::Revoke(_)
+                | server_message::Body::Drain(_)
+                | server_message::Body::Configure(_)
+                | server_message::Body::Resume(_) => {}
             }
         }
     }

@@ -95,6 +95,12 @@ async fn a_server_killed_again_and_again_under_load_loses_nothing_and_doubles_no
             fleet.kill_server().await?;
             tokio::time::sleep(random.between(Duration::ZERO, Duration::from_millis(400))).await;
             fleet.start_server().await?;
+            // On Postgres one that starts follows the dead one for a while: each kill is to meet a leader.
+            until("the server leads", PATIENCE, async || {
+                let info = fleet.client().server_info().await.map_err(|error| error.to_string())?;
+                level(info.leader, || format!("{info:?}"))
+            })
+            .await?;
             fleet.check().await?;
         }
         stop.store(true, Ordering::Relaxed);
