@@ -21,7 +21,7 @@ const LARGEST_STATE: usize = 256 * 1024;
 /// The longest wait: ten years, as long as a server takes it.
 const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// Children that one wait may name, whatever a parent may have.
-const MOST_NAMED: usize = 10_000;
+pub(super) const MOST_NAMED: usize = 10_000;
 
 /// What a command waits for, and what it wants to find again.
 #[derive(Clone, Debug, PartialEq)]

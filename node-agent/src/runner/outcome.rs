@@ -179,8 +179,8 @@ fn guess(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// At most [`LONGEST_ERROR`] bytes, between two characters.
-fn cut(mut text: String) -> String {
+/// The text of an error: at most 4 KiB, between two characters.
+pub(super) fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(LONGEST_ERROR));
     text
 }

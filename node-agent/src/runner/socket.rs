@@ -41,7 +41,7 @@ use self::service::Service;
 pub use self::calls::Calls;
 pub(super) use self::calls::{Lease, is_away};
 pub(super) use self::desk::{About, Desk, Of};
-pub(super) use self::said::{Failure, Said, Stand, Wait};
+pub(super) use self::said::{Failure, MOST_COUNTERS, MOST_USAGE, Said, Stand, Wait};
 
 /// Connections of one attempt. Beyond, one is closed at once.
 const MOST_CONNECTIONS: usize = 16;

@@ -13,15 +13,11 @@ use super::course::{Course, Why};
 use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
+use crate::runner::outcome::cut;
+use crate::runner::socket::{MOST_COUNTERS, MOST_USAGE};
 
-/// The longest error text, in bytes.
-const LONGEST_ERROR: usize = 4 * 1024;
 /// The longest media type, in bytes.
 const LONGEST_TYPE: usize = 255;
-/// Of usage: counters, and the most that one counts.
-const MOST_COUNTERS: usize = 16;
-const MOST_COUNTED: u64 = 1 << 53;
-const LONGEST_COUNTER: usize = 63;
 /// A longer back-off is none that a job may ask for.
 const LONGEST_BACKOFF: i64 = 24 * 3_600;
 
@@ -192,9 +188,7 @@ fn failed(it: WorkFailed) -> Finished {
 fn with_usage(event: Event, usage: BTreeMap<String, u64>) -> Event {
     let usage: BTreeMap<String, u64> = usage
         .into_iter()
-        .filter(|(counter, count)| {
-            counter.len() <= LONGEST_COUNTER && crate::config::is_name(counter) && *count <= MOST_COUNTED
-        })
+        .filter(|(counter, count)| crate::config::is_name(counter) && *count <= MOST_USAGE)
         .take(MOST_COUNTERS)
         .collect();
     match event {
@@ -208,9 +202,8 @@ fn with_usage(event: Event, usage: BTreeMap<String, u64>) -> Event {
     }
 }
 
-fn finish(outcome: FinishedOutcome, cause: &str, mut error: String) -> Finished {
-    error.truncate(error.floor_char_boundary(LONGEST_ERROR));
-    Finished { outcome: outcome.into(), cause: cause.to_owned(), error, ..Finished::default() }
+fn finish(outcome: FinishedOutcome, cause: &str, error: String) -> Finished {
+    Finished { outcome: outcome.into(), cause: cause.to_owned(), error: cut(error), ..Finished::default() }
 }
 
 #[cfg(test)]

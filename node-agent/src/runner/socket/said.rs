@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::is_name;
 use crate::holdings::WaitVerdict;
 use crate::runner::replace::replace;
 
@@ -21,8 +22,6 @@ use crate::runner::replace::replace;
 pub(crate) const MOST_COUNTERS: usize = 16;
 /// The most of one counter: what a double can count.
 pub(crate) const MOST_USAGE: u64 = 1 << 53;
-/// The longest name of a counter, in bytes.
-const LONGEST_COUNTER: usize = 63;
 /// The name of the file in the attempt's directory.
 const NAME: &str = "said.json";
 
@@ -179,12 +178,6 @@ impl Wait {
             Stand::Over { .. } | Stand::Refused { .. } => false,
         }
     }
-}
-
-/// Whether a text is a name of a counter or slot.
-pub(crate) fn is_name(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
-    !text.is_empty() && text.len() <= LONGEST_COUNTER && text.bytes().all(fits)
 }
 
 #[cfg(test)]

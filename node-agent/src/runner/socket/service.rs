@@ -21,8 +21,10 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use super::desk::{Begun, Desk};
 use super::heard;
 use super::kept::ended;
-use super::said::{Failure, Stand, Terms, is_name};
+use super::said::{Failure, Stand, Terms};
+use crate::config::is_name;
 use crate::holdings::WaitVerdict;
+use crate::runner::detach::MOST_NAMED;
 
 /// The longest message of progress, in bytes.
 const LONGEST_MESSAGE: usize = 1024;
@@ -34,8 +36,6 @@ const LONGEST_WAIT_ID: usize = 64;
 const LONGEST_RETRY: Duration = Duration::from_secs(24 * 3600);
 /// The length of an id, in bytes.
 const ID: usize = 36;
-/// Children that one wait may name, whatever a parent may have.
-const MOST_NAMED: usize = 10_000;
 
 /// The service of one attempt.
 #[derive(Debug)]
