@@ -36,9 +36,10 @@ fn socket(fleet: &Fleet, token: u64) -> PathBuf {
 async fn progress_and_usage_are_shown_and_kept() -> anyhow::Result<()> {
     scenario(plan()?, async |fleet| {
         let script = Script::new()
-            .then(says("progress 40 four_of_ten"))
             .then(says("usage tokens=1200 calls=1"))
             .then(says("usage tokens=34"))
+            // The agent is killed once this is shown: a word that is not repeated must have been answered before.
+            .then(says("progress 40 four_of_ten"))
             .then(says("check-lease"))
             .wait("go")
             .exit(3);
