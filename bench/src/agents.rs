@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, bail, ensure};
 use tenure_client::wire;
 use tenure_proto::node::v1::{
-    Accepted, Finished, FinishedOutcome, Grant, Heartbeat, Hello, NodeMessage, Reaped, Report, ReportKind,
-    Reports, ServerMessage, Started, StoredAnswer, StoredVerdict, node_message::Body,
-    node_service_client::NodeServiceClient, report::Event, server_message,
+    Accepted, Finished, FinishedOutcome, GetChildResultsRequest, Grant, Heartbeat, HeldLease, Hello,
+    LeaseName, LeasePhase, NodeMessage, Reaped, Report, ReportKind, Reports, ServerMessage, Started,
+    StoredAnswer, StoredVerdict, node_message::Body, node_service_client::NodeServiceClient, report::Event,
+    server_message,
 };
 use tenure_tests::clock::Moment;
 use tokio::sync::{mpsc, watch};
@@ -34,14 +35,29 @@ const SEEN: usize = 4096;
 /// Reports of one message: well below 1 MiB.
 const MOST_REPORTS: usize = 4_000;
 
+/// Slots of each agent: more than it is ever granted at once.
+const SLOTS: u32 = 512;
+/// Unanswered grants that an agent takes: the most that a server lets it have.
+const CREDITS: u32 = 128;
+
 /// What to start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fleet {
     pub(crate) agents: u32,
-    pub(crate) slots: u32,
-    pub(crate) credits: u32,
+    /// What its nodes are called, before their number.
+    pub(crate) name: &'static str,
+    pub(crate) kinds: &'static [&'static str],
     /// Whether every step of every job is told.
     pub(crate) observed: bool,
+    /// Whether jobs are held until the agent goes, and do not finish at once.
+    pub(crate) holds: bool,
+}
+
+impl Fleet {
+    /// So many agents, whose jobs finish at once.
+    pub(crate) fn of(agents: u32) -> Self {
+        Self { agents, name: "bench", kinds: &[KIND], observed: false, holds: false }
+    }
 }
 
 /// Running agents.
@@ -139,6 +155,11 @@ fn ended_early(ended: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>
 struct Agent {
     out: mpsc::Sender<NodeMessage>,
     messages: Streaming<ServerMessage>,
+    client: NodeServiceClient<Channel>,
+    name: String,
+    /// Only of an agent that holds.
+    held: Vec<HeldLease>,
+    holds: bool,
     seq: u64,
     /// The highest `seq` of the server that was applied.
     seen: u64,
@@ -165,17 +186,18 @@ impl Agent {
     ) -> anyhow::Result<Self> {
         let channel = Channel::from_shared(endpoint.to_owned())?.tcp_nodelay(true).connect().await?;
         let (out, stream) = mpsc::channel(OUTBOUND);
+        let name = format!("{}-{number}", fleet.name);
         let hello = Hello {
-            node_name: format!("bench-{number}"),
-            instance: format!("bench-{number}"),
+            node_name: name.clone(),
+            instance: name.clone(),
             boot_id: "bench".to_owned(),
             incarnation: 1,
             stream: 1,
             protocol: tenure_proto::SESSION_PROTOCOL,
             features: vec![tenure_proto::INPUTS_FEATURE.to_owned()],
-            slots: [(SLOT.to_owned(), fleet.slots)].into(),
-            kinds: vec![KIND.to_owned()],
-            credits: fleet.credits,
+            slots: [(SLOT.to_owned(), SLOTS)].into(),
+            kinds: fleet.kinds.iter().map(|&kind| kind.to_owned()).collect(),
+            credits: CREDITS,
             ..Hello::default()
         };
         out.send(NodeMessage { seq: 1, seen: 0, body: Some(Body::Hello(hello)) }).await?;
@@ -188,9 +210,21 @@ impl Agent {
             welcome.heartbeat_interval.as_ref().map(wire::std_duration).context("no heartbeat interval")?;
         let mut beat = interval(every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let credits = usize::try_from(fleet.credits)?;
-        let unstored = BTreeMap::new();
-        Ok(Self { out, messages, seq: 1, seen: first.seq, credits, beat, unstored, reaped, observer })
+        Ok(Self {
+            out,
+            messages,
+            client,
+            name,
+            held: Vec::new(),
+            holds: fleet.holds,
+            seq: 1,
+            seen: first.seq,
+            credits: usize::try_from(CREDITS)?,
+            beat,
+            unstored: BTreeMap::new(),
+            reaped,
+            observer,
+        })
     }
 
     /// Until it is dropped, or something is wrong.
@@ -205,8 +239,10 @@ impl Agent {
             };
             match input {
                 Input::Beat => {
-                    // Nothing is held between two messages: every lease is reaped in the answer to its grant.
-                    self.say(Body::Heartbeat(Heartbeat::default())).await?;
+                    // One that does not hold has nothing between two messages: every lease is reaped in the answer to
+                    // its grant.
+                    let heartbeat = Heartbeat { held: self.held.clone(), ..Heartbeat::default() };
+                    self.say(Body::Heartbeat(heartbeat)).await?;
                 }
                 Input::Message(message) => self.take(message).await?,
             }
@@ -231,18 +267,47 @@ impl Agent {
         let at = Moment::now();
         ensure!(grants.len() <= self.credits, "{} grants for {} credits", grants.len(), self.credits);
         let mut reports = Vec::with_capacity(grants.len() * 4);
-        for Grant { job_id, token, payload, .. } in grants {
+        for Grant { job_id, token, payload, input_results, .. } in grants {
             ensure!(!payload.is_empty(), "the grant of {job_id} has no payload");
-            for event in events() {
+            if let Some(count) = input_results {
+                self.read_inputs(&job_id, token, count).await?;
+            }
+            let life = events();
+            // One that holds has accepted and started, and goes no further.
+            let told = if self.holds { 2 } else { life.len() };
+            for event in life.into_iter().take(told) {
                 reports.push(Report { job_id: job_id.clone(), token, event: Some(event) });
             }
             self.observe(&job_id, What::Granted, at).await;
-            self.unstored.insert(token, job_id);
+            if self.holds {
+                let phase = LeasePhase::Started.into();
+                self.held.push(HeldLease { job_id, token, phase, ..HeldLease::default() });
+            } else {
+                self.unstored.insert(token, job_id);
+            }
         }
         while !reports.is_empty() {
             let rest = reports.split_off(reports.len().min(MOST_REPORTS));
             self.say(Body::Reports(Reports { reports: std::mem::replace(&mut reports, rest) })).await?;
         }
+        Ok(())
+    }
+
+    /// Fetches what a synthesis is handed, as one does that uses it.
+    async fn read_inputs(&mut self, job: &str, token: u64, count: u32) -> anyhow::Result<()> {
+        let mut read = 0;
+        let mut from_index = 0;
+        loop {
+            let lease = LeaseName { node: self.name.clone(), job_id: job.to_owned(), token };
+            let request = GetChildResultsRequest { lease: Some(lease), job_ids: Vec::new(), from_index };
+            let answer = self.client.get_child_results(request).await?.into_inner();
+            read += u32::try_from(answer.results.len())?;
+            match answer.next_index {
+                0 => break,
+                next => from_index = next,
+            }
+        }
+        ensure!(read == count, "{job} was handed {read} results of {count}");
         Ok(())
     }
 

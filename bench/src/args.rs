@@ -31,6 +31,25 @@ pub(crate) struct Args {
     /// Bytes of each payload.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) payload: u32,
+    /// Sessions of fleet and explain.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=18_000))]
+    pub(crate) sessions: u32,
+    /// How many jobs wait: in backlog, explain and sizes 1,000,000 unless it is said, in blocked 100,000, in drain
+    /// 50,000, in takeover 100,000 and 1,000,000.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    queued: Option<u64>,
+    /// For how many seconds pinned holds its snapshot before it measures.
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub(crate) pinned: u64,
+    /// Only these of the peers: names of directories of bench/peers.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Only install the peers, that a measurement later waits for no package.
+    #[arg(long)]
+    pub(crate) install_only: bool,
+    /// Where the peers are.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) peers: Option<PathBuf>,
     /// Jobs a second of the scenario latency.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) rate: u32,
@@ -50,14 +69,37 @@ pub(crate) enum Scenario {
     Latency,
     /// The same rows by bare set-based SQL on one connection.
     Ceiling,
-    /// Memory and processor time of an idle server and an idle agent, and the size of the binary.
+    /// Memory and processor time of an idle server and an idle agent, the size of the binary; asked for alone, also
+    /// memory of a queued job and a session, and the start on a million jobs.
     Sizes,
+    /// Jobs a second of 50,000 that wait before the first agent comes.
+    Drain,
+    /// Workflows: chords of 10, 100 and 1,000 members with a synthesis of their results.
+    Fanout,
+    /// 10,000 idle sessions with heartbeats.
+    Fleet,
+    /// A million jobs wait: start, memory, others beside them, and how fast they are taken.
+    Backlog,
+    /// 100,000 jobs of a higher priority wait for one slot: others beside them.
+    Blocked,
+    /// A snapshot is held open for minutes; Postgres only.
+    Pinned,
+    /// Real processes through shims, beside plain ones.
+    Spawn,
+    /// Why a job does not run, with a million jobs and 10,000 nodes.
+    Explain,
+    /// A leader is killed or resigns; Postgres only.
+    Takeover,
     /// What a decision of the scheduler costs, without a server: 1,000 and 10,000 nodes, up to 10 million jobs queued.
     Placement,
     /// A server killed under a fleet of `--agents` sessions: how long until all are back, and what producers notice.
     Reattach,
-    /// All of these but `placement` and `reattach`.
+    /// The first five of these: about ten minutes.
     All,
+    /// All of these but reattach, each once on the stores on which it says something: about half an hour.
+    Whole,
+    /// Others for the same work on the same Postgres or a Redis, beside ours: see bench/peers.
+    Peers,
 }
 
 /// On which stores.
@@ -94,6 +136,22 @@ impl Args {
         self.jobs.map_or(Amount::For(Duration::from_secs(self.seconds)), Amount::Jobs)
     }
 
+    /// On which stores: those asked for, of those on which the scenario says something.
+    pub(crate) fn stores(&self) -> &'static [Store] {
+        let postgres_alone = [Scenario::Pinned, Scenario::Takeover, Scenario::Peers];
+        if postgres_alone.contains(&self.scenario) { &[Store::Postgres] } else { self.store.each() }
+    }
+
+    /// How many jobs wait, if that was not said so many.
+    pub(crate) fn queued(&self, unless_said: u64) -> u64 {
+        self.queued.unwrap_or(unless_said)
+    }
+
+    /// Whether it was said.
+    pub(crate) fn is_queued_given(&self) -> bool {
+        self.queued.is_some()
+    }
+
     /// The most jobs that `placement` lets wait.
     pub(crate) fn most_queued(&self) -> u64 {
         self.jobs.unwrap_or(u64::MAX)
@@ -109,9 +167,20 @@ impl Args {
 }
 
 impl Scenario {
-    /// Whether asking for this one includes another.
-    pub(crate) fn includes(self, other: Self) -> bool {
-        self == other || (self == Self::All && !matches!(other, Self::Placement | Self::Reattach))
+    /// Whether asking for this one includes another on a store. `Whole` leaves out what one of the stores says as well.
+    pub(crate) fn includes(self, other: Self, store: Store) -> bool {
+        let basic = [Self::Enqueue, Self::Lifecycle, Self::Latency, Self::Ceiling, Self::Sizes];
+        let whole: &[Self] = match store {
+            Store::Postgres => &[Self::Pinned, Self::Takeover, Self::Fleet],
+            Store::Sqlite => &[Self::Spawn, Self::Explain],
+        };
+        let loads = [Self::Drain, Self::Fanout, Self::Backlog, Self::Blocked];
+        let compared = [Self::Enqueue, Self::Lifecycle, Self::Latency, Self::Drain];
+        self == other
+            || (self == Self::All && basic.contains(&other))
+            || (self == Self::Whole
+                && (basic.contains(&other) || loads.contains(&other) || whole.contains(&other)))
+            || (self == Self::Peers && compared.contains(&other))
     }
 }
 

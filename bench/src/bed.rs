@@ -160,6 +160,21 @@ pub(crate) async fn postgres(url: &str) -> anyhow::Result<PgConnection> {
     Ok(connection)
 }
 
+/// Transactions of a database so far, those included that only read, as its backends told them.
+///
+/// # Errors
+/// What the database says.
+pub(crate) async fn transactions(url: &str) -> anyhow::Result<f64> {
+    const ENDED: &str = "
+select (xact_commit + xact_rollback)::float8
+from pg_stat_database
+where datname = current_database()";
+    let mut connection = PgConnection::connect(url).await.context("no connection to Postgres")?;
+    let ended = sqlx::query(ENDED).fetch_one(&mut connection).await?.try_get(0)?;
+    connection.close().await?;
+    Ok(ended)
+}
+
 /// A connection to a SQLite file, set up as the server sets up the one on which it commits.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ mod sqlite;
 
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use tenure_tests::clock::Moment;
 use uuid::Uuid;
 
@@ -113,6 +114,27 @@ impl Ceiling {
             count += TURN;
         }
         Ok(rate(count, began.elapsed()))
+    }
+
+    /// Lays so many jobs that wait, and a few more, to the end of a turn. How many.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub(crate) async fn lay(&mut self, jobs: u64) -> anyhow::Result<u64> {
+        self.enqueues(Amount::Jobs(jobs)).await?;
+        Ok(jobs.next_multiple_of(TURN))
+    }
+
+    /// Closes its connection.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        match self.database {
+            Database::Postgres(connection) => connection.close().await?,
+            Database::Sqlite(connection) => connection.close().await?,
+        }
+        Ok(())
     }
 
     fn rows(&mut self) -> Rows {

@@ -13,7 +13,8 @@
 //! ended, whatever ends the bench short of SIGKILL.
 //!
 //! Reading order: `args` → `scenario` and `scenario/*` → `rig` (a server and its fleet) → `agents`, `sitters`, `producers` (the load)
-//! → `ceiling` (the same rows by bare SQL) → `bed` (databases), `machine` → `figure`, `report`.
+//! → `ceiling` (the same rows by bare SQL) → `bed` (databases), `machine`, `vitals`, `metrics` → `figure`, `report` → `peers`
+//! (others, for the same work).
 
 mod agents;
 mod args;
@@ -21,11 +22,14 @@ mod bed;
 mod ceiling;
 mod figure;
 mod machine;
+mod metrics;
+mod peers;
 mod producers;
 mod report;
 mod rig;
 mod scenario;
 mod sitters;
+mod vitals;
 
 use std::process::ExitCode;
 
@@ -53,6 +57,13 @@ fn main() -> ExitCode {
 async fn until_signal(args: &Args) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    if args.install_only {
+        return tokio::select! {
+            installed = Box::pin(peers::install(args)) => installed, // dropped at a signal only
+            _ = interrupt.recv() => anyhow::bail!("interrupted"), // cancel-safe
+            _ = terminate.recv() => anyhow::bail!("terminated"), // cancel-safe
+        };
+    }
     let measured = tokio::select! {
         report = Box::pin(scenario::run(args)) => report?, // dropped at a signal only
         _ = interrupt.recv() => anyhow::bail!("interrupted"), // cancel-safe

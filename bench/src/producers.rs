@@ -13,7 +13,7 @@ use tenure_tests::clock::Moment;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::args::Amount;
+use crate::args::{Amount, Args};
 use crate::rig::KIND;
 
 /// How jobs are enqueued.
@@ -25,6 +25,19 @@ pub(crate) struct Load {
     pub(crate) batch: usize,
     /// Bytes.
     pub(crate) payload: usize,
+    pub(crate) kind: &'static str,
+    pub(crate) priority: i32,
+}
+
+impl Load {
+    /// Jobs of [`KIND`].
+    pub(crate) fn new(callers: usize, batch: usize, args: &Args) -> anyhow::Result<Self> {
+        Ok(Self { callers, batch, payload: usize::try_from(args.payload)?, kind: KIND, priority: 0 })
+    }
+
+    fn job(&self) -> NewJob {
+        of_kind(self.kind, self.payload).priority(self.priority)
+    }
 }
 
 /// What they did.
@@ -65,7 +78,12 @@ pub(crate) async fn produce(clients: &[Client], load: Load, amount: Amount) -> a
 
 /// One job of the bench.
 pub(crate) fn job(payload: usize) -> NewJob {
-    NewJob::new(KIND).payload(vec![b'x'; payload]).content_type("text/plain")
+    of_kind(KIND, payload)
+}
+
+/// One job of a kind.
+pub(crate) fn of_kind(kind: &str, payload: usize) -> NewJob {
+    NewJob::new(kind).payload(vec![b'x'; payload]).content_type("text/plain")
 }
 
 /// What is left to be enqueued.
@@ -107,7 +125,7 @@ async fn call(client: Client, load: Load, budget: Arc<Budget>) -> anyhow::Result
         if count == 0 {
             return Ok((stored, busy));
         }
-        let mut jobs: Vec<NewJob> = (0..count).map(|_| job(load.payload)).collect();
+        let mut jobs: Vec<NewJob> = (0..count).map(|_| load.job()).collect();
         while !jobs.is_empty() {
             let put_off =
                 if load.batch == 1 { one(&client, &mut jobs).await } else { many(&client, &mut jobs).await };

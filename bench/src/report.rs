@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::args::Store;
 use crate::figure::{Figure, Ratio};
 use crate::machine::Machine;
+use crate::peers::{self, Peer};
 
 /// Everything of one run.
 #[derive(Debug, Serialize)]
@@ -17,6 +18,8 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) agents: u32,
     pub(crate) payload_bytes: u32,
+    /// Others, in the order of their names.
+    pub(crate) peers: Vec<Peer>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) checks: Vec<Check>,
 }
@@ -82,7 +85,7 @@ impl Report {
         for line in self.table().lines() {
             writeln!(out, "{}", line.trim_end())?;
         }
-        Ok(())
+        peers::print(&peers::ours(&self.figures), &self.peers, out)
     }
 
     fn table(&self) -> Table {

@@ -2,19 +2,30 @@
 //!
 //! Responsible for one run: a bed for each store, the ceilings that the scenarios are compared with, one report.
 
+mod backlog;
+mod blocked;
 mod ceiling;
+mod drain;
 mod enqueue;
+mod explain;
+mod fanout;
+mod fleet;
 mod latency;
 mod lifecycle;
+mod pinned;
 mod placement;
 mod reattach;
+mod sides;
 mod sizes;
+mod spawn;
+mod takeover;
 
 use crate::args::{Args, Scenario, Store};
 use crate::bed::Bed;
 use crate::ceiling::Ceiling;
 use crate::figure::Figure;
 use crate::machine::{self, Machine};
+use crate::peers;
 use crate::report::{Check, Report, say};
 use crate::rig::Rig;
 
@@ -51,7 +62,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<Report> {
     if args.scenario == Scenario::Placement {
         return placement_only(args);
     }
-    for &store in args.store.each() {
+    if args.scenario == Scenario::Whole {
+        // First: it looks at the memory of this process, which the others would have used already.
+        say("Placement …");
+        placement::measure(args, &mut found)?;
+    }
+    let mut peers = Vec::new();
+    for &store in args.stores() {
         let bed = Bed::make(store).await?;
         let machine = match &mut machine {
             Some(machine) => machine,
@@ -63,6 +80,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<Report> {
             Store::Sqlite => machine.sqlite = Some(version),
         }
         Box::pin(on(&bed, store, args, &mut found)).await?;
+        if args.scenario == Scenario::Peers {
+            peers = Box::pin(peers::run(&bed, args)).await?;
+        }
     }
     let Some(mut machine) = machine else { anyhow::bail!("there is no store to measure") };
     machine.load_after = machine::load();
@@ -71,6 +91,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<Report> {
         machine,
         agents: args.agents,
         payload_bytes: args.payload,
+        peers,
         figures: found.figures,
         checks: found.checks,
     })
@@ -88,6 +109,7 @@ fn placement_only(args: &Args) -> anyhow::Result<Report> {
         machine,
         agents: 0,
         payload_bytes: 0,
+        peers: Vec::new(),
         figures: found.figures,
         checks: found.checks,
     })
@@ -95,7 +117,7 @@ fn placement_only(args: &Args) -> anyhow::Result<Report> {
 
 async fn on(bed: &Bed, store: Store, args: &Args, found: &mut Found) -> anyhow::Result<()> {
     let asked = |scenario: Scenario| {
-        let included = args.scenario.includes(scenario);
+        let included = args.scenario.includes(scenario, store);
         if included {
             say(&format!("{scenario:?} on {} …", store.name()));
         }
@@ -105,25 +127,58 @@ async fn on(bed: &Bed, store: Store, args: &Args, found: &mut Found) -> anyhow::
     if asked(Scenario::Sizes) {
         sizes::measure(bed, store, args, found).await?;
     }
+    if asked(Scenario::Fleet) {
+        fleet::measure(bed, store, args, "fleet", found).await?;
+    }
     if asked(Scenario::Latency) {
         latency::measure(bed, store, args, found).await?;
     }
     if asked(Scenario::Reattach) {
         reattach::measure(bed, store, args, found).await?;
     }
-    let compared = [Scenario::Ceiling, Scenario::Enqueue, Scenario::Lifecycle];
-    if !compared.iter().any(|&scenario| args.scenario.includes(scenario)) {
-        return Ok(());
+    if asked(Scenario::Spawn) {
+        spawn::measure(bed, store, args, found).await?;
     }
-    let mut bare = Ceiling::open(&Rig::prepared(bed, store).await?, args.payload).await?;
-    if asked(Scenario::Ceiling) {
-        ceiling::measure(&mut bare, store, args, found).await?;
+    let compared = [
+        Scenario::Ceiling,
+        Scenario::Enqueue,
+        Scenario::Lifecycle,
+        Scenario::Drain,
+        Scenario::Fanout,
+        Scenario::Backlog,
+    ];
+    if compared.iter().any(|&scenario| args.scenario.includes(scenario, store)) {
+        let mut bare = Ceiling::open(&Rig::prepared(bed, store).await?, args.payload).await?;
+        if asked(Scenario::Ceiling) {
+            ceiling::measure(&mut bare, store, args, found).await?;
+        }
+        if asked(Scenario::Enqueue) {
+            enqueue::measure(bed, &mut bare, store, args, found).await?;
+        }
+        if asked(Scenario::Lifecycle) {
+            lifecycle::measure(bed, &mut bare, store, args, found).await?;
+        }
+        if asked(Scenario::Drain) {
+            drain::measure(bed, &mut bare, store, args, found).await?;
+        }
+        if asked(Scenario::Fanout) {
+            fanout::measure(bed, &mut bare, store, args, found).await?;
+        }
+        if asked(Scenario::Backlog) {
+            backlog::measure(bed, &mut bare, store, args, found).await?;
+        }
     }
-    if asked(Scenario::Enqueue) {
-        enqueue::measure(bed, &mut bare, store, args, found).await?;
+    if asked(Scenario::Blocked) {
+        blocked::measure(bed, store, args, found).await?;
     }
-    if asked(Scenario::Lifecycle) {
-        lifecycle::measure(bed, &mut bare, store, args, found).await?;
+    if asked(Scenario::Explain) {
+        explain::measure(bed, store, args, found).await?;
+    }
+    if asked(Scenario::Takeover) {
+        takeover::measure(bed, args, found).await?;
+    }
+    if asked(Scenario::Pinned) {
+        pinned::measure(bed, args, found).await?;
     }
     Ok(())
 }

@@ -3,13 +3,15 @@
 //! Responsible for counting who is welcome to which server. Each has a connection of its own. Who was told when to come
 //! back comes then, who was not comes after a random part of a wait that doubles, as the agent does.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tenure_client::wire;
 use tenure_proto::node::v1::{
-    Heartbeat, Hello, NodeMessage, ServerMessage, node_message::Body, node_service_client::NodeServiceClient,
-    server_message,
+    ClosedGroup, Heartbeat, Hello, NodeMessage, PressureReading, ServerMessage, node_message::Body,
+    node_service_client::NodeServiceClient, server_message,
 };
 use tenure_tests::random::Random;
 use tokio::sync::{mpsc, watch};
@@ -19,7 +21,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic_types::StatusExt as _;
 
-use crate::rig::SLOT;
+use crate::rig::{KIND, SLOT};
 
 /// Messages that wait for the transport.
 const OUTBOUND: usize = 4;
@@ -30,12 +32,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// At once in their first connect, so that the fleet is there soon and the listener's queue never full.
 const STARTING: Duration = Duration::from_millis(2);
 
+/// What they say that they offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// No kind, so that nothing is granted to them.
+    Nothing,
+    /// [`KIND`], on a host under pressure, so that nothing is granted to them and each has a reason.
+    Closed,
+}
+
 /// A fleet of them. Dropped, it ends.
 #[derive(Debug)]
 pub(crate) struct Sitters {
     count: u32,
     /// Welcomes by epoch: the newest epoch, and how many are welcome to it.
     welcome: watch::Receiver<(u64, u32)>,
+    beats: Arc<AtomicU64>,
     _tasks: JoinSet<()>,
 }
 
@@ -44,17 +56,23 @@ impl Sitters {
     ///
     /// # Errors
     /// If they are not within `within`.
-    pub(crate) async fn start(endpoint: &str, count: u32, within: Duration) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        endpoint: &str,
+        count: u32,
+        offer: Offer,
+        within: Duration,
+    ) -> anyhow::Result<Self> {
         let (tell, mut welcome) = watch::channel((0, 0));
-        let mut tasks = JoinSet::new();
+        let (mut tasks, beats) = (JoinSet::new(), Arc::new(AtomicU64::new(0)));
         for number in 0..count {
-            let sitter = Sitter { endpoint: endpoint.to_owned(), number, stream: 0, tell: tell.clone() };
+            let (tell, beats) = (tell.clone(), Arc::clone(&beats));
+            let sitter = Sitter { endpoint: endpoint.to_owned(), number, offer, stream: 0, tell, beats };
             tasks.spawn(sitter.sit(STARTING * number));
         }
         let all = welcome.wait_for(|(_, welcome)| *welcome == count);
         let first = timeout(within, all).await.map(drop);
         first.with_context(|| format!("{:?} of {count} are welcome", *welcome.borrow()))?;
-        Ok(Self { count, welcome, _tasks: tasks })
+        Ok(Self { count, welcome, beats, _tasks: tasks })
     }
 
     /// Waits until all are welcome to a server of a later epoch than `before`.
@@ -68,6 +86,12 @@ impl Sitters {
         back.with_context(|| format!("{:?} of {count} are back", *self.welcome.borrow()))
     }
 
+    /// How many heartbeats they have sent.
+    #[expect(clippy::cast_precision_loss, reason = "a count of heartbeats is far below 2^52")]
+    pub(crate) fn heartbeats(&self) -> f64 {
+        self.beats.load(Ordering::Relaxed) as f64
+    }
+
     /// Of the server to which the newest welcome was.
     pub(crate) fn epoch(&self) -> u64 {
         self.welcome.borrow().0
@@ -77,8 +101,10 @@ impl Sitters {
 struct Sitter {
     endpoint: String,
     number: u32,
+    offer: Offer,
     stream: u64,
     tell: watch::Sender<(u64, u32)>,
+    beats: Arc<AtomicU64>,
 }
 
 impl Sitter {
@@ -98,6 +124,21 @@ impl Sitter {
         }
     }
 
+    /// What the rules of its host closed.
+    fn pressure(&self) -> Option<PressureReading> {
+        let closed = ClosedGroup {
+            refuse: "*".to_owned(),
+            rule: "mem_low".to_owned(),
+            signal: "mem.headroom".to_owned(),
+            observed: 1e8,
+            threshold: 5e8,
+            closed_for: None,
+        };
+        let reading =
+            PressureReading { generation: 1, closed: vec![closed], weight: 1, ..PressureReading::default() };
+        (self.offer == Offer::Closed).then_some(reading)
+    }
+
     /// One session, to its end.
     async fn session(&mut self, most: &mut Duration) -> anyhow::Result<()> {
         let connect =
@@ -113,8 +154,9 @@ impl Sitter {
             incarnation: 1,
             stream: self.stream,
             protocol: tenure_proto::SESSION_PROTOCOL,
-            // They run no kind, so that nothing is granted to them.
             slots: [(SLOT.to_owned(), 1)].into(),
+            kinds: if self.offer == Offer::Closed { vec![KIND.to_owned()] } else { Vec::new() },
+            pressure: self.pressure(),
             credits: 1,
             ..Hello::default()
         };
@@ -142,10 +184,12 @@ impl Sitter {
             tokio::select! {
                 _ = beat.tick() => { // cancel-safe
                     seq += 1;
-                    let body = Some(Body::Heartbeat(Heartbeat::default()));
+                    let heartbeat = Heartbeat { held: Vec::new(), pressure: self.pressure() };
+                    let body = Some(Body::Heartbeat(heartbeat));
                     if out.send(NodeMessage { seq, seen, body }).await.is_err() {
                         break Ok(());
                     }
+                    self.beats.fetch_add(1, Ordering::Relaxed);
                 }
                 message = messages.message() => match message { // cancel-safe
                     Ok(Some(message)) => seen = message.seq,

@@ -18,11 +18,10 @@ pub(super) async fn measure(
     args: &Args,
     found: &mut Found,
 ) -> anyhow::Result<()> {
-    let payload = usize::try_from(args.payload)?;
     for (callers, batch) in LOADS {
         // On a database of its own each: what one load left behind slows down no other.
         let rig = Rig::start(bed, store).await?;
-        let load = Load { callers, batch, payload };
+        let load = Load::new(callers, batch, args)?;
         let warm = produce(rig.clients(), load, args.warm_up()).await?;
         let (mut stored, mut busy) = (warm.jobs, warm.busy);
         let (mut rates, mut ceilings) = (Vec::new(), Vec::new());

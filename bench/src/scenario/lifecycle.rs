@@ -1,18 +1,27 @@
 //! `lifecycle`: from the first enqueue to the moment at which the end of the last lease is answered as stored.
 
-use anyhow::Context as _;
-use tenure_tests::clock::Moment;
-
+use super::sides::{self, Side, Words, live};
 use super::{Found, ceiling};
-use crate::args::{Amount, Args, Store};
+use crate::agents::Fleet;
+use crate::args::{Args, Store};
 use crate::bed::Bed;
 use crate::ceiling::Ceiling;
-use crate::figure::{Figure, rate};
-use crate::producers::{Load, Produced, produce};
-use crate::rig::{DRAIN, Rig};
+use crate::figure::Figure;
+use crate::producers::{Load, Produced};
+use crate::rig::{Rig, Setup};
 
 /// Callers at once, and jobs a call.
-const LOADS: [(usize, usize); 2] = [(64, 1), (2, 500)];
+const LOADS: [(usize, usize); 2] = [(64, 1), BATCHES];
+/// Those of every comparison.
+pub(super) const BATCHES: (usize, usize) = (2, 500);
+
+/// The kind of which every job takes a unit of a slot of the whole fleet, and room for more than ever run at once.
+const LIMITED: &str = "bench.limited";
+const LIMITED_SETUP: Setup = Setup {
+    sessions: 0,
+    slots: "quota = 100000",
+    kinds: "[kinds.\"bench.limited\"]\nneeds = { work = 1, quota = 1 }\n",
+};
 
 pub(super) async fn measure(
     bed: &Bed,
@@ -21,10 +30,9 @@ pub(super) async fn measure(
     args: &Args,
     found: &mut Found,
 ) -> anyhow::Result<()> {
-    let payload = usize::try_from(args.payload)?;
     for (callers, batch) in LOADS {
         let mut rig = Rig::start(bed, store).await?.with_agents(args, false).await?;
-        let load = Load { callers, batch, payload };
+        let load = Load::new(callers, batch, args)?;
         let mut all = Produced::default();
         live(&mut rig, load, args.warm_up(), &mut all).await?;
         let (mut rates, mut ceilings) = (Vec::new(), Vec::new());
@@ -46,18 +54,27 @@ pub(super) async fn measure(
         });
         found.checked(rig.finish("lifecycle", all.jobs, all.busy).await?);
     }
-    Ok(())
+    limited(bed, store, args, found).await
 }
 
-/// Enqueues so much and waits until the lease of each is stored as over. How many a second.
-async fn live(rig: &mut Rig, load: Load, amount: Amount, all: &mut Produced) -> anyhow::Result<f64> {
-    let produced = produce(rig.clients(), load, amount).await?;
-    all.jobs += produced.jobs;
-    all.busy += produced.busy;
-    let agents = rig.agents()?;
-    let drained = tokio::time::timeout(DRAIN, agents.until_reaped(all.jobs)).await;
-    let ended = Moment::now();
-    drained
-        .with_context(|| format!("{} of {} leases are over after {DRAIN:?}", agents.reaped(), all.jobs))??;
-    Ok(rate(produced.jobs, ended.since(produced.began)))
+/// What a slot of the whole fleet on every job costs.
+async fn limited(bed: &Bed, store: Store, args: &Args, found: &mut Found) -> anyhow::Result<()> {
+    let (callers, batch) = BATCHES;
+    let load = Load::new(callers, batch, args)?;
+    let fleet = Fleet::of(args.agents);
+    let mut free = Side::new(Rig::start(bed, store).await?, &fleet, load).await?;
+    let rig = Rig::start_on(bed.place()?, store, &LIMITED_SETUP).await?;
+    let load = Load { kind: LIMITED, ..load };
+    let mut limited = Side::new(rig, &Fleet { kinds: &[LIMITED], ..fleet }, load).await?;
+    let words = Words {
+        scenario: "lifecycle",
+        free: "lifecycle without a fleet slot",
+        burdened: "lifecycle with a fleet slot on every job",
+        least: 0.85,
+        text: "≥ 85 % of without",
+    };
+    sides::compare(&mut free, &mut limited, args, words, found).await?;
+    found.checked(free.finish("lifecycle", 0).await?);
+    found.checked(limited.finish("lifecycle", 0).await?);
+    Ok(())
 }

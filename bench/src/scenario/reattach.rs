@@ -17,6 +17,7 @@ use crate::bed::Bed;
 use crate::figure::{Figure, percentile_ms};
 use crate::producers::job;
 use crate::rig::Rig;
+use crate::sitters::{Offer, Sitters};
 
 /// How long a fleet may take to come, whatever its size.
 const GATHER: Duration = Duration::from_secs(180);
@@ -60,7 +61,7 @@ struct Once {
 }
 
 async fn once(mut rig: Rig, args: &Args) -> anyhow::Result<(Rig, Once)> {
-    let mut sitters = crate::sitters::Sitters::start(rig.endpoint(), args.agents, GATHER).await?;
+    let mut sitters = Sitters::start(rig.endpoint(), args.agents, Offer::Nothing, GATHER).await?;
     let calls = Calls::begin(rig.endpoint(), args)?;
     sleep(BEFORE).await;
     let (epoch, stopped) = (sitters.epoch(), Moment::now());
