@@ -40,7 +40,7 @@ use crate::{
         classes::{Class, Failed},
         fit::{Looked, Nearness},
         index::{Index, News},
-        order::Line,
+        order::{Line, Tried},
         timeline::merge,
     },
     slots::{Count, Reservation, Scope},
@@ -61,9 +61,12 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
     step.state.follow();
     let news = step.state.take_news();
     let mut line = candidates(step.state, step.now, &news);
+    let is_vain = |state: &State, class: &Class| is_vain(state, class, &news);
     let mut budget = step.state.limits.placements_per_tick;
     let mut dry = BTreeSet::new();
-    while let Some(turn) = line.next(step, |step, class, job| fits(step, class, job, &news, &mut dry)) {
+    while let Some(turn) =
+        line.next(step, |step, class, job| fits(step, class, job, &news, &mut dry), is_vain)
+    {
         if budget == 0 {
             step.state.put_back(news);
             return true;
@@ -86,17 +89,11 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
 }
 
 /// Where the head of a class fits; if nowhere, that is noted.
-fn fits(
-    step: &mut Step<'_>,
-    class: ClassId,
-    job: JobId,
-    news: &News,
-    dry: &mut BTreeSet<SlotName>,
-) -> Option<NodeName> {
+fn fits(step: &mut Step<'_>, class: ClassId, job: JobId, news: &News, dry: &mut BTreeSet<SlotName>) -> Tried {
     let Looked { found: choice, looked } = choose(step.state, step.now, class, job, news, dry);
     step.looked += looked;
     match choice {
-        Choice::Place(node) => return Some(node),
+        Choice::Place(node) => return Tried::Fits(node),
         Choice::Defer(reason) => {
             if let Deferral::SlotBusy { slot, node: None, .. } = &reason {
                 dry.insert(slot.clone());
@@ -104,23 +101,21 @@ fn fits(
             step.emit(Event::Deferred { class, job, reason });
             step.state.follow();
         }
+        Choice::Leave if looked == 0 => return Tried::InVain,
         Choice::Leave => {}
     }
-    None
+    Tried::FitsNowhere
 }
 
 /// All classes that are worth a look.
 fn candidates(state: &State, now: Now, news: &News) -> Line {
-    let mut line = Line::default();
-    for handle in state.index.worth_a_look(&state.nodes, news) {
-        let Some((id, class)) = state.classes.at(handle) else { continue };
+    let worth = state.index.worth_a_look(&state.nodes, news);
+    let worth = worth.into_iter().filter_map(|handle| state.classes.at(handle)).filter(|(_, class)| {
         // Since it failed for the fleet, none of its slots gained: another tick of the same news has tried it.
         let tried = |failed: &Failed| failed.reason.is_of_fleet() && failed.gains == gains(state, class);
-        if !class.failed.as_ref().is_some_and(tried) {
-            line.join(state, now, id);
-        }
-    }
-    line
+        !class.failed.as_ref().is_some_and(tried)
+    });
+    Line::of(state, now, worth)
 }
 
 /// The sum of the gain epochs of the fleet slots of a class.
@@ -149,7 +144,6 @@ fn choose(
 ) -> Looked<Choice> {
     let leave = |looked| Looked { found: Choice::Leave, looked };
     let Some(class) = state.classes.get(id) else { return leave(0) };
-    let Some(entry) = state.jobs.get(&head) else { return leave(0) };
     let known = class.failed.as_ref().map(|failed| &failed.reason);
     if let Some(Deferral::SlotBusy { slot, node: None, used, capacity }) = known
         && dry.contains(slot)
@@ -158,10 +152,10 @@ fn choose(
         return leave(0);
     }
     let for_nodes = known.filter(|reason| !reason.is_of_fleet());
-    let may_fit = for_nodes.is_none() || state.index.is_room_on(&state.nodes, class, &news.nodes);
-    let is_told = for_nodes.and_then(Deferral::node).is_some_and(|node| news.nodes.contains(node));
-    if !may_fit && !is_told && for_nodes.is_some_and(|reason| fit::nearness(reason).0 >= Nearness::SlotBusy) {
-        return leave(0); // What gained is full, and no nearer to a fit than what is known.
+    let may_fit = may_fit(state, class, news);
+    let is_told = is_told(class, news);
+    if !may_fit && is_vain(state, class, news) {
+        return leave(0);
     }
     let asks = state.asks(now, id, class);
     if let Err(reason) = fit::of_fleet(state, now, class, asks) {
@@ -169,6 +163,7 @@ fn choose(
     }
     let mut looked = 1;
     if may_fit {
+        let Some(entry) = state.jobs.get(&head) else { return leave(looked) };
         let best = fit::best(state, now, id, class, &entry.job, asks);
         looked += best.looked;
         if let Some(node) = best.found {
@@ -180,6 +175,29 @@ fn choose(
     let is_nearer = for_nodes.is_none_or(|known| fit::nearness(&why_not.found) > fit::nearness(known));
     let found = if is_nearer || is_told { Choice::Defer(why_not.found) } else { Choice::Leave };
     Looked { found, looked }
+}
+
+/// Why a class failed, if it did for the nodes.
+fn for_nodes(class: &Class) -> Option<&Deferral> {
+    class.failed.as_ref().map(|failed| &failed.reason).filter(|reason| !reason.is_of_fleet())
+}
+
+/// Whether there may be a node for a class: it was not tried on them, or one that gained has room.
+fn may_fit(state: &State, class: &Class, news: &News) -> bool {
+    for_nodes(class).is_none() || state.index.is_room_on(&state.nodes, class, &news.nodes)
+}
+
+/// Whether a node that gained is the one that a class has its reason from.
+fn is_told(class: &Class, news: &News) -> bool {
+    for_nodes(class).and_then(Deferral::node).is_some_and(|node| news.nodes.contains(node))
+}
+
+/// Whether it is in vain to look at a class: what gained is full, and no nearer to a fit than what is known. While nothing
+/// more is gained that stays so.
+fn is_vain(state: &State, class: &Class, news: &News) -> bool {
+    for_nodes(class).is_some_and(|reason| fit::nearness(reason).0 >= Nearness::SlotBusy)
+        && !is_told(class, news)
+        && !may_fit(state, class, news)
 }
 
 fn grant(step: &mut Step<'_>, id: JobId, node: &NodeName) {

@@ -18,6 +18,8 @@ mod enqueue;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod guard;
+#[cfg(test)]
 mod instance;
 #[cfg(test)]
 mod lease;

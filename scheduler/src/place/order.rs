@@ -98,7 +98,7 @@ pub(crate) fn standing(state: &State, now: Now, id: ClassId, class: &Class) -> O
         if best.is_some_and(|best| best.band <= Band::High) {
             break;
         }
-        let waited = state.jobs.get(&job).map(|entry| state.waited(entry, now)).unwrap_or_default();
+        let waited = state.jobs.since(&job).map(|since| state.waited_since(since, now)).unwrap_or_default();
         let band = Band::of(priority.0, waited);
         let standing = Standing { lane, band, priority, sequence, job };
         best = Some(best.map_or(standing, |best| best.min(standing)));
@@ -147,7 +147,25 @@ pub(crate) struct Line {
     ranks: BTreeSet<(TenantStanding, Tenant)>,
     /// Those whose `fits` is known.
     known: Vec<Tenant>,
+    /// Classes that stood in it at first.
+    began_with: usize,
+    /// Classes that were looked at in vain since those of which that is known left the line.
+    vain: usize,
 }
+
+/// What came of trying a class.
+pub(crate) enum Tried {
+    /// Its head fits there.
+    Fits(NodeName),
+    /// It was looked at, and fits nowhere.
+    FitsNowhere,
+    /// What was known of it said that already.
+    InVain,
+}
+
+/// So many classes may be looked at in vain before all of that sort leave the line, and a sixteenth of it: to find them is
+/// a walk over the line.
+const VAIN: usize = 8;
 
 /// A class whose turn it is, and where its head fits.
 pub(crate) struct Turn {
@@ -158,6 +176,31 @@ pub(crate) struct Turn {
 }
 
 impl Line {
+    /// Of classes, each once, that have anything to stand there with. As if they joined one by one, but each tenant is
+    /// ranked once.
+    pub(crate) fn of<'a>(
+        state: &State,
+        now: Now,
+        classes: impl Iterator<Item = (ClassId, &'a Class)>,
+    ) -> Self {
+        let mut line = Self::default();
+        let mut by_tenant: BTreeMap<&Tenant, (Vec<(Standing, ClassId)>, Vec<&Needs>)> = BTreeMap::new();
+        for (id, class) in classes {
+            let Some(standing) = standing(state, now, id, class) else { continue };
+            let (standings, needs) = by_tenant.entry(&class.key.tenant).or_default();
+            standings.push((standing, id));
+            needs.push(&class.key.needs);
+        }
+        for (tenant, (standings, needs)) in by_tenant {
+            line.began_with += standings.len();
+            let least = state.tenants.least_share_with(tenant, needs);
+            let group = Group { classes: standings.into_iter().collect(), least, ..Group::default() };
+            line.groups.insert(tenant.clone(), group);
+            line.rank(state, tenant);
+        }
+        line
+    }
+
     /// A class stands in line, if it has anything to stand there with.
     pub(crate) fn join(&mut self, state: &State, now: Now, id: ClassId) {
         let Some(class) = state.classes.get(id) else { return };
@@ -170,11 +213,28 @@ impl Line {
         self.rank(state, tenant);
     }
 
-    /// The class whose turn it is. `fits` tries one with its head; what fits nowhere is not asked for again.
+    /// Those leave that would be looked at in vain.
+    fn leave(&mut self, state: &State, is_vain: impl Fn(&State, &Class) -> bool) {
+        self.vain = 0;
+        let is_vain = |id: ClassId| state.classes.get(id).is_some_and(|class| is_vain(state, class));
+        let mut shorter = Vec::new();
+        for (tenant, group) in &mut self.groups {
+            let before = group.classes.len();
+            group.classes.retain(|(_, id)| !is_vain(*id));
+            if group.classes.len() < before {
+                shorter.push(tenant.clone());
+            }
+        }
+        shorter.iter().for_each(|tenant| self.rank(state, tenant));
+    }
+
+    /// The class whose turn it is. `tries` tries one with its head; what fits nowhere is not asked for again. Whether that
+    /// would be in vain `is_vain` says, which says so for the rest of the tick.
     pub(crate) fn next(
         &mut self,
         step: &mut Step<'_>,
-        mut fits: impl FnMut(&mut Step<'_>, ClassId, JobId) -> Option<NodeName>,
+        mut tries: impl FnMut(&mut Step<'_>, ClassId, JobId) -> Tried,
+        is_vain: impl Fn(&State, &Class) -> bool,
     ) -> Option<Turn> {
         loop {
             let (_, tenant) = self.ranks.first()?.clone();
@@ -194,9 +254,14 @@ impl Line {
             if let Some(node) = group.fits.clone() {
                 return Some(turn(node, tenant));
             }
-            let Some(node) = fits(step, class, standing.job) else {
+            let tried = tries(step, class, standing.job);
+            let Tried::Fits(node) = tried else {
                 group.classes.pop_first();
                 self.rank(step.state, &tenant);
+                self.vain += usize::from(matches!(tried, Tried::InVain));
+                if self.vain > VAIN + self.began_with / 16 {
+                    self.leave(step.state, &is_vain);
+                }
                 continue;
             };
             group.fits = Some(node.clone());
@@ -265,9 +330,13 @@ impl State {
     /// For how long a job has waited since it became queued. Under this leader by the clock that nobody sets; before
     /// it, by the wall clock.
     pub(crate) fn waited(&self, entry: &JobEntry, now: Now) -> Duration {
-        let loaded = entry.since.mono <= self.began.mono;
-        let before = if loaded { self.began.wall.since(entry.since.wall) } else { Duration::ZERO };
-        before.saturating_add(now.mono.since(entry.since.mono))
+        self.waited_since(entry.since, now)
+    }
+
+    fn waited_since(&self, since: Now, now: Now) -> Duration {
+        let loaded = since.mono <= self.began.mono;
+        let before = if loaded { self.began.wall.since(since.wall) } else { Duration::ZERO };
+        before.saturating_add(now.mono.since(since.mono))
     }
 }
 

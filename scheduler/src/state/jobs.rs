@@ -14,7 +14,7 @@ use super::{
     JobEntry,
     packed::{Packed, Shared},
 };
-use crate::{ids::JobId, place::index::Bits, sorted::Sorted};
+use crate::{ids::JobId, place::index::Bits, sorted::Sorted, time::Now};
 
 /// At most so many are packed at the end of one turn; a turn makes fewer than that whole.
 const PACKED_AT_ONCE: usize = 8192;
@@ -130,6 +130,13 @@ impl Jobs {
         let packed = place.packed.as_ref()?;
         self.read.lock().unwrap_or_else(PoisonError::into_inner).push(at);
         Some(place.whole.get_or_init(|| Box::new(packed.unpack(*id))))
+    }
+
+    /// When a job came to wait where it waits. It is not made whole for that.
+    pub(crate) fn since(&self, id: &JobId) -> Option<Now> {
+        let place = self.place(self.at(id)?)?;
+        let whole = place.whole.get().map(|entry| entry.since);
+        whole.or_else(|| place.packed.as_ref().map(Packed::since))
     }
 
     pub(crate) fn get_mut(&mut self, id: &JobId) -> Option<&mut JobEntry> {

@@ -160,6 +160,11 @@ impl Rest {
 }
 
 impl Packed {
+    /// When it came to wait where it waits.
+    pub(super) fn since(&self) -> Now {
+        self.since
+    }
+
     pub(super) fn new(entry: JobEntry, shared: &mut Shared) -> Self {
         // Every field is named: a new one does not compile before it is packed.
         let JobEntry { job, stand, joined, since } = entry;

@@ -94,7 +94,19 @@ impl Tenants {
 
     /// The dominant share of a tenant once it had these needs too.
     pub(crate) fn share_with(&self, tenant: &Tenant, needs: &Needs) -> Share {
+        self.share_of(self.all.get(tenant), needs)
+    }
+
+    /// The least that it would be with any of these; none: there are none.
+    pub(crate) fn least_share_with(&self, tenant: &Tenant, mut all: Vec<&Needs>) -> Option<Share> {
         let entry = self.all.get(tenant);
+        // Many classes have the same needs.
+        all.sort_unstable();
+        all.dedup();
+        all.into_iter().map(|needs| self.share_of(entry, needs)).min()
+    }
+
+    fn share_of(&self, entry: Option<&TenantEntry>, needs: &Needs) -> Share {
         let weight = entry.map_or_else(|| TenantPolicy::default().weight, TenantEntry::weight);
         let with = |(slot, amount): (&SlotName, u32)| {
             let used = entry.and_then(|entry| entry.used.get(slot)).copied().unwrap_or(0);
