@@ -259,7 +259,8 @@ impl Agent {
             other @ (server_message::Body::Welcome(_)
             | server_message::Body::Revoke(_)
             | server_message::Body::Drain(_)
-            | server_message::Body::Resume(_)) => bail!("not expected: {other:?}"),
+            | server_message::Body::Resume(_)
+            | server_message::Body::WantLog(_)) => bail!("not expected: {other:?}"),
         }
     }
 

@@ -363,6 +363,7 @@ mod tests {
             ("tenure enqueue --file f --dry-run", false),
             ("tenure job list", false),
             ("tenure job watch x", false),
+            ("tenure job logs x -f", false),
             ("tenure job cancel x", true),
             ("tenure job delete x --dry-run", false),
             ("tenure kind pause k", true),
@@ -402,6 +403,8 @@ mod tests {
             "tenure enqueue k --dry-run",
             "tenure enqueue k --priority 101",
             "tenure job get",
+            "tenure job logs x --stdout --stderr",
+            "tenure job logs x --attempt 0",
             "tenure slot set anthropic many",
             "tenure server info --config x.toml",
         ] {

@@ -1,9 +1,10 @@
 //! `tenure job`: single jobs after their enqueue.
 //!
 //! Reading order: the verbs here, `job/show.rs` (tables), `job/explain.rs` (why not yet),
-//! `job/watch.rs`.
+//! `job/watch.rs`, `job/logs.rs`.
 
 mod explain;
+mod logs;
 mod show;
 mod watch;
 
@@ -97,6 +98,8 @@ pub(crate) enum JobCommand {
         /// Its id.
         job: String,
     },
+    /// What the executions of a job print: live from the node of the one that runs, else the end that was kept.
+    Logs(logs::LogsArgs),
     /// Removes final jobs with payload, attempts and result.
     Delete {
         /// Their ids.
@@ -177,7 +180,8 @@ impl JobCommand {
             | Self::Wait { .. }
             | Self::Explain { .. }
             | Self::Result { .. }
-            | Self::Attempts { .. } => false,
+            | Self::Attempts { .. }
+            | Self::Logs(_) => false,
             Self::Cancel { .. } | Self::Requeue { .. } | Self::Reprioritize { .. } => true,
             Self::Delete { dry_run, .. } => !dry_run,
         }
@@ -250,6 +254,9 @@ pub(crate) async fn run(command: JobCommand, client: &Client, output: &Output) -
                 }
                 output.table(&show::attempts(&answer.attempts, output))
             })?;
+        }
+        JobCommand::Logs(args) => {
+            return logs::run(&short::whole(client, &args.job).await?, &args, client, output).await;
         }
         JobCommand::Delete { jobs, dry_run } => {
             return each(&jobs, client, output, async |id| {

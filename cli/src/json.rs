@@ -81,6 +81,7 @@ canonical!(
     ListWorkflowsResponse,
     PauseKindResponse,
     PauseSlotResponse,
+    ReadLogResponse,
     ReprioritizeJobResponse,
     RequeueJobResponse,
     ResumeCronEntryResponse,

@@ -49,6 +49,7 @@ mod enqueue;
 mod fleet;
 mod job_spec;
 mod jobs;
+mod log;
 mod refusal;
 mod retry;
 mod servers;
@@ -65,6 +66,7 @@ pub use child::child_id;
 pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};
+pub use log::{Log, LogEntry, LogOptions};
 pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal, Resource};
 pub use retry::RetryPolicy;
 /// The messages of the wire, for everything that has no nicer type here.

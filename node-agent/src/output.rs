@@ -1,21 +1,30 @@
 //! Bounded capture of what a command prints: the first 256 KiB and the last 1 MiB of each stream.
 //!
 //! Responsible for the files in the attempt directory, the counters, and the last lines that explain a failure. Not
-//! responsible for reading the pipes in time: that is the shim's loop.
-//! Invariant: a write waits for nothing but the local disk, and a disk that is full loses output, never the job.
+//! responsible for reading the pipes in time: that is the shim's loop; nor for who reads the files meanwhile
+//! (`output/follow.rs`).
+//! Invariants: a write waits for nothing but the local disk, and a disk that is full loses output, never the job; the name
+//! of each file says where in the stream it begins, and what stands in it has no hole.
 
+mod follow;
+
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::follow::{Follow, Piece, end_of};
+
 /// The head of each stream that is kept, in bytes. A longer `stdout` is no inline result.
 pub const HEAD_BYTES: u64 = 256 * 1024;
 /// The tail of each stream that is kept, in bytes. Up to twice as much stands on the disk.
 pub const TAIL_BYTES: u64 = 1024 * 1024;
+/// Files of a tail, those that a refusing disk cut short included.
+const MOST_SEGMENTS: usize = 8;
 /// The longest error text, in bytes.
 pub const ERROR_BYTES: usize = 4 * 1024;
 
@@ -42,18 +51,57 @@ pub struct Captured {
 /// wrote nothing is empty.
 pub fn read_head(dir: &Path, stream: Stream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    append(&mut head, &Part::Head.path(dir, stream), HEAD_BYTES)?;
+    append(&mut head, &stream.path(dir, 0))?;
     Ok(head)
 }
 
 /// Reads the kept tail of a stream: what came after the head, at most its last [`TAIL_BYTES`].
 pub fn read_tail(dir: &Path, stream: Stream) -> io::Result<Vec<u8>> {
     let mut tail = Vec::new();
-    append(&mut tail, &Part::OlderTail.path(dir, stream), TAIL_BYTES)?;
-    append(&mut tail, &Part::Tail.path(dir, stream), TAIL_BYTES)?;
+    for start in stream.segments(dir)?.into_iter().filter(|start| *start > 0) {
+        append(&mut tail, &stream.path(dir, start))?;
+    }
     let limit = usize::try_from(TAIL_BYTES).unwrap_or(usize::MAX);
     tail.drain(..tail.len().saturating_sub(limit));
     Ok(tail)
+}
+
+impl Stream {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+
+    /// The file that begins with this byte of the stream.
+    fn path(self, dir: &Path, start: u64) -> PathBuf {
+        let stream = self.name();
+        dir.join(if start == 0 { format!("{stream}.head") } else { format!("{stream}.tail.{start}") })
+    }
+
+    /// Where the files of the stream begin, in order. Those of a shim before this version are told by their head alone: the
+    /// names of the others do not say where they belong.
+    fn segments(self, dir: &Path) -> io::Result<Vec<u64>> {
+        let mut starts = Vec::new();
+        let entries = match fs::read_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(starts),
+            entries => entries?,
+        };
+        for entry in entries {
+            let name = entry?.file_name();
+            let part = name.to_str().and_then(|name| name.strip_prefix(self.name())?.strip_prefix('.'));
+            match part {
+                Some("head") => starts.push(0),
+                Some(part) => {
+                    starts.extend(part.strip_prefix("tail.").and_then(|start| start.parse::<u64>().ok()))
+                }
+                None => {}
+            }
+        }
+        starts.sort_unstable();
+        Ok(starts)
+    }
 }
 
 /// The writing side: takes all that one stream brings and keeps what is to be kept.
@@ -62,7 +110,10 @@ pub(crate) struct Capture {
     dir: PathBuf,
     stream: Stream,
     head: Segment,
+    /// The file of the tail that grows.
     tail: Segment,
+    /// Where the files of the tail begin, the one that grows last.
+    starts: VecDeque<u64>,
     bytes: u64,
     /// The disk refused some of it.
     lost: bool,
@@ -78,6 +129,7 @@ impl Capture {
             stream,
             head: Segment::default(),
             tail: Segment::default(),
+            starts: VecDeque::new(),
             bytes: 0,
             lost: false,
             recent: Vec::new(),
@@ -92,15 +144,21 @@ impl Capture {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         // A head with a hole would pass for a result: after a failure nothing more is added to it.
         if !head.is_empty() && !self.lost {
-            self.lost |= self.head.append(&Part::Head.path(&self.dir, self.stream), head).is_err();
+            self.lost |= self.head.append(&self.stream.path(&self.dir, 0), head).is_err();
         }
         while !rest.is_empty() {
-            if self.tail.len >= TAIL_BYTES {
-                self.rotate();
-            }
-            let room = usize::try_from(TAIL_BYTES - self.tail.len).unwrap_or(usize::MAX);
+            let at = self.bytes.saturating_sub(rest.len() as u64);
+            let start = match self.starts.back() {
+                Some(&start) if self.tail.len > 0 && self.tail.len < TAIL_BYTES => start,
+                Some(_) | None => self.begin_segment(at),
+            };
+            let room = usize::try_from(TAIL_BYTES.saturating_sub(self.tail.len)).unwrap_or(usize::MAX);
             let (next, later) = rest.split_at(rest.len().min(room));
-            self.lost |= self.tail.append(&Part::Tail.path(&self.dir, self.stream), next).is_err();
+            if self.tail.append(&self.stream.path(&self.dir, start), next).is_err() {
+                self.lost = true;
+                // What comes next stands in a file of its own, which says where it belongs.
+                self.tail = Segment::default();
+            }
             rest = later;
         }
     }
@@ -128,10 +186,19 @@ impl Capture {
         self.recent.drain(..self.recent.len().saturating_sub(ERROR_BYTES));
     }
 
-    fn rotate(&mut self) {
+    /// Begins a file of the tail at this byte, and removes those that are wholly before what is kept.
+    fn begin_segment(&mut self, at: u64) -> u64 {
         self.tail = Segment::default();
-        let older = Part::OlderTail.path(&self.dir, self.stream);
-        self.lost |= fs::rename(Part::Tail.path(&self.dir, self.stream), older).is_err();
+        self.starts.push_back(at);
+        // Each ends at the latest where the one after it begins.
+        while let (Some(&first), Some(&second)) = (self.starts.front(), self.starts.get(1))
+            && (second.saturating_add(TAIL_BYTES) <= at || self.starts.len() > MOST_SEGMENTS)
+        {
+            // One that cannot be removed goes with the directory.
+            drop(fs::remove_file(self.stream.path(&self.dir, first)));
+            self.starts.pop_front();
+        }
+        at
     }
 }
 
@@ -166,40 +233,19 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_follow).open(path)
 }
 
-/// The files of one stream.
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Head,
-    Tail,
-    OlderTail,
+/// Opens a file for reading; a job of the agent's own user may have put a link or a pipe there.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
 }
 
-impl Part {
-    fn path(self, dir: &Path, stream: Stream) -> PathBuf {
-        let stream = match stream {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        };
-        let part = match self {
-            Self::Head => "head",
-            Self::Tail => "tail",
-            Self::OlderTail => "tail.old",
-        };
-        dir.join(format!("{stream}.{part}"))
+/// Appends what a file holds, at most [`TAIL_BYTES`]; a file that is not there is empty.
+fn append(to: &mut Vec<u8>, path: &Path) -> io::Result<()> {
+    match open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        file => file?.take(TAIL_BYTES).read_to_end(to).map(drop),
     }
-}
-
-/// Appends the last `limit` bytes of a file; a file that is not there is empty.
-fn append(to: &mut Vec<u8>, path: &Path, limit: u64) -> io::Result<()> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
-    file.take(limit).read_to_end(to)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod environment;
 mod hosted;
 mod indexes;
 mod inputs;
+mod logs;
 mod outcome;
 mod replace;
 mod socket;
@@ -42,8 +43,10 @@ use crate::workers::Workers;
 
 use self::aftermath::Followed;
 use self::indexes::Indexes;
+use self::logs::Readers;
 
 pub use self::aftermath::{Adopted, Before, Inherited};
+pub(crate) use self::logs::{LogSource, Printed};
 pub use self::socket::Calls;
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
@@ -186,6 +189,8 @@ struct Shared {
     options: Options,
     indexes: Indexes,
     spool: Arc<Spool>,
+    /// Who reads what attempts print.
+    readers: Readers,
     /// The inline limit of results, as the server named it.
     max_result: AtomicU64,
     /// To the task of each attempt.
@@ -228,6 +233,7 @@ impl Runner {
             options,
             indexes,
             spool,
+            readers: Readers::default(),
             max_result,
             orders: Mutex::default(),
             events: sender,
@@ -325,6 +331,11 @@ impl Runner {
     /// The directory of an attempt.
     pub fn attempt_dir(&self, token: FencingToken) -> PathBuf {
         self.shared.options.attempts_dir.join(token.to_string())
+    }
+
+    /// What an attempt prints.
+    pub(crate) fn log_source(&self, token: FencingToken) -> LogSource {
+        LogSource::new(Arc::clone(&self.shared), token)
     }
 
     /// The job of an attempt said something (progress, usage): it is not stalled.

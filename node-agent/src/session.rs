@@ -11,6 +11,7 @@ mod backoff;
 mod complaints;
 mod link;
 mod local;
+mod logs;
 mod older;
 mod parts;
 mod servers;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use tenure_proto::node::v1::node_service_client::NodeServiceClient;
 use tenure_proto::node::v1::{Hello, NodeMessage, ServerMessage, node_message, server_message::Body};
-use tenure_proto::{INPUTS_FEATURE, SESSION_PROTOCOL};
+use tenure_proto::{INPUTS_FEATURE, LOGS_FEATURE, SESSION_PROTOCOL};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +35,7 @@ use self::backoff::Backoff;
 use self::complaints::Complaints;
 use self::link::{Link, OUTBOUND};
 use self::local::{Input, Local};
+use self::logs::{Dial, Pushes};
 use self::servers::{Servers, Step};
 use crate::clock::Mono;
 use crate::holdings::{Phase, StopReason, Violation};
@@ -75,6 +77,10 @@ pub struct Session {
     stream: u64,
     /// Where calls of attempts find the connection, while the server knows this node.
     connection: watch::Sender<Option<Channel>>,
+    /// How another one is made to the server of the session.
+    dial: Option<Dial>,
+    /// What the server reads of attempts.
+    pushes: Pushes,
 }
 
 /// Why a phase is over before its time.
@@ -140,8 +146,19 @@ impl Session {
         let (state, heartbeat) = (parts.state, Duration::from_secs(1));
         let (backoff, complaints) = (Backoff::default(), Complaints::default());
         let servers = Servers::new(options.servers.clone(), options.insecure);
-        let connection = parts.connection;
-        Self { options, local, state, servers, backoff, complaints, heartbeat, stream: 0, connection }
+        Self {
+            options,
+            local,
+            state,
+            servers,
+            backoff,
+            complaints,
+            heartbeat,
+            stream: 0,
+            connection: parts.connection,
+            dial: None,
+            pushes: Pushes::default(),
+        }
     }
 
     /// Serves the server until the shutdown that [`Session::new`] was given is over: jobs have ended or were returned.
@@ -153,6 +170,7 @@ impl Session {
             let mut welcomed = None;
             let over = self.stream(&mut welcomed).await;
             self.connection.send_replace(None);
+            self.pushes.end();
             self.local.holdings.disconnected();
             self.local.status.send_if_modified(|status| std::mem::take(&mut status.connected));
             self.backoff.session_ended(welcomed, self.options.clock.now());
@@ -221,6 +239,7 @@ impl Session {
             .keep_alive_timeout(PING.1)
             .keep_alive_while_idle(true);
         let connector = self.options.connector.clone();
+        self.dial = Some(Dial { endpoint: endpoint.clone(), connector: connector.clone() });
         let connecting = async move {
             match connector {
                 Some(connector) => endpoint.connect_with_connector(connector).await,
@@ -276,7 +295,7 @@ impl Session {
             incarnation: self.state.incarnation(),
             stream: self.stream,
             protocol: SESSION_PROTOCOL,
-            features: vec![INPUTS_FEATURE.to_owned()],
+            features: vec![INPUTS_FEATURE.to_owned(), LOGS_FEATURE.to_owned()],
             labels: self.options.labels.clone(),
             slots: self.options.slots.clone(),
             kinds: self.options.kinds.clone(),

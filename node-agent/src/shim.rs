@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) use attach::attach;
+pub(crate) use files::EXIT;
 pub use handle::Shim;
 pub use spec::{Cause, ExitRecord, Limits, Spec, StopReason, User, VERSION};
 pub(crate) use spec::{OLDEST, OLDEST_ADOPTED};

@@ -30,5 +30,8 @@ pub const SERVED_BY_AGENTS: &[&str] = &["tenure.node.v1.AttemptService", "tenure
 /// In `Hello.features`: the agent hands an execution what it goes on from (`Grant.input_results`, GetChildResults).
 pub const INPUTS_FEATURE: &str = "inputs";
 
+/// In `Hello.features`: the agent answers WantLog with PushLog.
+pub const LOGS_FEATURE: &str = "logs";
+
 /// The version of the session protocol that this build speaks.
 pub const SESSION_PROTOCOL: u32 = 1;

@@ -20,6 +20,7 @@ pub mod http;
 mod hush;
 pub mod leadership;
 pub mod listener;
+mod logs;
 pub mod metrics;
 pub mod migrate;
 pub mod outbox;
@@ -57,6 +58,7 @@ use self::{
     handle::{Handle, ServerStatus, Views},
     leadership::Standing,
     listener::Incoming,
+    logs::Logs,
     metrics::Metrics,
     outbox::Watchers,
     peers::Peers,
@@ -282,15 +284,21 @@ impl Stage {
             peer: peers.as_ref().map(Incoming::address),
             tls: config.tls.is_some(),
         };
+        let logs = Logs::default();
         let lobby = Lobby {
             handle: handle.clone(),
             settings: SESSIONS,
             metrics: Arc::clone(&metrics),
             attaching: Arc::new(Semaphore::new(sessions::MOST_ATTACHING)),
             sessions: Arc::new(AtomicU64::new(0)),
+            logs: logs.clone(),
         };
-        let api =
-            Api { handle: handle.clone(), metrics: Arc::clone(&metrics), retention: in_force.retention };
+        let api = Api {
+            handle: handle.clone(),
+            metrics: Arc::clone(&metrics),
+            retention: in_force.retention,
+            logs,
+        };
         let rules = in_force.rules;
         let to_leader = Peers::new(handle.standings(), rules.clone(), Arc::clone(&metrics), clock.clone());
         let layers = (clock.clone(), spans, to_leader);

@@ -25,7 +25,7 @@ use std::{
 
 use bytes::Bytes;
 use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId, Stored};
-use tenure_store::{Left, Payload, ResultBytes};
+use tenure_store::{Left, LogTail, Payload, ResultBytes};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -83,13 +83,16 @@ pub(crate) struct Carried {
     pub(crate) result: Option<ResultBytes>,
     /// Of a report that brings one.
     pub(crate) checkpoint: Option<Bytes>,
+    /// Of a finished report: the end of what its command printed.
+    pub(crate) log: Option<LogTail>,
 }
 
 impl Carried {
     /// In bytes.
     pub(crate) fn len(&self) -> usize {
         let result = self.result.as_ref().map_or(0, |result| result.data.len());
-        result + self.checkpoint.as_ref().map_or(0, Bytes::len)
+        let log = self.log.as_ref().map_or(0, |log| log.stdout.data.len() + log.stderr.data.len());
+        result + log + self.checkpoint.as_ref().map_or(0, Bytes::len)
     }
 }
 
@@ -145,6 +148,8 @@ pub(crate) enum Outgoing {
     Decided(Decided),
     /// By the driver: a report cannot be stored. It has no ordinal.
     Broken(Stored),
+    /// By a reader: what an attempt prints is wanted. It has no ordinal, either.
+    WantLog(crate::logs::Want),
 }
 
 /// A message of the scheduler.
@@ -255,6 +260,9 @@ struct Want {
     /// It was granted before: an earlier execution may have left something.
     again: bool,
 }
+
+/// The way into a session's queue for those who do not keep it open.
+pub(crate) type Queue = mpsc::WeakSender<Outgoing>;
 
 /// All that is asked for at once.
 type Wanted = Vec<Want>;

@@ -4,6 +4,8 @@
 mod attaching;
 #[path = "sessions/children.rs"]
 mod children;
+#[path = "sessions/logs.rs"]
+mod logs;
 #[path = "support/node.rs"]
 mod node;
 #[path = "support/served.rs"]

@@ -10,7 +10,7 @@ use tenure_scheduler::{
     Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant, Workflow, WorkflowId,
 };
 
-use crate::{election::Trust, rows};
+use crate::{LogTail, election::Trust, rows};
 
 /// The only writer of a store.
 ///
@@ -50,7 +50,7 @@ pub trait Journal: Send + 'static {
     /// Writes one turn in one transaction: epoch check, deletes, updates, inserts. OK means that it survives a crash.
     ///
     /// Of `beside` it takes what `changes` asks for, which is the payload of every inserted job whose `payload_size`
-    /// is not zero, and the bytes of every result and checkpoint put; the rest (the payload of a deduplicated enqueue) is ignored.
+    /// is not zero, and the bytes of every result and checkpoint put, and every end of a log; the rest (the payload of a deduplicated enqueue) is ignored.
     ///
     /// # Errors
     /// Any error, [`Error::is_ours`] or not, means: drop the state and take over from oneself. Nothing was written,
@@ -101,6 +101,9 @@ pub struct Beside {
     pub results: BTreeMap<(JobId, FencingToken), ResultBytes>,
     /// Of reports that brought one, by job and token: the newest of the turn.
     pub checkpoints: BTreeMap<(JobId, FencingToken), Bytes>,
+    /// Of finished reports, by job and token. Of all that is here only these are kept without being asked for by `changes`,
+    /// unless their job is deleted in the same turn.
+    pub log_tails: BTreeMap<(JobId, FencingToken), LogTail>,
 }
 
 /// The input of a job. Opaque to the server.

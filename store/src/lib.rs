@@ -15,6 +15,7 @@
 
 pub mod election;
 pub mod journal;
+mod log_tail;
 pub mod memory;
 pub mod postgres;
 pub mod reader;
@@ -23,6 +24,7 @@ pub mod sqlite;
 mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
+pub use log_tail::{LogEnd, LogTail};
 pub use reader::{
     Durability, Examination, JobCursor, JobFilter, KindCutoff, Left, MemberState, Reader, StoredResult,
     Violation, WorkflowCursor, WorkflowFilter,

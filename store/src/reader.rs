@@ -13,6 +13,7 @@ use tenure_scheduler::{
 };
 
 use crate::{
+    LogTail,
     journal::{Cause, Payload, ResultBytes},
     memory, postgres, rows, sqlite,
 };
@@ -108,6 +109,14 @@ impl Reader {
     /// As every read: [`Error`].
     pub async fn state(&self, job: JobId, token: FencingToken) -> Result<Option<StoredResult>, Error> {
         each!(self, reader => reader.state(job, token).await)
+    }
+
+    /// The end of what the execution under this token printed. None: it printed nothing, or nobody said.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn log_tail(&self, job: JobId, token: FencingToken) -> Result<Option<LogTail>, Error> {
+        each!(self, reader => reader.log_tail(job, token).await)
     }
 
     /// Final jobs whose time is over, that no lease holds and no live parent or workflow may ask for, at most `limit`: those of the kinds named ended at their

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use tenure_scheduler::{Changes, CheckpointPut, FencingToken, Job, JobChange, JobId, Lease, ResultPut};
 
-use crate::{Beside, Payload, ResultBytes, journal::Error};
+use crate::{Beside, LogTail, Payload, ResultBytes, journal::Error};
 
 /// What a commit writes. The other rows are written as they stand in `changes`.
 pub(crate) struct Turn<'a> {
@@ -28,6 +28,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) results: Vec<(&'a ResultPut, &'a ResultBytes)>,
     /// New checkpoints, each instead of the one that its job had.
     pub(crate) checkpoints: Vec<(&'a CheckpointPut, &'a Bytes)>,
+    /// Ends of logs, each instead of the one that its execution had.
+    pub(crate) log_tails: Vec<(JobId, FencingToken, &'a LogTail)>,
 }
 
 impl<'a> Turn<'a> {
@@ -66,6 +68,8 @@ impl<'a> Turn<'a> {
             let missing = Error::NothingBeside { what: "checkpoint", job: put.job };
             checkpoints.push((put, beside.checkpoints.get(&(put.job, put.token)).ok_or(missing)?));
         }
+        let log_tails = beside.log_tails.iter().filter(|((job, _), _)| !deleted.contains(job));
+        let log_tails = log_tails.map(|(&(job, token), tail)| (job, token, tail)).collect();
         Ok(Self {
             changes,
             deleted,
@@ -76,6 +80,7 @@ impl<'a> Turn<'a> {
             leases,
             results,
             checkpoints,
+            log_tails,
         })
     }
 }

@@ -18,7 +18,7 @@ use super::attempt::remove;
 use super::indexes::Assigned;
 use super::socket::{Said, Stand, Wait};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Error, Event, Shared, checkpoint, detach, outcome, words};
+use super::{Error, Event, Shared, checkpoint, detach, logs, outcome, words};
 use crate::holdings::{self, End, FencingToken, Waiting};
 use crate::leftovers::{self, Change, Leftovers};
 use crate::output::Captured;
@@ -238,6 +238,7 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         shared.tell(Event::Reaped { token }).await;
     }
     if written == Written::Durable {
+        shared.readers.gone(token).await;
         remove(one.workspace).await;
     }
 }
@@ -261,7 +262,7 @@ async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
         let waits = memo_uid.filter(|_| words::wants_to_wait(&record, &said));
         let wanted = waits.and_then(|uid| detach::read(&workspace, uid));
         let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
-        words::with(report, &record, &said, wanted)
+        logs::with_tail(words::with(report, &record, &said, wanted), &record, workspace.dir())
     });
     report.await.unwrap_or(fallback)
 }

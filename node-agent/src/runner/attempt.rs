@@ -14,7 +14,7 @@ use super::aftermath::Followed;
 use super::indexes::Assigned;
 use super::socket::{About, Desk, Lease, Of, Said, Socket, is_away};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, outcome, words};
+use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, logs, outcome, words};
 use crate::clock::Mono;
 use crate::config::{self, Kind};
 use crate::holdings::{End, FencingToken, Stop, StopReason};
@@ -396,7 +396,7 @@ impl Attempt {
             let waits = words::wants_to_wait(&record, &said);
             let wanted = if waits { detach::read(&workspace, memo.uid) } else { None };
             let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
-            words::with(report, &record, &said, wanted)
+            logs::with_tail(words::with(report, &record, &said, wanted), &record, workspace.dir())
         });
         match report.await {
             Ok(report) => {
@@ -465,6 +465,7 @@ impl Attempt {
     /// Removes the directory. A report that is in memory only leaves it: the exit record in it outlives a crash.
     async fn clean_up(self, written: Written) {
         if written == Written::Durable {
+            self.shared.readers.gone(self.token).await;
             remove(self.workspace).await;
         }
     }

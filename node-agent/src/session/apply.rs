@@ -82,6 +82,11 @@ impl Session {
                 let verdict = wire::verdict(resume.verdict());
                 holdings.resumed(FencingToken(resume.token), resume.wait_epoch, verdict);
             }
+            Some(Body::WantLog(want)) => {
+                let source = self.local.runner.log_source(FencingToken(want.token));
+                let (tasks, node) = (&self.local.errands, &self.options.name);
+                self.pushes.begin(tasks, node, self.dial.as_ref(), (want, source));
+            }
             // A noun of a newer server.
             None => tracing::debug!(seq = message.seq, "an unknown message of the server is passed over"),
         }

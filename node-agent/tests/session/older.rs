@@ -14,7 +14,7 @@ async fn an_older_server_is_told_in_its_words_what_the_one_before_left_unanswere
     let mut server = Fake::start().await;
     let node = start(&server).await;
     let (mut stream, hello) = server.session().await;
-    assert_eq!(hello.features, [tenure_proto::INPUTS_FEATURE]);
+    assert_eq!(hello.features, [tenure_proto::INPUTS_FEATURE, tenure_proto::LOGS_FEATURE]);
     stream.store = false;
     let silence = span(Duration::from_millis(300));
     stream.grant(Grant { progress_timeout: silence, ..node.gated(1) }).await;

@@ -41,7 +41,7 @@ pub struct ServerMessage {
     #[prost(uint64, tag = "2")]
     pub seen: u64,
     /// One noun a message.
-    #[prost(oneof = "server_message::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "server_message::Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 60")]
     pub body: ::core::option::Option<server_message::Body>,
 }
 /// Nested message and enum types in `ServerMessage`.
@@ -73,6 +73,9 @@ pub mod server_message {
         /// The wait of a parked process is over.
         #[prost(message, tag = "10")]
         Resume(super::Resume),
+        /// Somebody reads what an attempt prints.
+        #[prost(message, tag = "60")]
+        WantLog(super::WantLog),
     }
 }
 /// One lease that the node holds: from reading its grant until it has sent `reaped` or `returned`.
@@ -128,6 +131,7 @@ pub struct Hello {
     pub protocol: u32,
     /// Names of optional abilities. Unknown ones are ignored. `inputs`: the agent hands an execution what it goes on from
     /// (Grant.input_results); one that does not say it is granted no job that goes on from something.
+    /// `logs`: it answers WantLog; one that does not say it is not asked.
     #[prost(string, repeated, tag = "7")]
     pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Routing labels, at most 64.
@@ -370,6 +374,20 @@ pub struct Finished {
     /// Set by the node if the job saved one in this attempt and did not succeed. Absent: nothing. An old server ignores it.
     #[prost(message, optional, tag = "13")]
     pub checkpoint: ::core::option::Option<Checkpoint>,
+    /// Set by the node if the command printed anything. Kept with the attempt. Absent: it printed nothing, or runs in a worker.
+    /// An old server ignores it.
+    #[prost(message, optional, tag = "60")]
+    pub log_tail: ::core::option::Option<LogTail>,
+}
+/// The end of what a command printed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogTail {
+    /// Of standard output. Absent: nothing.
+    #[prost(message, optional, tag = "1")]
+    pub stdout: ::core::option::Option<super::super::v1::LogTailPart>,
+    /// Of standard error. Absent: nothing.
+    #[prost(message, optional, tag = "2")]
+    pub stderr: ::core::option::Option<super::super::v1::LogTailPart>,
 }
 /// What an execution waits for that ended in order to wait.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -670,6 +688,32 @@ pub struct Configure {
     /// At most this many unaccepted grants. 0: unchanged.
     #[prost(uint32, tag = "2")]
     pub credits_ceiling: u32,
+}
+/// Somebody reads what an attempt prints: the node opens PushLog. Said again until it has. Only an agent whose Hello has the
+/// feature `logs` is asked; one that does not hold the lease opens PushLog all the same, and says so.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WantLog {
+    /// The job.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The fencing token of the lease.
+    #[prost(uint64, tag = "2")]
+    pub token: u64,
+    /// Chosen by the server: names the reader in PushLog.
+    #[prost(uint64, tag = "3")]
+    pub want_id: u64,
+    /// Unspecified: both.
+    #[prost(enumeration = "super::super::v1::LogStream", tag = "4")]
+    pub stream: i32,
+    /// Where to begin. Absent: at the beginning, or where `tail_lines` says.
+    #[prost(message, optional, tag = "5")]
+    pub place: ::core::option::Option<super::super::v1::LogPlace>,
+    /// Begins so many lines before the end of each stream, as far as they are kept. Absent: as `place` says.
+    #[prost(uint32, optional, tag = "6")]
+    pub tail_lines: ::core::option::Option<u32>,
+    /// Goes on until the command has ended. False: ends with what there is.
+    #[prost(bool, tag = "7")]
+    pub follow: bool,
 }
 /// How far a lease has come on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1066,6 +1110,55 @@ pub mod input_result {
         Error(::prost::alloc::string::String),
     }
 }
+/// One message of PushLog.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PushLogRequest {
+    /// One noun a message.
+    #[prost(oneof = "push_log_request::Said", tags = "1, 2, 3, 4")]
+    pub said: ::core::option::Option<push_log_request::Said>,
+}
+/// Nested message and enum types in `PushLogRequest`.
+pub mod push_log_request {
+    /// One noun a message.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Said {
+        /// The first message.
+        #[prost(message, tag = "1")]
+        Opening(super::PushLogOpening),
+        /// A piece.
+        #[prost(message, tag = "2")]
+        Chunk(super::super::super::v1::LogChunk),
+        /// Instead of pieces, or after them: why there are none. The last message.
+        #[prost(message, tag = "3")]
+        NoLog(super::NoLog),
+        /// It has said everything. The last message; a stream that ends without one of the two broke.
+        #[prost(message, tag = "4")]
+        LogEnd(super::LogEnd),
+    }
+}
+/// What a PushLog is about.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PushLogOpening {
+    /// Required. The lease that WantLog named.
+    #[prost(message, optional, tag = "1")]
+    pub lease: ::core::option::Option<LeaseName>,
+    /// Required. As WantLog named it.
+    #[prost(uint64, tag = "2")]
+    pub want_id: u64,
+}
+/// Why a node has no log.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NoLog {
+    /// For people, at most 1,024 bytes; longer ones are cut by the server.
+    #[prost(string, tag = "1")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// The command has ended and all that it printed was said; or all that there was, where WantLog does not follow.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogEnd {}
+/// Answer of PushLog.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PushLogResponse {}
 /// Whether a process is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1294,6 +1387,33 @@ pub mod node_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// What an attempt prints, as WantLog asked for it. The node opens it, on a connection of its own, so that a reader who is
+        /// slow holds up nothing else. It ends when the node has no more to say, or is answered before that: nobody reads any
+        /// more. LOG_UNWANTED: nobody wants it, or no longer.
+        pub async fn push_log(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::PushLogRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PushLogResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.NodeService/PushLog",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.NodeService", "PushLog"));
+            self.inner.client_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1348,6 +1468,13 @@ pub mod node_service_server {
             tonic::Response<super::GetChildResultsResponse>,
             tonic::Status,
         >;
+        /// What an attempt prints, as WantLog asked for it. The node opens it, on a connection of its own, so that a reader who is
+        /// slow holds up nothing else. It ends when the node has no more to say, or is answered before that: nobody reads any
+        /// more. LOG_UNWANTED: nobody wants it, or no longer.
+        async fn push_log(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::PushLogRequest>>,
+        ) -> std::result::Result<tonic::Response<super::PushLogResponse>, tonic::Status>;
     }
     /// Node agents. The calls about a lease name it by node, job and token, and are answered LEASE_LOST unless it is live, that
     /// node's, and not wanted back. Where there is TLS, the node is that of the caller's certificate.
@@ -1604,6 +1731,53 @@ pub mod node_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.NodeService/PushLog" => {
+                    #[allow(non_camel_case_types)]
+                    struct PushLogSvc<T: NodeService>(pub Arc<T>);
+                    impl<
+                        T: NodeService,
+                    > tonic::server::ClientStreamingService<super::PushLogRequest>
+                    for PushLogSvc<T> {
+                        type Response = super::PushLogResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::PushLogRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as NodeService>::push_log(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PushLogSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.client_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

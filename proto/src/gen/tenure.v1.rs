@@ -691,6 +691,96 @@ impl WaitPolicy {
         }
     }
 }
+/// A piece of what a command printed. Pieces of one stream come in order and never overlap; nothing is said about the order
+/// between the two streams.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogChunk {
+    /// Which stream.
+    #[prost(enumeration = "LogStream", tag = "1")]
+    pub stream: i32,
+    /// The place of the first byte of `data` in the stream, from 0.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// Any bytes, in any encoding or in none, cut anywhere. At most 64 KiB. Empty, if nothing but a gap is told.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub data: ::prost::bytes::Bytes,
+    /// How many bytes before `offset` are missing since the piece before, or since the place that was asked for: they were
+    /// not kept for so long, or never written to the disk.
+    #[prost(uint64, tag = "4")]
+    pub dropped: u64,
+}
+/// The end of what one stream brought.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogTailPart {
+    /// How many bytes the command printed there in all.
+    #[prost(uint64, tag = "1")]
+    pub total: u64,
+    /// The last of them, at most 8 KiB.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: ::prost::bytes::Bytes,
+}
+/// Where reading begins.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogPlace {
+    /// Of the first byte that is wanted of stdout.
+    #[prost(uint64, tag = "1")]
+    pub stdout_offset: u64,
+    /// The same of stderr.
+    #[prost(uint64, tag = "2")]
+    pub stderr_offset: u64,
+}
+/// One execution whose output follows.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogAttempt {
+    /// The fencing token of its lease.
+    #[prost(uint64, tag = "1")]
+    pub token: u64,
+    /// Which attempt, from 1; several executions may be of the same one.
+    #[prost(uint32, tag = "2")]
+    pub attempt: u32,
+    /// Where it runs or ran. Empty: unknown.
+    #[prost(string, tag = "3")]
+    pub node: ::prost::alloc::string::String,
+    /// Whether it has ended: then what follows is what was kept of it.
+    #[prost(bool, tag = "4")]
+    pub ended: bool,
+    /// Set if less follows than was asked for: why, for people.
+    #[prost(string, tag = "5")]
+    pub note: ::prost::alloc::string::String,
+}
+/// One of the two streams of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LogStream {
+    /// In a request: both. In a piece: refused by the server.
+    Unspecified = 0,
+    /// Standard output.
+    Stdout = 1,
+    /// Standard error.
+    Stderr = 2,
+}
+impl LogStream {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LOG_STREAM_UNSPECIFIED",
+            Self::Stdout => "LOG_STREAM_STDOUT",
+            Self::Stderr => "LOG_STREAM_STDERR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LOG_STREAM_UNSPECIFIED" => Some(Self::Unspecified),
+            "LOG_STREAM_STDOUT" => Some(Self::Stdout),
+            "LOG_STREAM_STDERR" => Some(Self::Stderr),
+            _ => None,
+        }
+    }
+}
 /// Request of Enqueue.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EnqueueRequest {
@@ -1189,6 +1279,54 @@ pub struct ListAttemptsResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
+/// Request of ReadLog.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadLogRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The execution to begin with, by the fencing token of its lease: how a reader goes on that was cut off, with `place`.
+    /// 0: the one that runs, else the newest.
+    #[prost(uint64, tag = "2")]
+    pub token: u64,
+    /// Only executions of this attempt, from 1, beginning with the newest that there is. Absent: any.
+    #[prost(uint32, optional, tag = "3")]
+    pub attempt: ::core::option::Option<u32>,
+    /// Goes on until the job is final, from one execution to the next, on whatever node. With `attempt`: until that one has
+    /// ended. False: ends with what there is.
+    #[prost(bool, tag = "4")]
+    pub follow: bool,
+    /// Unspecified: both.
+    #[prost(enumeration = "LogStream", tag = "5")]
+    pub stream: i32,
+    /// Where to begin in the first execution. Absent: at its beginning, or where `tail_lines` says.
+    #[prost(message, optional, tag = "6")]
+    pub place: ::core::option::Option<LogPlace>,
+    /// Of the first execution only so many last lines of each stream, at most 100,000, as far as its node keeps them. Not
+    /// heeded together with `place`. Absent: all that is kept.
+    #[prost(uint32, optional, tag = "7")]
+    pub tail_lines: ::core::option::Option<u32>,
+}
+/// One message of ReadLog.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadLogResponse {
+    /// One noun a message.
+    #[prost(oneof = "read_log_response::Said", tags = "1, 2")]
+    pub said: ::core::option::Option<read_log_response::Said>,
+}
+/// Nested message and enum types in `ReadLogResponse`.
+pub mod read_log_response {
+    /// One noun a message.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Said {
+        /// What follows is of this execution. Said again when there is more to say of it.
+        #[prost(message, tag = "1")]
+        Attempt(super::LogAttempt),
+        /// A piece of it.
+        #[prost(message, tag = "2")]
+        Chunk(super::LogChunk),
+    }
+}
 /// Generated client implementations.
 pub mod job_service_client {
     #![allow(
@@ -1594,6 +1732,32 @@ pub mod job_service_client {
                 .insert(GrpcMethod::new("tenure.v1.JobService", "ListAttempts"));
             self.inner.unary(req, path, codec).await
         }
+        /// What the executions of a job print: of one that runs from its node, as it comes; of one that has ended what was kept of
+        /// its end. A slow reader loses what its node keeps no longer, and is told how much. It counts as a watch of its caller.
+        pub async fn read_log(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReadLogRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ReadLogResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.JobService/ReadLog",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.JobService", "ReadLog"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1709,6 +1873,18 @@ pub mod job_service_server {
             tonic::Response<super::ListAttemptsResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the ReadLog method.
+        type ReadLogStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ReadLogResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// What the executions of a job print: of one that runs from its node, as it comes; of one that has ended what was kept of
+        /// its end. A slow reader loses what its node keeps no longer, and is told how much. It counts as a watch of its caller.
+        async fn read_log(
+            &self,
+            request: tonic::Request<super::ReadLogRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ReadLogStream>, tonic::Status>;
     }
     /// Jobs. Every error carries google.rpc.ErrorInfo with domain "tenure"; a refusal stores nothing.
     #[derive(Debug)]
@@ -2367,6 +2543,52 @@ pub mod job_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.JobService/ReadLog" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReadLogSvc<T: JobService>(pub Arc<T>);
+                    impl<
+                        T: JobService,
+                    > tonic::server::ServerStreamingService<super::ReadLogRequest>
+                    for ReadLogSvc<T> {
+                        type Response = super::ReadLogResponse;
+                        type ResponseStream = T::ReadLogStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReadLogRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as JobService>::read_log(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReadLogSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

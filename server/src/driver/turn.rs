@@ -12,7 +12,7 @@ use tenure_scheduler::{
     Changes, Command, Effect, Event, FencingToken, JobId, Now, Refusal, Reply, ReportKind, SessionId, State,
     Statement, Stored, Verdict,
 };
-use tenure_store::{Beside, Payload};
+use tenure_store::{Beside, LogTail, Payload};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
@@ -218,6 +218,12 @@ impl Turn {
                 {
                     self.beside.checkpoints.insert((job, token), checkpoint);
                 }
+                if let Some(log) = carried.log
+                    && self.events_since(first).any(|event| records_end(event, token))
+                {
+                    let created_at = self.now.wall;
+                    self.beside.log_tails.insert((job, token), LogTail { created_at, ..log });
+                }
             }
         }
     }
@@ -310,6 +316,10 @@ fn keeps_result(event: &Event, token: FencingToken) -> bool {
     } else {
         false
     }
+}
+
+fn records_end(event: &Event, token: FencingToken) -> bool {
+    if let Event::AttemptEnded(end) | Event::LossReplaced(end) = event { end.token == token } else { false }
 }
 
 fn keeps_checkpoint(event: &Event, token: FencingToken) -> bool {

@@ -19,6 +19,7 @@ use crate::{
     chain::Chain,
     config::Retention,
     handle::{Handle, Submission},
+    logs::Logs,
     metrics::Metrics,
     snapshot::Published,
 };
@@ -35,6 +36,8 @@ pub(crate) struct Api {
     pub(crate) metrics: Arc<Metrics>,
     /// For kinds that name none, when a fleet file is applied.
     pub(crate) retention: watch::Receiver<Retention>,
+    /// What attempts print.
+    pub(crate) logs: Logs,
 }
 
 impl Api {

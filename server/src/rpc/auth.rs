@@ -38,6 +38,9 @@ use self::caller::Holder;
 /// It judges its caller again by itself: what has to be told to the driver comes first.
 pub(super) const SESSION: &str = "/tenure.node.v1.NodeService/Session";
 
+/// It is opened where its node's session is.
+pub(super) const PUSH_LOG: &str = "/tenure.node.v1.NodeService/PushLog";
+
 const ANYBODY: &[Role] = &[Role::Producer, Role::Node, Role::Viewer, Role::Operator, Role::Admin];
 const SEES: &[Role] = &[Role::Viewer, Role::Operator, Role::Admin];
 const SEES_OWN: &[Role] = &[Role::Producer, Role::Viewer, Role::Operator, Role::Admin];
@@ -56,6 +59,7 @@ const TABLE: &[(&str, &[Role])] = &[
     ("/tenure.v1.JobService/ExplainJob", SEES_OWN),
     ("/tenure.v1.JobService/ListAttempts", SEES_OWN),
     ("/tenure.v1.JobService/GetResult", DOES_OWN),
+    ("/tenure.v1.JobService/ReadLog", DOES_OWN),
     ("/tenure.v1.JobService/CancelJob", DOES_OWN),
     ("/tenure.v1.JobService/RequeueJob", DOES_OWN),
     ("/tenure.v1.JobService/ReprioritizeJob", DOES_OWN),
@@ -92,6 +96,7 @@ const TABLE: &[(&str, &[Role])] = &[
     ("/tenure.node.v1.NodeService/EnqueueChildren", NODES),
     ("/tenure.node.v1.NodeService/BeginWait", NODES),
     ("/tenure.node.v1.NodeService/GetChildResults", NODES),
+    (PUSH_LOG, NODES),
     ("/grpc.health.v1.Health/Check", ANYBODY),
     ("/grpc.health.v1.Health/Watch", ANYBODY),
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", SEES),

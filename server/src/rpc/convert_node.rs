@@ -5,6 +5,7 @@
 //! numbers (`sessions/inbound.rs`), nor for what it means (the scheduler's). What goes out is in `out`.
 //! Invariant: whatever a node sends ends in commands within their bounds or in violations, never in a panic.
 
+mod logs;
 mod out;
 mod waits;
 
@@ -21,7 +22,7 @@ use tenure_store::ResultBytes;
 
 pub(crate) use self::{
     out::server_message,
-    waits::{Terms, lease, terms},
+    waits::{Terms, lease, lease_at, terms},
 };
 use super::{
     check::{ANY_LENGTH, Checks, MOST_UNITS},
@@ -431,6 +432,7 @@ fn report_said(
         }
         Some(Event::Finished(mut finished)) => {
             carried.checkpoint = checkpoint(from, token, finished.checkpoint.take());
+            carried.log = finished.log_tail.take().map(logs::tail);
             let result = finished.result.take();
             let mut own = Checks::default();
             if let Some(bytes) = &result {

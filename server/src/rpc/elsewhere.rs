@@ -23,7 +23,11 @@ use tonic::{Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::{Layer, Service};
 
-use super::{auth::SESSION, gate::Methods, status::No};
+use super::{
+    auth::{PUSH_LOG, SESSION},
+    gate::Methods,
+    status::No,
+};
 use crate::{
     handle::{Handle, SubmitError},
     leadership::Leader,
@@ -37,6 +41,9 @@ use crate::{
 
 /// Methods about this server, not about the fleet.
 const OWN: [&str; 1] = ["/tenure.v1.AdminService/GetServerInfo"];
+
+/// Methods of nodes that are the leader's alone, and where agents follow it themselves.
+const LEADERS: [&str; 2] = [SESSION, PUSH_LOG];
 
 /// Methods that read rows: while no leader is to be reached, any server answers them.
 const READS: [&str; 7] = [
@@ -101,7 +108,7 @@ impl ElsewhereLayer {
         let ours = path.starts_with("/tenure.");
         if self.peers.is_none() {
             // Nothing else is ever handed on.
-            let handed_on = ours && path != SESSION && !OWN.contains(&path);
+            let handed_on = ours && !LEADERS.contains(&path) && !OWN.contains(&path);
             return match self.handle.standing().leads() {
                 _ if !handed_on => {
                     Place::No(No::not_allowed(format!("{path} is not handed on between servers")))
@@ -120,7 +127,7 @@ impl ElsewhereLayer {
         }
         let leader = standing.leader().cloned();
         let again = request.headers().contains_key(CALLER);
-        match leader.filter(|leader| leader.peer_addr.is_some() && !again && path != SESSION) {
+        match leader.filter(|leader| leader.peer_addr.is_some() && !again && !LEADERS.contains(&path)) {
             Some(leader) => Place::There(leader),
             None if READS.contains(&path) => Place::Rows,
             None => Place::No(self.elsewhere()),

@@ -20,6 +20,7 @@ use super::{
 use crate::handle::Submission;
 
 mod explain;
+mod log;
 mod read;
 mod watch;
 
@@ -152,6 +153,16 @@ impl JobService for Jobs {
     ) -> Result<Response<v1::ListAttemptsResponse>, Status> {
         let caller = Caller::of(&request)?;
         self.0.answer(read::attempts(&self.0, &caller, request.into_inner()).await)
+    }
+
+    type ReadLogStream = log::Messages;
+
+    async fn read_log(
+        &self,
+        request: Request<v1::ReadLogRequest>,
+    ) -> Result<Response<log::Messages>, Status> {
+        let caller = Caller::of(&request)?;
+        self.0.answer(log::open(&self.0, &self.1, caller, &request.into_inner()).await)
     }
 }
 

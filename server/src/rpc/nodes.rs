@@ -5,12 +5,13 @@
 //! node that holds it, and to nobody else.
 
 mod children;
+mod logs;
 mod waits;
 
 use tenure_proto::node::v1::{
     BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse,
-    GetChildResultsRequest, GetChildResultsResponse, NodeMessage, ServerMessage,
-    node_service_server::NodeService,
+    GetChildResultsRequest, GetChildResultsResponse, NodeMessage, PushLogRequest, PushLogResponse,
+    ServerMessage, node_service_server::NodeService,
 };
 use tenure_scheduler::LeaseName;
 use tokio::sync::mpsc;
@@ -71,6 +72,14 @@ impl NodeService for Nodes {
     ) -> Result<Response<GetChildResultsResponse>, Status> {
         let caller = Caller::of(&request)?;
         self.api.answer(waits::results(&self.api, &caller, &request.into_inner()).await)
+    }
+
+    async fn push_log(
+        &self,
+        request: Request<Streaming<PushLogRequest>>,
+    ) -> Result<Response<PushLogResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        self.api.answer(logs::push(&self.api, &caller, request.into_inner()).await)
     }
 }
 

@@ -18,6 +18,8 @@ use crate::{
     peers::Gone,
 };
 
+mod logs;
+
 /// The domain of every reason.
 pub(crate) const DOMAIN: &str = "tenure";
 

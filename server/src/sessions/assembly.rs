@@ -46,6 +46,8 @@ pub(crate) enum Body {
     Grants(Vec<(Box<Grant>, Joined)>),
     /// Answers to reports.
     Stored(Vec<Stored>),
+    /// What an attempt prints is wanted.
+    WantLog(crate::logs::Want),
 }
 
 /// What is to be done next.
@@ -132,6 +134,9 @@ impl Assembly {
         match self.waiting.remove(at) {
             None => Next::Wait,
             Some(Outgoing::Broken(stored)) => self.stored(at, 0, stored, Vec::new()),
+            Some(Outgoing::WantLog(want)) => {
+                Next::Send(Frame { applied: 0, body: Body::WantLog(want) }, Vec::new())
+            }
             Some(Outgoing::Decided(Decided { ordinal, applied, message, .. })) => match message {
                 Message::Stored(stored) => self.stored(at, applied, stored, vec![ordinal]),
                 Message::Grant(grant) => self.grants(at, (ordinal, applied), grant),
@@ -152,7 +157,7 @@ impl Assembly {
         let mut held = false;
         for (at, outgoing) in self.waiting.iter().enumerate() {
             let overtakes = match outgoing {
-                Outgoing::Broken(_) => true,
+                Outgoing::Broken(_) | Outgoing::WantLog(_) => true,
                 Outgoing::Decided(Decided { message, payload_size, .. }) => match message {
                     Message::Welcome { .. } | Message::Renewed { .. } | Message::Stored(_) => true,
                     Message::Grant(grant) => !held && self.is_whole(grant, *payload_size),
@@ -186,7 +191,7 @@ impl Assembly {
                     applied = applied.max(*newer);
                 }
                 Some(Outgoing::Broken(stored)) => all.push(stored.clone()),
-                Some(Outgoing::Decided(_)) | None => break,
+                Some(Outgoing::Decided(_) | Outgoing::WantLog(_)) | None => break,
             }
             self.waiting.remove(at);
         }

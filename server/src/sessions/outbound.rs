@@ -14,20 +14,21 @@ use std::{
 };
 
 use tenure_proto::node::v1::ServerMessage;
-use tenure_scheduler::{Command, JobId, NodeName, Ordinal, SessionId};
+use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId};
 use tenure_store::Reader;
 use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::{
-    Carried, FromNode, Joined, Outgoing, SOFT_OUTBOUND, Shared, Want, Wanted,
-    assembly::{Assembly, Frame, Next},
+    Carried, FromNode, Joined, Outgoing, Queue, SOFT_OUTBOUND, Shared, Want, Wanted,
+    assembly::{Assembly, Body, Frame, Next},
     inbound::{End, told},
     seen::Sent,
     slow_reader,
 };
 use crate::{
     chain::Chain,
+    logs::{Attached, Logs},
     rpc::{
         convert_node::{Settings, server_message},
         status::No,
@@ -60,6 +61,9 @@ pub(super) struct Outbound {
     pub(super) shared: Arc<Shared>,
     pub(super) reader: Reader,
     pub(super) settings: Settings,
+    pub(super) logs: Logs,
+    /// Where its node is asked for logs; none: its agent does not know that.
+    pub(super) own: Option<Queue>,
 }
 
 /// Payloads on their way.
@@ -77,6 +81,7 @@ impl Outbound {
         let mut fetch: Option<(Wanted, Fetch)> = None;
         // The newest `seen` that was told: an answer may overtake what was decided before it, `seen` never falls.
         let mut applied = 0;
+        let mut attached: Option<Attached> = None;
         loop {
             while assembly.len() < MOST_ASSEMBLED
                 && let Ok(outgoing) = self.queue.try_recv()
@@ -89,8 +94,13 @@ impl Outbound {
             }
             if let Next::Send(frame, ordinals) = assembly.next() {
                 applied = frame.applied.max(applied);
+                let welcomes = matches!(frame.body, Body::Alone(Message::Welcome { .. }));
                 if let Err(end) = self.send(frame, &ordinals, applied).await {
                     return end;
+                }
+                // What was said before would have been dropped there.
+                if welcomes && attached.is_none() {
+                    attached = Some(self.logs.attach(&self.node, self.session, self.own.clone()));
                 }
                 continue;
             }

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     handle::{Handle, SubmitError},
+    logs::Logs,
     metrics::Metrics,
     rpc::{
         auth::Caller,
@@ -59,6 +60,16 @@ pub(crate) struct Context {
     /// Room for Hellos.
     pub(crate) attaching: Arc<Semaphore>,
     pub(crate) session: SessionId,
+    pub(crate) logs: Logs,
+}
+
+/// A Hello that was taken in.
+struct Welcomable {
+    hello: Hello,
+    /// Among those that wait for the driver.
+    place: OwnedSemaphorePermit,
+    /// Its agent is of a version that keeps its logs to itself.
+    keeps_logs: bool,
 }
 
 /// Starts sessions, whatever the term.
@@ -72,6 +83,8 @@ pub(crate) struct Lobby {
     pub(crate) attaching: Arc<Semaphore>,
     /// The last number that was given. A number is never given again, in another term neither.
     pub(crate) sessions: Arc<AtomicU64>,
+    /// Where readers of logs find the nodes.
+    pub(crate) logs: Logs,
 }
 
 impl Lobby {
@@ -96,6 +109,7 @@ impl Lobby {
             over: ways.over,
             attaching: Arc::clone(&self.attaching),
             session,
+            logs: self.logs.clone(),
         };
         ways.tasks.start(run(context, stream, wire, caller).instrument(span));
         Ok(())
@@ -118,12 +132,12 @@ pub(crate) async fn run(
     let session = context.session;
     let end = match hello(&context, &mut stream, &caller).await {
         Err(end) => end,
-        Ok((hello, place)) => {
-            let node = hello.node.clone();
+        Ok(welcomable) => {
+            let node = welcomable.hello.node.clone();
             tracing::Span::current().record("node.id", tracing::field::display(&node));
             // Cancel-safe: either ends the session, and the driver hears of that below.
             let end = tokio::select! {
-                end = serve(&context, (hello, place), stream, wire.clone()) => end,
+                end = serve(&context, welcomable, stream, wire.clone()) => end,
                 no = caller.revoked() => told(no),
             };
             close(&context, node, session).await;
@@ -148,7 +162,7 @@ async fn hello(
     context: &Context,
     stream: &mut (impl Stream<Item = Result<NodeMessage, Status>> + Unpin),
     caller: &Caller,
-) -> Result<(Hello, OwnedSemaphorePermit), End> {
+) -> Result<Welcomable, End> {
     // Cancel-safe: whatever wins, nothing else is read from this stream.
     let first = tokio::select! {
         biased;
@@ -167,18 +181,19 @@ async fn hello(
     };
     // Before anything else of it is looked at: whoever may not speak for a node learns nothing of it.
     caller.check_node(&hello.node_name).map_err(told)?;
+    let keeps_logs = !hello.features.iter().any(|feature| feature == tenure_proto::LOGS_FEATURE);
     let hello = convert_node::hello(context.session, seq, hello).map_err(told)?;
     let place = Arc::clone(&context.attaching).try_acquire_owned().map_err(|_| {
         let delay = delay(context.session, MOST_ATTACHING, None);
         told(No::from(SubmitError::busy()).come_back_after(delay))
     })?;
-    Ok((hello, place))
+    Ok(Welcomable { hello, place, keeps_logs })
 }
 
 /// Both ways at once, until one of them or the driver ends it.
 async fn serve(
     context: &Context,
-    (hello, place): (Hello, OwnedSemaphorePermit),
+    Welcomable { hello, place, keeps_logs }: Welcomable,
     stream: impl Stream<Item = Result<NodeMessage, Status>> + Unpin,
     wire: Wire,
 ) -> End {
@@ -188,6 +203,7 @@ async fn serve(
     let sent = Arc::new(Mutex::default());
     let peer = Peer { node: node.clone(), queue: own.clone(), shared: Arc::clone(&shared) };
     let most = context.settings.max_result_bytes;
+    let asked = (!keeps_logs).then(|| own.downgrade());
     let inbound = Inbound::new(node.clone(), session, context.inbox.clone(), own, Arc::clone(&sent), most);
     let outbound = Outbound {
         node,
@@ -199,6 +215,8 @@ async fn serve(
         shared: Arc::clone(&shared),
         reader: context.handle.reader().clone(),
         settings: context.settings,
+        logs: context.logs.clone(),
+        own: asked,
     };
     let inbound = async {
         match inbound.begin(Command::Hello(Box::new(hello)), peer, place).await {

@@ -5,8 +5,8 @@ use tenure_proto::{
     node::v1::{
         Accepted, BeginWaitRequest, Checkpoint, ClosedGroup, Detach, Draining, EnqueueChildrenRequest,
         Finished, FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello, HostInfo, LeaseName,
-        LeasePhase, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes, Returned,
-        Started, Throttled, UnstoredReport, WaitTerms, node_message::Body, report::Event,
+        LeasePhase, LogTail, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes,
+        Returned, Started, Throttled, UnstoredReport, WaitTerms, node_message::Body, report::Event,
     },
     v1::{self, Payload, SlotAmount},
 };
@@ -82,6 +82,10 @@ impl Bases {
             "GetResult" => {
                 no = Some((Code::NotFound, "RESULT_NOT_FOUND"));
                 encoded(&v1::GetResultRequest { job_id: cancelled })
+            }
+            "ReadLog" => {
+                no = Some((Code::NotFound, "LOG_NOT_FOUND"));
+                encoded(&v1::ReadLogRequest { job_id: cancelled, ..Default::default() })
             }
             "ListAttempts" => encoded(&v1::ListAttemptsRequest { job_id: queued, ..Default::default() }),
             "Apply" => {
@@ -233,6 +237,7 @@ fn event_of(name: &str) -> Option<Event> {
             throttled: Some(Throttled { slot: "f".to_owned(), retry_after: None }),
             detach: Some(Detach { job_ids: vec![nobody()], ..Detach::default() }),
             checkpoint: Some(Checkpoint { data: "x".into() }),
+            log_tail: Some(LogTail::default()),
             ..Default::default()
         }),
         "checkpoint" => Event::Checkpoint(Checkpoint { data: "x".into() }),

@@ -92,7 +92,8 @@ impl Stream {
                 | server_message::Body::Revoke(_)
                 | server_message::Body::Drain(_)
                 | server_message::Body::Configure(_)
-                | server_message::Body::Resume(_) => {}
+                | server_message::Body::Resume(_)
+                | server_message::Body::WantLog(_) => {}
             }
         }
     }

@@ -32,7 +32,8 @@ fn requests(row: &str) -> Option<Rule> {
         | "ReprioritizeJobRequest.job_id"
         | "DeleteJobRequest.job_id"
         | "GetResultRequest.job_id"
-        | "ListAttemptsRequest.job_id" => Rule::Id { required: true, unknown: NO_JOB },
+        | "ListAttemptsRequest.job_id"
+        | "ReadLogRequest.job_id" => Rule::Id { required: true, unknown: NO_JOB },
         "ListJobsRequest.kind" | "ListJobsRequest.tenant" | "ListJobsRequest.node" => {
             Rule::Name { required: false, unknown: None }
         }
@@ -47,6 +48,12 @@ fn requests(row: &str) -> Option<Rule> {
             Rule::PageToken
         }
         "WaitJobRequest.timeout" => Rule::Length(seconds(0)..=seconds(600)),
+        "ReadLogRequest.token" => Rule::Whole(0..=I64),
+        "ReadLogRequest.attempt" => Rule::Whole(1..=u32::MAX.into()),
+        "ReadLogRequest.follow" | "LogPlace.stdout_offset" | "LogPlace.stderr_offset" => Rule::Free,
+        "ReadLogRequest.stream" => Rule::Choice { unspecified: true },
+        "ReadLogRequest.place" => Rule::Inner { required: false },
+        "ReadLogRequest.tail_lines" => Rule::Whole(0..=100_000),
         "CancelJobRequest.reason" => Rule::Text { most: 1024, required: false },
         "RequeueJobRequest.force" => Rule::Free,
         "GetWorkflowRequest.workflow_id"
@@ -320,6 +327,10 @@ fn node(row: &str) -> Option<Rule> {
         "Finished.throttled" => Rule::Inner { required: false },
         "Finished.partial" => Rule::Free,
         "Finished.checkpoint" | "Returned.checkpoint" => Rule::Inner { required: false },
+        "Finished.log_tail" | "LogTail.stdout" | "LogTail.stderr" => Rule::Inner { required: false },
+        "LogTailPart.total" => Rule::Free,
+        // Over the limit it is cut, and the rest of the report counts.
+        "LogTailPart.data" => Rule::Bytes { most: 8 * 1024, over: Want::Fine },
         // Over the limit it is dropped, and the rest of the report counts.
         "Checkpoint.data" => Rule::Bytes { most: 256 * 1024, over: Want::Fine },
         "Throttled.slot" => Rule::Name { required: true, unknown: None },

@@ -256,6 +256,9 @@ fn insert(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     for (put, data) in &turn.checkpoints {
         tables.put_checkpoint(put.job, data)?;
     }
+    for (job, token, tail) in &turn.log_tails {
+        tables.put_log_tail((*job, *token), tail)?;
+    }
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use tenure_scheduler::{
 
 use super::{Memory, Tables};
 use crate::{
-    JobCursor, JobFilter, KindCutoff, Left, MemberState, Payload, ResultBytes, StoredResult, Violation,
-    WorkflowCursor, WorkflowFilter, reader::Error,
+    JobCursor, JobFilter, KindCutoff, Left, LogTail, MemberState, Payload, ResultBytes, StoredResult,
+    Violation, WorkflowCursor, WorkflowFilter, reader::Error,
 };
 
 /// A reader of a store in memory.
@@ -101,6 +101,10 @@ impl MemoryReader {
             let state = tables.results.get(&(job, token)).filter(|row| row.of_wait);
             state.map(|row| row.stored.clone())
         })
+    }
+
+    pub(crate) async fn log_tail(&self, job: JobId, token: FencingToken) -> Result<Option<LogTail>, Error> {
+        self.read(|tables| tables.log_tails.get(&(job, token)).cloned())
     }
 
     pub(crate) async fn due_jobs(

@@ -9,7 +9,7 @@ use tenure_scheduler::{
 };
 
 use crate::{
-    HeldKey, Payload, StoredResult,
+    HeldKey, LogTail, Payload, StoredResult,
     journal::{self, Error},
     rows,
 };
@@ -96,6 +96,7 @@ pub(super) struct Tables {
     pub(super) payloads: Table<JobId, Payload>,
     pub(super) results: Table<(JobId, FencingToken), ResultRow>,
     pub(super) checkpoints: Table<JobId, Bytes>,
+    pub(super) log_tails: Table<(JobId, FencingToken), LogTail>,
     /// The unique index `jobs_dedupe_held`.
     held: Table<HeldKey, JobId>,
     /// The unique index `leases_one_live_per_job`.
@@ -164,6 +165,9 @@ impl Tables {
             self.results.remove(&(id, token));
         }
         self.checkpoints.remove(&id);
+        for token in of_job(&self.log_tails, id) {
+            self.log_tails.remove(&(id, token));
+        }
         self.jobs.remove(&id)
     }
 
@@ -212,6 +216,14 @@ impl Tables {
         Ok(())
     }
 
+    pub(super) fn put_log_tail(&mut self, key: (JobId, FencingToken), tail: &LogTail) -> Result<(), Error> {
+        if self.jobs.get(&key.0).is_none() {
+            return Err(fired("log_tails_belong_to_a_job", "LOG_TAIL_UPSERT"));
+        }
+        self.log_tails.put(key, tail.clone());
+        Ok(())
+    }
+
     /// Makes everything written since the last end of a turn stay.
     pub(super) fn keep(&mut self) {
         for table in self.all() {
@@ -226,7 +238,7 @@ impl Tables {
         }
     }
 
-    fn all(&mut self) -> [&mut dyn Undo; 15] {
+    fn all(&mut self) -> [&mut dyn Undo; 16] {
         [
             &mut self.kinds,
             &mut self.slots,
@@ -241,6 +253,7 @@ impl Tables {
             &mut self.payloads,
             &mut self.results,
             &mut self.checkpoints,
+            &mut self.log_tails,
             &mut self.held,
             &mut self.live,
         ]

@@ -13,7 +13,7 @@ use self::statements::{
     PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
     WORKFLOW_DELETE, WORKFLOW_UPSERT,
 };
-use super::fault;
+use super::{fault, log_tails};
 use crate::{
     journal::Error,
     rows::{
@@ -114,7 +114,8 @@ async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
         .column(checkpoints.iter().map(|(_, data)| &***data).collect::<Vec<_>>())
         .column(checkpoints.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
         .run_all(connection)
-        .await
+        .await?;
+    log_tails::put(connection, turn).await
 }
 
 /// Runs a statement over rows, unless there are none; rows affected must equal rows sent.
@@ -133,7 +134,7 @@ async fn put<R: Arrays>(
 }
 
 /// A statement with the arrays that it is given.
-struct Batch {
+pub(super) struct Batch {
     name: &'static str,
     statement: &'static str,
     /// How many rows it is sent; without any it is not run.
@@ -143,11 +144,11 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(name: &'static str, statement: &'static str, sent: u64) -> Self {
+    pub(super) fn new(name: &'static str, statement: &'static str, sent: u64) -> Self {
         Self { name, statement, sent, arguments: PgArguments::default(), failed: None }
     }
 
-    fn column<'a, T: Encode<'a, Postgres> + Type<Postgres>>(mut self, values: T) -> Self {
+    pub(super) fn column<'a, T: Encode<'a, Postgres> + Type<Postgres>>(mut self, values: T) -> Self {
         if self.sent > 0
             && let Err(error) = self.arguments.add(values)
         {
@@ -157,7 +158,7 @@ impl Batch {
     }
 
     /// Runs it; rows affected must equal rows sent.
-    async fn run_all(self, connection: &mut PgConnection) -> Result<(), Error> {
+    pub(super) async fn run_all(self, connection: &mut PgConnection) -> Result<(), Error> {
         let (name, sent) = (self.name, self.sent);
         turn::expect(name, sent, self.run(connection).await?)
     }

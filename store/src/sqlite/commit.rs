@@ -4,7 +4,7 @@
 use sqlx::SqliteConnection;
 use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant};
 
-use super::fault;
+use super::{fault, log_tails};
 use crate::{
     journal::Error,
     rows::{
@@ -395,7 +395,8 @@ async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
         (put.job.to_string(), int(put.token.0), from, length, put.created_at.0)
     });
     let checkpoints = batch("checkpoints", checkpoints)?;
-    with_bytes(connection, "CHECKPOINT_UPSERT", CHECKPOINT_UPSERT, checkpoints, bytes).await
+    with_bytes(connection, "CHECKPOINT_UPSERT", CHECKPOINT_UPSERT, checkpoints, bytes).await?;
+    log_tails::put(connection, turn).await
 }
 
 /// Runs a statement over a batch; rows affected must equal rows sent.
@@ -425,16 +426,16 @@ async fn run(
 
 /// The bytes of a batch, one after the other: JSON cannot carry them, and a statement for each would cost a switch to
 /// the connection's thread and back.
-struct Bytes(Vec<u8>);
+pub(super) struct Bytes(Vec<u8>);
 
 impl Bytes {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         // One byte that belongs to nobody: an empty blob would be bound as null.
         Self(vec![0])
     }
 
     /// Where they stand from now on: the place of the first, from 1 as SQL counts, and how many they are.
-    fn add(&mut self, bytes: &[u8]) -> (usize, usize) {
+    pub(super) fn add(&mut self, bytes: &[u8]) -> (usize, usize) {
         let from = self.0.len() + 1;
         self.0.extend_from_slice(bytes);
         (from, bytes.len())
@@ -442,7 +443,7 @@ impl Bytes {
 }
 
 /// Runs a statement over a batch with bytes; rows affected must equal rows sent.
-async fn with_bytes(
+pub(super) async fn with_bytes(
     connection: &mut SqliteConnection,
     name: &'static str,
     statement: &'static str,

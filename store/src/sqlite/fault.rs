@@ -8,13 +8,14 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 18] = [
+pub(super) const UNIQUE: [(&str, &str); 19] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),
     ("results.job_id, results.token", "results_pkey"),
     ("attempts.job_id, attempts.token", "attempts_pkey"),
     ("checkpoints.job_id", "checkpoints_pkey"),
+    ("log_tails.job_id, log_tails.token", "log_tails_pkey"),
     ("leases.token", "leases_pkey"),
     ("leases.job_id", "leases_one_live_per_job"),
     ("kinds.name", "kinds_pkey"),
@@ -30,11 +31,12 @@ pub(super) const UNIQUE: [(&str, &str); 18] = [
 ];
 
 /// Foreign keys by the statement that met them.
-pub(super) const FOREIGN: [(&str, &str); 4] = [
+pub(super) const FOREIGN: [(&str, &str); 5] = [
     ("PAYLOAD_INSERT", "payloads_belong_to_a_job"),
     ("RESULT_INSERT", "results_belong_to_a_job"),
     ("ATTEMPT_UPSERT", "attempts_belong_to_a_job"),
     ("CHECKPOINT_UPSERT", "checkpoints_belong_to_a_job"),
+    ("LOG_TAIL_UPSERT", "log_tails_belong_to_a_job"),
 ];
 
 // Result codes of SQLite, the low byte of the extended code that sqlx hands on.

@@ -2,6 +2,7 @@
 
 mod cases;
 mod lists;
+mod log_tails;
 mod model;
 mod refusals;
 
@@ -9,7 +10,7 @@ mod refusals;
 macro_rules! exam {
     ($($module:ident: $store:ty),+ $(,)?) => {
         $(mod $module {
-            use super::{cases, lists, model, refusals};
+            use super::{cases, lists, log_tails, model, refusals};
             use crate::lived_through;
 
             exam!(@tests $store;
@@ -21,6 +22,7 @@ macro_rules! exam {
                     the_newest_result_is_read, results_of_one_turn_keep_their_bytes, an_outcome_that_came_late_replaces_a_loss,
                     deleting_a_result_twice_is_no_error, a_state_is_no_result, an_empty_turn_commits,
                     what_executions_left_is_kept_for_the_next;
+                log_tails: ends_of_logs_are_kept_by_execution_and_go_with_their_job;
                 lists: pages_stay_stable_while_jobs_come_and_go, filters_are_anded, dead_jobs_are_counted_by_kind,
                     final_jobs_are_due_by_kind, results_are_due_the_oldest_first,
                     what_a_live_parent_may_read_is_not_due, attempts_come_in_pages;

@@ -19,6 +19,7 @@ mod jobs;
 mod leaders;
 mod limits;
 mod links;
+mod logs;
 mod losses;
 mod older;
 mod oracle;

@@ -25,6 +25,15 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
         Body::Stored(answers) => {
             Out::Stored(wire::Stored { answers: answers.into_iter().map(stored_out).collect() })
         }
+        Body::WantLog(want) => Out::WantLog(wire::WantLog {
+            job_id: want.job.to_string(),
+            token: want.token.0,
+            want_id: want.id,
+            stream: want.stream.into(),
+            place: want.place,
+            tail_lines: want.tail_lines,
+            follow: want.follow,
+        }),
         Body::Alone(message) => match message {
             Message::Welcome { epoch, heartbeat_interval, anchor, renewed, warnings } => {
                 Out::Welcome(wire::Welcome {

@@ -219,7 +219,9 @@ fn a_message_is_applied_with_its_last_report() {
     let said =
         body_said(reports([Event::Accepted(wire::Accepted {}), Event::Reaped(wire::Reaped {})])).unwrap();
     let seqs = said.iter().map(|said| match said {
-        Said::Command(Command::Report(report), Carried { result: None, checkpoint: None }) => report.seq,
+        Said::Command(Command::Report(report), Carried { result: None, checkpoint: None, log: None }) => {
+            report.seq
+        }
         Said::Command(..) | Said::Broken(_) => panic!("{said:?}"),
     });
     assert_eq!(seqs.collect::<Vec<_>>(), [None, Some(5)]);

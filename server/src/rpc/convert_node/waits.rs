@@ -20,14 +20,23 @@ pub(crate) struct Terms {
 
 /// The lease that a call is about.
 pub(crate) fn lease(checks: &mut Checks, lease: Option<&wire::LeaseName>) -> Option<LeaseName> {
+    lease_at(checks, "lease", lease)
+}
+
+/// The same, where it stands elsewhere in a request.
+pub(crate) fn lease_at(
+    checks: &mut Checks,
+    field: &str,
+    lease: Option<&wire::LeaseName>,
+) -> Option<LeaseName> {
     let Some(lease) = lease else {
-        checks.refuse("lease", "is required");
+        checks.refuse(field, "is required");
         return None;
     };
-    let node = checks.name("lease.node", &lease.node, NodeName::parse);
-    let job = checks.job_id("lease.job_id", &lease.job_id);
+    let node = checks.name(&format!("{field}.node"), &lease.node, NodeName::parse);
+    let job = checks.job_id(&format!("{field}.job_id"), &lease.job_id);
     if lease.token == 0 || i64::try_from(lease.token).is_err() {
-        checks.refuse("lease.token", "is no token");
+        checks.refuse(format!("{field}.token"), "is no token");
     }
     Some(LeaseName { node: node?, job: job?, token: FencingToken(lease.token) })
 }

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, time::Duration};
 use prost::Message as _;
 use tenure_proto::v1;
 use tenure_scheduler::{
-    self as scheduler, DedupeKey, FencingToken, Job, JobId, Kind, KindName, LiveView, NodeName, Refusal,
-    State, Tenant,
+    self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName,
+    Refusal, State, Tenant,
 };
 use tenure_store::{JobCursor, JobFilter};
 
@@ -50,6 +50,24 @@ impl Now {
     /// As a caller may see it that sees only its own jobs.
     pub(super) fn confined(self) -> Self {
         Self { live: self.live.map(LiveView::without_others), ..self }
+    }
+
+    /// Its execution that runs, a parked one included: under which token, and where.
+    pub(super) fn runs(&self) -> Option<(FencingToken, NodeName)> {
+        let runs = match self.job.state {
+            JobState::Running => true,
+            // One that detached has ended.
+            JobState::Waiting { .. } => self.job.detached.is_none(),
+            JobState::Scheduled { .. }
+            | JobState::Blocked { .. }
+            | JobState::Queued { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Dead { .. }
+            | JobState::Cancelled { .. }
+            | JobState::Expired { .. } => false,
+        };
+        let node = self.live.as_ref()?.node.clone().filter(|_| runs)?;
+        Some((self.job.token, node))
     }
 
     /// How it gets on, if it runs and has said so.

@@ -73,6 +73,7 @@ fn leaves(assembly: &mut Assembly) -> Vec<(char, Vec<u64>)> {
         let letter = match frame.body {
             Body::Grants(_) => 'g',
             Body::Stored(_) => 's',
+            Body::WantLog(_) => 'l',
             Body::Alone(Message::Welcome { .. }) => 'w',
             Body::Alone(Message::Renewed { .. }) => 'n',
             Body::Alone(Message::Revoke { .. }) => 'r',
@@ -107,6 +108,28 @@ fn answers_pass_grants_that_wait_for_payloads_and_nothing_else_does() {
     assert_eq!(wanted, [Want { job: job(2), payload: 10, again: false }]);
     assert!(assembly.fetched(&wanted, payloads([(2, 10)])).is_empty());
     assert_eq!(leaves(&mut assembly), [('g', vec![2]), ('r', vec![3]), ('d', vec![6])]);
+}
+
+#[test]
+fn a_want_of_a_log_waits_for_nothing_and_no_answer_jumps_over_it() {
+    let want = || {
+        Outgoing::WantLog(crate::logs::Want {
+            job: job(2),
+            token: FencingToken(2),
+            id: 1,
+            stream: tenure_proto::v1::LogStream::Unspecified,
+            place: None,
+            tail_lines: None,
+            follow: false,
+        })
+    };
+    let mut assembly = assembly([(1, grant(2), 10), (2, Message::Stored(stored(8)), 0)]);
+    assembly.push(want());
+    assembly.push(decided(3, 2, Message::Stored(stored(9)), 0));
+    assert_eq!(leaves(&mut assembly), [('s', vec![2]), ('l', vec![]), ('s', vec![3])]);
+    let wanted = assembly.wanted();
+    assert!(assembly.fetched(&wanted, payloads([(2, 10)])).is_empty());
+    assert_eq!(leaves(&mut assembly), [('g', vec![1])]);
 }
 
 #[test]

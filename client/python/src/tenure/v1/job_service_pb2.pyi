@@ -4,6 +4,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.rpc import status_pb2 as _status_pb2
 from tenure.v1 import job_pb2 as _job_pb2
+from tenure.v1 import log_pb2 as _log_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -395,3 +396,29 @@ class ListAttemptsResponse(_message.Message):
     attempts: _containers.RepeatedCompositeFieldContainer[_job_pb2.Attempt]
     next_page_token: str
     def __init__(self, attempts: _Optional[_Iterable[_Union[_job_pb2.Attempt, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ReadLogRequest(_message.Message):
+    __slots__ = ("job_id", "token", "attempt", "follow", "stream", "place", "tail_lines")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    TAIL_LINES_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    token: int
+    attempt: int
+    follow: bool
+    stream: _log_pb2.LogStream
+    place: _log_pb2.LogPlace
+    tail_lines: int
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., attempt: _Optional[int] = ..., follow: bool = ..., stream: _Optional[_Union[_log_pb2.LogStream, str]] = ..., place: _Optional[_Union[_log_pb2.LogPlace, _Mapping]] = ..., tail_lines: _Optional[int] = ...) -> None: ...
+
+class ReadLogResponse(_message.Message):
+    __slots__ = ("attempt", "chunk")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    attempt: _log_pb2.LogAttempt
+    chunk: _log_pb2.LogChunk
+    def __init__(self, attempt: _Optional[_Union[_log_pb2.LogAttempt, _Mapping]] = ..., chunk: _Optional[_Union[_log_pb2.LogChunk, _Mapping]] = ...) -> None: ...

@@ -100,6 +100,11 @@ class JobServiceStub(object):
                 request_serializer=tenure_dot_v1_dot_job__service__pb2.ListAttemptsRequest.SerializeToString,
                 response_deserializer=tenure_dot_v1_dot_job__service__pb2.ListAttemptsResponse.FromString,
                 _registered_method=True)
+        self.ReadLog = channel.unary_stream(
+                '/tenure.v1.JobService/ReadLog',
+                request_serializer=tenure_dot_v1_dot_job__service__pb2.ReadLogRequest.SerializeToString,
+                response_deserializer=tenure_dot_v1_dot_job__service__pb2.ReadLogResponse.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer(object):
@@ -199,6 +204,14 @@ class JobServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadLog(self, request, context):
+        """What the executions of a job print: of one that runs from its node, as it comes; of one that has ended what was kept of
+        its end. A slow reader loses what its node keeps no longer, and is told how much. It counts as a watch of its caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -266,6 +279,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.ListAttempts,
                     request_deserializer=tenure_dot_v1_dot_job__service__pb2.ListAttemptsRequest.FromString,
                     response_serializer=tenure_dot_v1_dot_job__service__pb2.ListAttemptsResponse.SerializeToString,
+            ),
+            'ReadLog': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadLog,
+                    request_deserializer=tenure_dot_v1_dot_job__service__pb2.ReadLogRequest.FromString,
+                    response_serializer=tenure_dot_v1_dot_job__service__pb2.ReadLogResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -620,6 +638,33 @@ class JobService(object):
             '/tenure.v1.JobService/ListAttempts',
             tenure_dot_v1_dot_job__service__pb2.ListAttemptsRequest.SerializeToString,
             tenure_dot_v1_dot_job__service__pb2.ListAttemptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tenure.v1.JobService/ReadLog',
+            tenure_dot_v1_dot_job__service__pb2.ReadLogRequest.SerializeToString,
+            tenure_dot_v1_dot_job__service__pb2.ReadLogResponse.FromString,
             options,
             channel_credentials,
             insecure,

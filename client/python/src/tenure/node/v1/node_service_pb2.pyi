@@ -4,6 +4,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from tenure.node.v1 import session_pb2 as _session_pb2
 from tenure.v1 import job_pb2 as _job_pb2
 from tenure.v1 import job_service_pb2 as _job_service_pb2
+from tenure.v1 import log_pb2 as _log_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -120,3 +121,37 @@ class InputResult(_message.Message):
     error: str
     partial: bool
     def __init__(self, index: _Optional[int] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[_job_pb2.JobState, str]] = ..., result: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ..., error: _Optional[str] = ..., partial: bool = ...) -> None: ...
+
+class PushLogRequest(_message.Message):
+    __slots__ = ("opening", "chunk", "no_log", "log_end")
+    OPENING_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    NO_LOG_FIELD_NUMBER: _ClassVar[int]
+    LOG_END_FIELD_NUMBER: _ClassVar[int]
+    opening: PushLogOpening
+    chunk: _log_pb2.LogChunk
+    no_log: NoLog
+    log_end: LogEnd
+    def __init__(self, opening: _Optional[_Union[PushLogOpening, _Mapping]] = ..., chunk: _Optional[_Union[_log_pb2.LogChunk, _Mapping]] = ..., no_log: _Optional[_Union[NoLog, _Mapping]] = ..., log_end: _Optional[_Union[LogEnd, _Mapping]] = ...) -> None: ...
+
+class PushLogOpening(_message.Message):
+    __slots__ = ("lease", "want_id")
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    WANT_ID_FIELD_NUMBER: _ClassVar[int]
+    lease: LeaseName
+    want_id: int
+    def __init__(self, lease: _Optional[_Union[LeaseName, _Mapping]] = ..., want_id: _Optional[int] = ...) -> None: ...
+
+class NoLog(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class LogEnd(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PushLogResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from tenure.v1 import job_pb2 as _job_pb2
+from tenure.v1 import log_pb2 as _log_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -112,7 +113,7 @@ class NodeMessage(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., seen: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., reports: _Optional[_Union[Reports, _Mapping]] = ..., draining: _Optional[_Union[Draining, _Mapping]] = ...) -> None: ...
 
 class ServerMessage(_message.Message):
-    __slots__ = ("seq", "seen", "welcome", "grants", "renewed", "revoke", "stored", "drain", "configure", "resume")
+    __slots__ = ("seq", "seen", "welcome", "grants", "renewed", "revoke", "stored", "drain", "configure", "resume", "want_log")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     SEEN_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +124,7 @@ class ServerMessage(_message.Message):
     DRAIN_FIELD_NUMBER: _ClassVar[int]
     CONFIGURE_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    WANT_LOG_FIELD_NUMBER: _ClassVar[int]
     seq: int
     seen: int
     welcome: Welcome
@@ -133,7 +135,8 @@ class ServerMessage(_message.Message):
     drain: Drain
     configure: Configure
     resume: Resume
-    def __init__(self, seq: _Optional[int] = ..., seen: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., grants: _Optional[_Union[Grants, _Mapping]] = ..., renewed: _Optional[_Union[Renewed, _Mapping]] = ..., revoke: _Optional[_Union[Revoke, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., drain: _Optional[_Union[Drain, _Mapping]] = ..., configure: _Optional[_Union[Configure, _Mapping]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ...) -> None: ...
+    want_log: WantLog
+    def __init__(self, seq: _Optional[int] = ..., seen: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., grants: _Optional[_Union[Grants, _Mapping]] = ..., renewed: _Optional[_Union[Renewed, _Mapping]] = ..., revoke: _Optional[_Union[Revoke, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., drain: _Optional[_Union[Drain, _Mapping]] = ..., configure: _Optional[_Union[Configure, _Mapping]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ..., want_log: _Optional[_Union[WantLog, _Mapping]] = ...) -> None: ...
 
 class HeldLease(_message.Message):
     __slots__ = ("job_id", "token", "phase", "elapsed", "wait_epoch")
@@ -323,7 +326,7 @@ class Progress(_message.Message):
     def __init__(self, percent: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("outcome", "exit_code", "signal", "cause", "error", "retry_after", "result", "ran_for", "throttled", "usage", "partial", "detach", "checkpoint")
+    __slots__ = ("outcome", "exit_code", "signal", "cause", "error", "retry_after", "result", "ran_for", "throttled", "usage", "partial", "detach", "checkpoint", "log_tail")
     class UsageEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -344,6 +347,7 @@ class Finished(_message.Message):
     PARTIAL_FIELD_NUMBER: _ClassVar[int]
     DETACH_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    LOG_TAIL_FIELD_NUMBER: _ClassVar[int]
     outcome: FinishedOutcome
     exit_code: int
     signal: int
@@ -357,7 +361,16 @@ class Finished(_message.Message):
     partial: bool
     detach: Detach
     checkpoint: Checkpoint
-    def __init__(self, outcome: _Optional[_Union[FinishedOutcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., cause: _Optional[str] = ..., error: _Optional[str] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result: _Optional[_Union[ResultBytes, _Mapping]] = ..., ran_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., throttled: _Optional[_Union[Throttled, _Mapping]] = ..., usage: _Optional[_Mapping[str, int]] = ..., partial: bool = ..., detach: _Optional[_Union[Detach, _Mapping]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ...) -> None: ...
+    log_tail: LogTail
+    def __init__(self, outcome: _Optional[_Union[FinishedOutcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., cause: _Optional[str] = ..., error: _Optional[str] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result: _Optional[_Union[ResultBytes, _Mapping]] = ..., ran_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., throttled: _Optional[_Union[Throttled, _Mapping]] = ..., usage: _Optional[_Mapping[str, int]] = ..., partial: bool = ..., detach: _Optional[_Union[Detach, _Mapping]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., log_tail: _Optional[_Union[LogTail, _Mapping]] = ...) -> None: ...
+
+class LogTail(_message.Message):
+    __slots__ = ("stdout", "stderr")
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    stdout: _log_pb2.LogTailPart
+    stderr: _log_pb2.LogTailPart
+    def __init__(self, stdout: _Optional[_Union[_log_pb2.LogTailPart, _Mapping]] = ..., stderr: _Optional[_Union[_log_pb2.LogTailPart, _Mapping]] = ...) -> None: ...
 
 class Detach(_message.Message):
     __slots__ = ("job_ids", "policy", "at_least", "max_wait", "same_node")
@@ -586,3 +599,21 @@ class Configure(_message.Message):
     heartbeat_interval: _duration_pb2.Duration
     credits_ceiling: int
     def __init__(self, heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., credits_ceiling: _Optional[int] = ...) -> None: ...
+
+class WantLog(_message.Message):
+    __slots__ = ("job_id", "token", "want_id", "stream", "place", "tail_lines", "follow")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    WANT_ID_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    TAIL_LINES_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    token: int
+    want_id: int
+    stream: _log_pb2.LogStream
+    place: _log_pb2.LogPlace
+    tail_lines: int
+    follow: bool
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., want_id: _Optional[int] = ..., stream: _Optional[_Union[_log_pb2.LogStream, str]] = ..., place: _Optional[_Union[_log_pb2.LogPlace, _Mapping]] = ..., tail_lines: _Optional[int] = ..., follow: bool = ...) -> None: ...
