@@ -61,6 +61,9 @@ pub enum Step {
     Detach(String),
     /// Writes what stands in the file that this variable names as the result; nothing if it is not set.
     Show(String),
+    /// Writes what those before it in its workflow said as the result, in order, as the worker of the scenarios does: each
+    /// its text, or the length of a long one, or how it ended.
+    Gather,
     /// Writes this text to stdout.
     Say(String),
     /// Writes this text to stderr.
@@ -154,6 +157,7 @@ impl Step {
             "park" => Self::Park(rest.to_owned()),
             "detach" => Self::Detach(rest.to_owned()),
             "show" => Self::Show(rest.to_owned()),
+            "gather" => Self::Gather,
             "say" => Self::Say(rest.to_owned()),
             "print" => Self::Print(rest.to_owned()),
             "signal" => Self::Signal(number(rest, line)?),
@@ -194,6 +198,7 @@ impl fmt::Display for Step {
             Self::Park(family) => write!(f, "park {family}"),
             Self::Detach(family) => write!(f, "detach {family}"),
             Self::Show(name) => write!(f, "show {name}"),
+            Self::Gather => f.write_str("gather"),
             Self::Say(text) => write!(f, "say {text}"),
             Self::Print(text) => write!(f, "print {text}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
@@ -230,6 +235,7 @@ mod tests {
             .then(Step::Park("4 shell sleep 5".to_owned()))
             .then(Step::Detach("4 shell sleep 5".to_owned()))
             .then(Step::Show("TENURE_CHECKPOINT".to_owned()))
+            .then(Step::Gather)
             .then(Step::Say("a word".to_owned()))
             .then(Step::Print("an error".to_owned()))
             .then(Step::Signal(6))

@@ -173,6 +173,7 @@ fn carry_out(script: &Script, bench: &Bench, locks: &mut Locks) -> io::Result<u8
                     fs::copy(path, variable("TENURE_RESULT")?)?;
                 }
             }
+            Step::Gather => gather()?,
             Step::Say(text) => writeln!(io::stdout(), "{text}")?,
             Step::Print(text) => complain(text),
             Step::Heed(signal) => heed(*signal)?,
@@ -391,6 +392,22 @@ fn resume() -> io::Result<()> {
     let states: Vec<&str> =
         ends.as_array().into_iter().flatten().map(|end| end["state"].as_str().unwrap_or("?")).collect();
     fs::write(variable("TENURE_RESULT")?, states.join(","))
+}
+
+/// What those before it said.
+fn gather() -> io::Result<()> {
+    let ends = fs::read(variable("TENURE_CHILD_RESULTS")?)?;
+    let ends: serde_json::Value = serde_json::from_slice(&ends).map_err(io::Error::other)?;
+    let said = |end: &serde_json::Value| match end["result_file"].as_str() {
+        None => Ok(end["state"].clone()),
+        Some(file) => fs::read_to_string(file).map(|text| match text.len() {
+            0..=100 => text.into(),
+            long => long.into(),
+        }),
+    };
+    let said: Vec<serde_json::Value> =
+        ends.as_array().into_iter().flatten().map(said).collect::<Result<_, _>>()?;
+    fs::write(variable("TENURE_RESULT")?, serde_json::json!({"resumed": true, "said": said}).to_string())
 }
 
 /// As JSON of the wire has bytes.

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// What the machine of a test is short of is none of its business.
-const CALM: &str =
+pub(crate) const CALM: &str =
     "[pressure]\nrule = [{ id = \"disk_low\", enabled = false }, { id = \"load_high\", enabled = false }]";
 
 fn plan() -> Plan {
@@ -25,7 +25,7 @@ fn plan() -> Plan {
 }
 
 /// Starts a worker of a node.
-async fn worker(fleet: &Fleet, node: &str, concurrency: u32) -> anyhow::Result<Process> {
+pub(crate) async fn worker(fleet: &Fleet, node: &str, concurrency: u32) -> anyhow::Result<Process> {
     let environment = python::environment().await?;
     let script = binary::repository().join("tests/tests/scenarios/workers/worker.py");
     let text = |path: &std::path::Path| path.display().to_string();

@@ -1,6 +1,9 @@
 //! Workflows on real processes: what each policy promises, and that nothing is lost, doubled or out of order when
 //! servers and agents are killed.
 
+mod fifty;
+mod tree;
+
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
