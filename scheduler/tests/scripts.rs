@@ -74,4 +74,6 @@ mod told;
 #[cfg(test)]
 mod waits;
 #[cfg(test)]
+mod webhooks;
+#[cfg(test)]
 mod workflows;

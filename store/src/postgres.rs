@@ -15,6 +15,7 @@ mod examine;
 mod fault;
 mod identity;
 mod journal;
+mod outbox;
 mod reader;
 pub(crate) mod schema;
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod commit;
 mod fault;
 mod journal;
 mod lock;
+mod outbox;
 mod reader;
 pub(crate) mod schema;
 #[cfg(test)]

@@ -3,7 +3,9 @@
 //! Unique indexes are checked row by row, so the rows that free something are written before those that may take it.
 
 use bytes::Bytes;
-use tenure_scheduler::{Changes, CheckpointPut, FencingToken, Job, JobChange, JobId, Lease, ResultPut};
+use tenure_scheduler::{
+    Changes, CheckpointPut, Delivery, FencingToken, Job, JobChange, JobId, Lease, ResultPut,
+};
 
 use crate::{Beside, Payload, ResultBytes, journal::Error};
 
@@ -28,6 +30,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) results: Vec<(&'a ResultPut, &'a ResultBytes)>,
     /// New checkpoints, each instead of the one that its job had.
     pub(crate) checkpoints: Vec<(&'a CheckpointPut, &'a Bytes)>,
+    /// New deliveries.
+    pub(crate) deliveries: Vec<(&'a Delivery, &'a str)>,
 }
 
 impl<'a> Turn<'a> {
@@ -66,6 +70,11 @@ impl<'a> Turn<'a> {
             let missing = Error::NothingBeside { what: "checkpoint", job: put.job };
             checkpoints.push((put, beside.checkpoints.get(&(put.job, put.token)).ok_or(missing)?));
         }
+        let mut deliveries = Vec::new();
+        for delivery in changes.deliveries_new.iter().map(|new| &new.delivery) {
+            let missing = Error::NoBodyBeside { delivery: delivery.id };
+            deliveries.push((delivery, beside.bodies.get(&delivery.id).ok_or(missing)?.as_str()));
+        }
         Ok(Self {
             changes,
             deleted,
@@ -76,6 +85,7 @@ impl<'a> Turn<'a> {
             leases,
             results,
             checkpoints,
+            deliveries,
         })
     }
 }

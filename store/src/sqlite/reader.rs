@@ -594,6 +594,6 @@ fn token(row: &SqliteRow, index: usize) -> Result<FencingToken, sqlx::Error> {
     u64::try_from(token).map(FencingToken).map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-fn unreadable(table: &'static str, error: &sqlx::Error) -> Error {
+pub(super) fn unreadable(table: &'static str, error: &sqlx::Error) -> Error {
     Error::Unreadable(rows::Error { table, key: "(a row)".into(), problem: error.to_string() })
 }

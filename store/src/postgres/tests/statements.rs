@@ -3,19 +3,20 @@
 use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
-    super::{commit::statements, connect, election, examine, identity, journal, reader, schema},
+    super::{commit::statements, connect, election, examine, identity, journal, outbox, reader, schema},
     Store, sql,
 };
 use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
 
 #[tokio::test]
 async fn every_statement_prepares() {
-    let modules: [(&str, &[&'static str]); 8] = [
+    let modules: [(&str, &[&'static str]); 9] = [
         (include_str!("../../postgres.rs"), &super::super::ALL),
         (include_str!("../commit/statements.rs"), &statements::ALL),
         (include_str!("../election.rs"), &election::ALL),
         (include_str!("../identity.rs"), &identity::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
+        (include_str!("../outbox.rs"), &outbox::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
         (include_str!("../schema.rs"), &schema::ALL),
         (include_str!("../examine.rs"), &examine::ALL),

@@ -3,16 +3,17 @@
 use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
-    super::{commit, journal, reader, schema},
+    super::{commit, journal, outbox, reader, schema},
     Store, sql,
 };
 use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
 
 #[tokio::test]
 async fn every_statement_prepares() {
-    let modules: [(&str, &[&'static str]); 4] = [
+    let modules: [(&str, &[&'static str]); 5] = [
         (include_str!("../commit.rs"), &commit::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
+        (include_str!("../outbox.rs"), &outbox::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
         (include_str!("../schema.rs"), &schema::ALL),
     ];
