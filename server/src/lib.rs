@@ -131,6 +131,9 @@ pub enum Error {
     /// A certificate cannot be used.
     #[error("the certificates cannot be used")]
     Tls(#[from] tenure_tls::files::Error),
+    /// A file of webhooks cannot be used.
+    #[error("the settings of webhooks cannot be used")]
+    Webhooks(#[from] outbox::SettingsError),
     /// A bug in the descriptors.
     #[error("the services cannot be put together")]
     Services(#[from] rpc::Error),
@@ -206,6 +209,7 @@ impl Stage {
     ) -> Result<Self, Error> {
         warn_of_insecure(config);
         let rules = Rules::of(config)?;
+        let webhooks = outbox::Settings::of(&config.webhooks)?;
         let metrics = Arc::new(Metrics::new()?);
         let most = descriptors::connections(config.limits.max_connections);
         let grpc = Incoming::bind(config.listen, most, clock.clone()).await?;
@@ -214,7 +218,7 @@ impl Stage {
             Some(address) => Some(Incoming::bind(address, peers::MOST_CONNECTIONS, clock.clone()).await?),
             None => None,
         };
-        let (reload, in_force) = Reload::new(config, rules, grpc.room());
+        let (reload, in_force) = Reload::new(config, (rules, webhooks), grpc.room());
 
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
@@ -237,6 +241,11 @@ impl Stage {
         let seed = Seed {
             driver: driver::Options { limits: in_force.limits.clone() },
             sweeping: retention::Options { every: SWEEP_EVERY, retention: in_force.retention.clone() },
+            delivering: outbox::deliver::Options {
+                settings: in_force.webhooks.clone(),
+                bell: outbox::Bell::default(),
+                metrics: Arc::clone(&metrics),
+            },
             status,
             snapshots,
             ways,
@@ -289,8 +298,12 @@ impl Stage {
             attaching: Arc::new(Semaphore::new(sessions::MOST_ATTACHING)),
             sessions: Arc::new(AtomicU64::new(0)),
         };
-        let api =
-            Api { handle: handle.clone(), metrics: Arc::clone(&metrics), retention: in_force.retention };
+        let api = Api {
+            handle: handle.clone(),
+            metrics: Arc::clone(&metrics),
+            retention: in_force.retention,
+            webhooks: in_force.webhooks,
+        };
         let rules = in_force.rules;
         let to_leader = Peers::new(handle.standings(), rules.clone(), Arc::clone(&metrics), clock.clone());
         let layers = (clock.clone(), spans, to_leader);
