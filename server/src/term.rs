@@ -139,10 +139,11 @@ impl Term {
         tasks.spawn(async { ("driver", run.await.map_err(Into::into)) });
         let swept = sweeper.run(over.clone());
         tasks.spawn(async { ("sweeper", swept.await.map_err(Into::into)) });
-        let delivered = Deliverer::new(seed.delivering.clone(), seed.handle.clone()).run(over.clone());
-        tasks.spawn(async { ("deliverer", delivered.await.map_err(Into::into)) });
         seed.status.send_modify(|status| status.terms += 1);
         seed.ways.send_replace(Some(ways));
+        // It asks the driver at once.
+        let delivered = Deliverer::new(seed.delivering.clone(), seed.handle.clone()).run(over.clone());
+        tasks.spawn(async { ("deliverer", delivered.await.map_err(Into::into)) });
         Ok(Self {
             ways: seed.ways.clone(),
             status: seed.status.clone(),

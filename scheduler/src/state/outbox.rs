@@ -24,6 +24,8 @@ pub(crate) struct WebhookEntry {
     pub(crate) webhook: Webhook,
     /// By when they are due.
     pub(crate) waiting: BTreeSet<(Wall, DeliveryId)>,
+    /// The same by since when they wait: a snapshot asks for the oldest, and there may be ten thousand.
+    since: BTreeSet<(Wall, DeliveryId)>,
     /// By when they failed.
     pub(crate) failed: BTreeSet<(Wall, DeliveryId)>,
     /// Since this leader began.
@@ -32,13 +34,36 @@ pub(crate) struct WebhookEntry {
 
 impl WebhookEntry {
     pub(crate) fn new(webhook: Webhook) -> Self {
-        Self { webhook, waiting: BTreeSet::new(), failed: BTreeSet::new(), dropped: 0 }
+        Self {
+            webhook,
+            waiting: BTreeSet::new(),
+            since: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            dropped: 0,
+        }
     }
 
-    fn of_state(&mut self, state: DeliveryState) -> (&mut BTreeSet<(Wall, DeliveryId)>, Wall) {
-        match state {
-            DeliveryState::Waiting { next } => (&mut self.waiting, next),
-            DeliveryState::Failed { at } => (&mut self.failed, at),
+    fn put(&mut self, delivery: &Delivery) {
+        match delivery.state {
+            DeliveryState::Waiting { next } => {
+                self.waiting.insert((next, delivery.id));
+                self.since.insert((delivery.since, delivery.id));
+            }
+            DeliveryState::Failed { at } => {
+                self.failed.insert((at, delivery.id));
+            }
+        }
+    }
+
+    fn take(&mut self, delivery: &Delivery) {
+        match delivery.state {
+            DeliveryState::Waiting { next } => {
+                self.waiting.remove(&(next, delivery.id));
+                self.since.remove(&(delivery.since, delivery.id));
+            }
+            DeliveryState::Failed { at } => {
+                self.failed.remove(&(at, delivery.id));
+            }
         }
     }
 }
@@ -48,8 +73,7 @@ impl Outbox {
     pub(crate) fn put(&mut self, delivery: Delivery) {
         self.take(delivery.id);
         if let Some(entry) = self.webhooks.get_mut(&delivery.webhook) {
-            let (set, at) = entry.of_state(delivery.state);
-            set.insert((at, delivery.id));
+            entry.put(&delivery);
             self.deliveries.insert(delivery.id, delivery);
         }
     }
@@ -58,8 +82,7 @@ impl Outbox {
     pub(crate) fn take(&mut self, id: DeliveryId) -> Option<Delivery> {
         let old = self.deliveries.remove(&id)?;
         if let Some(entry) = self.webhooks.get_mut(&old.webhook) {
-            let (set, at) = entry.of_state(old.state);
-            set.remove(&(at, id));
+            entry.take(&old);
         }
         Some(old)
     }
@@ -118,14 +141,7 @@ impl State {
         self.outbox.webhooks.values().map(|entry| WebhookView {
             webhook: entry.webhook.clone(),
             waiting: entry.waiting.len() as u64,
-            // They are kept by when they are tried next. The lowest id is the oldest; they were made in that order.
-            oldest: entry
-                .waiting
-                .iter()
-                .map(|(_, id)| *id)
-                .min()
-                .and_then(|id| self.outbox.deliveries.get(&id))
-                .map(|delivery| delivery.since),
+            oldest: entry.since.first().map(|(since, _)| *since),
             failed: entry.failed.len() as u64,
             dropped: entry.dropped,
         })

@@ -311,6 +311,40 @@ fn random_text_never_panics() {
 }
 
 #[test]
+fn a_server_file_says_how_webhooks_are_signed_and_where_they_may_go() {
+    let text = r#"
+        [webhooks]
+        allow = ["10.0.0.0/8", "::1"]
+        ca = "ca.pem"
+        [webhooks.secrets.ci]
+        file = "ci"
+        previous_file = "/old"
+        [webhooks.secrets.other]
+        file = "other"
+    "#;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("server.toml");
+    std::fs::write(&file, text).unwrap();
+    let webhooks = Config::load(&file).unwrap().webhooks;
+    assert_eq!(webhooks.allow.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.0/8", "::1/128"]);
+    assert_eq!(webhooks.ca, Some(directory.path().join("ca.pem")));
+    let secret = |name: &str, previous: Option<&str>| SecretFiles {
+        file: directory.path().join(name),
+        previous_file: previous.map(Into::into),
+    };
+    assert_eq!(webhooks.secrets["ci"], secret("ci", Some("/old")));
+    assert_eq!(webhooks.secrets["other"], secret("other", None));
+}
+
+#[test]
+fn mistakes_about_webhooks_are_told() {
+    server_problems(
+        "[webhooks]\nallow = [\"10.1.0.0/8\", \"all\", 5]\nproxy = \"x\"\n[webhooks.secrets.Ci]\nfile = \"a\"\n[webhooks.secrets.b]\nsecret = \"whsec_x\"\n",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
 fn a_server_file_names_addresses_limits_and_retention() {
     let text = r#"
         [server]

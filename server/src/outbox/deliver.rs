@@ -139,6 +139,11 @@ impl Deliverer {
     async fn look(&mut self) -> Duration {
         match self.work().await {
             Ok(wait) => wait,
+            // While the store is away everybody hears of it; here it matters where something is on its way.
+            Err(error) if self.busy.is_empty() => {
+                tracing::debug!(error = %Chain(&error), "what webhooks are to be told cannot be asked for");
+                AGAIN
+            }
             Err(error) => {
                 tracing::warn!(error = %Chain(&error), "deliveries to webhooks are held up");
                 AGAIN
@@ -147,12 +152,19 @@ impl Deliverer {
     }
 
     async fn work(&mut self) -> Result<Duration, Error> {
-        self.settle().await?;
+        if !self.ended.is_empty() {
+            self.settle().await?;
+        }
         let busy = self.busy.clone();
         let question = move |state: &tenure_scheduler::State, now: tenure_scheduler::Now| {
-            (state.due_deliveries(now.wall, &busy, AT_ONCE), state.next_delivery(&busy), now.wall)
+            let kept = state.deliveries(None, None).next().is_some();
+            (state.due_deliveries(now.wall, &busy, AT_ONCE), state.next_delivery(&busy), now.wall, kept)
         };
-        let (due, next, now) = self.handle.query(question).await?;
+        let (due, next, now, kept) = self.handle.query(question).await?;
+        let steady = self.handle.clock().steady();
+        if kept && self.aged.is_none_or(|aged| steady.saturating_sub(aged) >= AGE_EVERY) {
+            self.settle().await?;
+        }
         if due.is_empty() {
             return Ok(until(next, now));
         }
@@ -173,13 +185,9 @@ impl Deliverer {
         Ok(if self.ended.is_empty() { LOOK_EVERY } else { Duration::ZERO })
     }
 
-    /// Says what became of tries, and now and then that time has passed.
+    /// Says what became of tries, if any ended, and that time has passed.
     async fn settle(&mut self) -> Result<(), Error> {
         let now = self.handle.clock().steady();
-        let aged = self.aged.is_some_and(|aged| now.saturating_sub(aged) < AGE_EVERY);
-        if self.ended.is_empty() && aged {
-            return Ok(());
-        }
         let command = Command::SettleDeliveries { tried: self.ended.clone() };
         let reply = self.handle.submit(Submission { command, payload: None, more: Vec::new() }).await;
         match reply {

@@ -30,6 +30,9 @@ pub(super) fn declared(seed: u64, kinds: [&str; 3]) -> Webhooks {
 /// What became of some of what is due, and what operators want.
 pub(super) fn operate(state: &State, now: Now) -> Vec<Command> {
     let random = &mut Random::new(now.wall.0.unsigned_abs() ^ 0x77);
+    if !random.chance(30) {
+        return Vec::new();
+    }
     let due = state.due_deliveries(now.wall, &BTreeSet::new(), 3);
     let mut tried = Vec::new();
     for due in due {
