@@ -211,7 +211,7 @@ x = 3
             line 28: kinds.b.retention: must be at most 3660 days
             line 29: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
             line 31: cron.c.when: is required
-            line 34: limits: is unknown; known here: slots, kinds, tenants, cron
+            line 34: limits: is unknown; known here: slots, kinds, tenants, cron, webhooks
             line 36: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
             line 37: tenants.Site.weight: must be 1 to 1000
             line 39: tenants.web.weight: must be 1 to 1000
@@ -340,7 +340,14 @@ fn a_server_file_says_how_webhooks_are_signed_and_where_they_may_go() {
 fn mistakes_about_webhooks_are_told() {
     server_problems(
         "[webhooks]\nallow = [\"10.1.0.0/8\", \"all\", 5]\nproxy = \"x\"\n[webhooks.secrets.Ci]\nfile = \"a\"\n[webhooks.secrets.b]\nsecret = \"whsec_x\"\n",
-        expect![[r#""#]],
+        expect![[r#"
+            server.toml:2: webhooks.allow[0]: has bits beyond its first 8: did you mean "10.0.0.0/8"?
+            server.toml:2: webhooks.allow[1]: must be a network such as "10.0.0.0/8" or "fd00::/8", not "all"
+            server.toml:2: webhooks.allow[2]: must be a text, not an integer
+            server.toml:3: webhooks.proxy: is unknown; known here: allow, ca, secrets
+            server.toml:4: webhooks.secrets.Ci: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            server.toml:6: webhooks.secrets.b.file: is required
+            server.toml:7: webhooks.secrets.b.secret: is unknown; known here: file, previous_file"#]],
     );
 }
 

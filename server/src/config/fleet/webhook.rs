@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn every_mistake_has_a_sentence_that_repeats_no_url() {
         for (text, want) in [
-            ("", "webhooks.ci.url is required"),
+            ("", "webhooks.ci.url: is required"),
             ("url = \"http://s3cret.test\"", "must begin with https://"),
             ("url = \"https://ann:s3cret@ci.test\"", "must have no user"),
             ("url = \"https://ci.test/#s3cret\"", "must have no fragment"),
