@@ -18,7 +18,7 @@ use tenure_client::{OwnCertificate, TlsFiles};
 use crate::exit::Failure;
 use crate::{
     agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind,
-    migrate, node, server, slot, tenant, up, workflow,
+    migrate, node, server, slot, tenant, up, webhook, workflow,
 };
 
 /// Leases work to machines that have room for it.
@@ -146,7 +146,7 @@ pub(crate) enum Command {
 /// What is asked of a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ask {
-    /// Makes the kinds, slots, tenants and cron entries those of a fleet file.
+    /// Makes the kinds, slots, tenants, cron entries and webhooks those of a fleet file.
     Apply(apply::ApplyArgs),
     /// Enqueues a job and prints its id.
     Enqueue(Box<enqueue::EnqueueArgs>),
@@ -168,6 +168,9 @@ pub(crate) enum Ask {
     /// Cron entries: timetables that enqueue jobs.
     #[command(subcommand)]
     Cron(cron::CronCommand),
+    /// Webhooks: who is told when a job or a workflow ends.
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Nodes: the machines that run jobs.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -191,6 +194,7 @@ impl Ask {
             Self::Slot(command) => command.writes(),
             Self::Cron(command) => command.writes(),
             Self::Workflow(command) => command.writes(),
+            Self::Webhook(command) => command.writes(),
             Self::Node(command) => command.writes(),
             Self::Dead(command) => command.writes(),
             Self::Tenant(_) | Self::Health(_) | Self::Doctor => false,

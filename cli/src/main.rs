@@ -40,6 +40,7 @@ mod target;
 mod telemetry;
 mod tenant;
 mod up;
+mod webhook;
 mod workflow;
 mod yaml;
 
@@ -158,6 +159,7 @@ async fn answer(ask: Ask, global: &Global, client: &Client, output: &Output) -> 
         Ask::Kind(command) => kind::run(command, client, output).await,
         Ask::Slot(command) => slot::run(command, client, output).await,
         Ask::Cron(command) => cron::run(command, client, output).await,
+        Ask::Webhook(command) => webhook::run(command, client, output).await,
         Ask::Workflow(command) => workflow::run(command, client, output).await,
         Ask::Tenant(command) => tenant::run(command, client, output).await,
         Ask::Node(command) => node::run(command, client, output).await,

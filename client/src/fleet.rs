@@ -15,7 +15,7 @@ use crate::retry::rpc;
 use crate::{Client, Error, wire};
 
 impl Client {
-    /// Makes the kinds, slots, tenants and cron entries those of a fleet file (its text). Returns one line per change; none: it was so already.
+    /// Makes the kinds, slots, tenants, cron entries and webhooks those of a fleet file (its text). Returns one line per change; none: it was so already.
     /// With `validate_only` nothing changes.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `admin`, `workflows`), [`Refusal`], `servers`,
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `webhooks`, `admin`, `workflows`), [`Refusal`], `servers`,
 //! `retry`.
 //!
 //! ```no_run
@@ -54,6 +54,7 @@ mod refusal;
 mod retry;
 mod servers;
 mod watch;
+mod webhooks;
 pub mod wire;
 #[cfg(unix)]
 pub mod worker;

@@ -12,6 +12,7 @@ use tenure_proto::v1::cron_service_client::CronServiceClient;
 use tenure_proto::v1::fleet_service_client::FleetServiceClient;
 use tenure_proto::v1::health_service_client::HealthServiceClient;
 use tenure_proto::v1::job_service_client::JobServiceClient;
+use tenure_proto::v1::webhook_service_client::WebhookServiceClient;
 use tenure_proto::v1::workflow_service_client::WorkflowServiceClient;
 use tenure_tls::Connector;
 use tonic::transport::Channel;
@@ -37,6 +38,7 @@ pub(crate) struct Server {
     pub(crate) jobs: JobServiceClient<Channel>,
     pub(crate) fleet: FleetServiceClient<Channel>,
     pub(crate) cron: CronServiceClient<Channel>,
+    pub(crate) webhooks: WebhookServiceClient<Channel>,
     pub(crate) health: HealthServiceClient<Channel>,
     pub(crate) admin: AdminServiceClient<Channel>,
     pub(crate) workflows: WorkflowServiceClient<Channel>,
@@ -95,6 +97,7 @@ impl Server {
             jobs: JobServiceClient::new(channel.clone()),
             fleet: FleetServiceClient::new(channel.clone()),
             cron: CronServiceClient::new(channel.clone()),
+            webhooks: WebhookServiceClient::new(channel.clone()),
             health: HealthServiceClient::new(channel.clone()),
             admin: AdminServiceClient::new(channel.clone()),
             workflows: WorkflowServiceClient::new(channel),

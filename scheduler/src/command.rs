@@ -12,7 +12,7 @@ use crate::{
     family::{Detach, OnParent, WaitPolicy},
     ids::{
         ConcurrencyKey, CronName, DedupeKey, FencingToken, Fingerprint, JobId, KindName, NodeName, Ordinal,
-        Producer, SessionId, SlotName, Tenant, WorkflowId,
+        Producer, SessionId, SlotName, Tenant, WebhookName, WorkflowId,
     },
     job::{Job, TraceContext},
     kind::{Fleet, PausePolicy},
@@ -21,6 +21,7 @@ use crate::{
     selector::{Preferences, Selector},
     slots::Needs,
     time::Wall,
+    webhook::{DeliveryId, Tried},
     workflow::{Shape, Workflow},
 };
 
@@ -220,6 +221,26 @@ pub enum Command {
         job: JobId,
         /// The job, if memory does not hold it.
         prior: Option<Box<Job>>,
+    },
+    /// What became of tries to deliver. What has waited or been kept for too long goes with it. Of the deliverer.
+    SettleDeliveries {
+        /// One each.
+        tried: Vec<Tried>,
+    },
+    /// Send a delivery that has not arrived, as often as a new one.
+    Redeliver {
+        /// Which.
+        delivery: DeliveryId,
+    },
+    /// Send something to a webhook that is about nothing.
+    TestWebhook {
+        /// Which.
+        webhook: WebhookName,
+    },
+    /// Send to a webhook again whose receiver was gone.
+    ResumeWebhook {
+        /// Which.
+        webhook: WebhookName,
     },
     /// Do what is due, then place.
     Tick,

@@ -11,6 +11,7 @@ use crate::{
     lease::RevokeReason,
     refusal::LostCause,
     slots::{Needs, Slot},
+    webhook::{Delivery, Webhook},
     workflow::Workflow,
 };
 
@@ -51,6 +52,8 @@ pub enum Effect {
         /// Which.
         job: JobId,
     },
+    /// Something may be due in the outbox: the deliverer may look.
+    NotifyOutbox,
 }
 
 /// What the server says to a node.
@@ -263,6 +266,22 @@ pub enum Reply {
     Cron {
         /// After the command.
         entry: Box<CronEntry>,
+        /// Whether anything changed.
+        changed: bool,
+    },
+    /// To SettleDeliveries.
+    Settled,
+    /// To Redeliver and TestWebhook.
+    Delivery {
+        /// After the command.
+        delivery: Box<Delivery>,
+        /// Whether anything changed.
+        changed: bool,
+    },
+    /// To ResumeWebhook.
+    Webhook {
+        /// After the command.
+        webhook: Box<Webhook>,
         /// Whether anything changed.
         changed: bool,
     },

@@ -14,7 +14,8 @@ use crate::{
     deferral::Deferral,
     family::{Detached, Parked, WaitVerdict},
     ids::{
-        CronName, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant, WorkflowId,
+        CronName, FencingToken, JobId, KindName, NodeName, Ordinal, SessionId, SlotName, Tenant, WebhookName,
+        WorkflowId,
     },
     job::{Job, JobState, Outcome, Wait},
     kind::{Kind, PausePolicy},
@@ -28,6 +29,7 @@ use crate::{
     state::breaker::Fallen,
     tenant::TenantPolicy,
     time::{Mono, Wall},
+    webhook::{About, Delivery, DeliveryId, NewDelivery, Webhook},
     workflow::{Opened, Workflow, WorkflowState},
 };
 
@@ -86,6 +88,31 @@ pub enum Event {
         entry: CronName,
         /// What was missed, and why.
         missed: Box<MissedFiring>,
+    },
+
+    /// A webhook is declared, or declared anew.
+    WebhookPut(Box<Webhook>),
+    /// A webhook is declared no more, and nothing waits for it any more.
+    WebhookRemoved(WebhookName),
+    /// The receiver of a webhook said that it is gone, or an operator that it is there again.
+    WebhookGone {
+        /// Which.
+        webhook: WebhookName,
+        /// Since when; none: it is there again.
+        gone: Option<Wall>,
+    },
+    /// Something is to be told to a webhook. It carries what it tells, of which the body is made.
+    DeliveryAdded(Box<NewDelivery>),
+    /// A try failed, or an operator wants more of them.
+    DeliveryChanged(Box<Delivery>),
+    /// A delivery has no row any more.
+    DeliveryRemoved {
+        /// Which.
+        delivery: DeliveryId,
+        /// To whom.
+        webhook: WebhookName,
+        /// It arrived; else it had failed, and was kept for long enough.
+        arrived: bool,
     },
 
     // Durable: jobs.
@@ -325,6 +352,15 @@ pub enum Event {
     /// A parked process has nothing to wait for any more: its lease wants back what it gave.
     Wants(FencingToken),
 
+    // Volatile: webhooks.
+    /// Something was not told to a webhook, for which too much waits.
+    DeliveryDropped {
+        /// Which.
+        webhook: WebhookName,
+        /// What.
+        about: About,
+    },
+
     // Volatile: cron.
     /// More of the timetable of a cron entry is known.
     CronPlanned(Box<CronPlan>),
@@ -463,6 +499,12 @@ impl Event {
             | Self::CronPaused { .. }
             | Self::CronFired { .. }
             | Self::CronMissed { .. }
+            | Self::WebhookPut(_)
+            | Self::WebhookRemoved(_)
+            | Self::WebhookGone { .. }
+            | Self::DeliveryAdded(_)
+            | Self::DeliveryChanged(_)
+            | Self::DeliveryRemoved { .. }
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -505,6 +547,7 @@ impl Event {
             | Self::Spared { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
+            | Self::DeliveryDropped { .. }
             | Self::CronPlanned(_)
             | Self::CronUnplanned(_)
             | Self::BudgetTurned(_)
@@ -549,6 +592,12 @@ impl Event {
             | Self::CronPaused { .. }
             | Self::CronFired { .. }
             | Self::CronMissed { .. }
+            | Self::WebhookPut(_)
+            | Self::WebhookRemoved(_)
+            | Self::WebhookGone { .. }
+            | Self::DeliveryAdded(_)
+            | Self::DeliveryChanged(_)
+            | Self::DeliveryRemoved { .. }
             | Self::Enqueued(_)
             | Self::Ready(_)
             | Self::Granted { .. }
@@ -586,6 +635,7 @@ impl Event {
             | Self::Spared { .. }
             | Self::Revoked { .. }
             | Self::NotThrottled { .. }
+            | Self::DeliveryDropped { .. }
             | Self::BudgetTurned(_)
             | Self::Wants(_)
             | Self::Masked { .. }

@@ -25,6 +25,8 @@ const BURST_DEPTH: usize = 10;
 const BURST_WITHIN: Duration = Duration::from_secs(60);
 /// An old head is worth a look even while its kind moves.
 const OLD: Duration = Duration::from_secs(15 * 60);
+/// A delivery that has not arrived for so long is worth a look.
+const UNDELIVERED: Duration = Duration::from_secs(5 * 60);
 /// For how long a missed firing is worth a look.
 const MISSED_LATELY: Duration = Duration::from_secs(24 * 3600);
 
@@ -41,6 +43,7 @@ impl State {
         let nodes: Vec<NodeView> = self.nodes.values().map(view).collect();
         let mut attention = self.attention(&health, &nodes);
         attention.extend(self.cron_attention(now));
+        attention.extend(self.webhook_attention(now));
         Snapshot {
             kinds: self.kinds.values().map(|entry| entry.kind.clone()).collect(),
             health,
@@ -48,6 +51,7 @@ impl State {
             nodes,
             tenants: self.tenant_views(),
             crons: self.crons().cloned().collect(),
+            webhooks: self.webhooks().collect(),
             attention,
             live_jobs: self.live_jobs(),
             leases: self.leases.len() as u64,
@@ -70,6 +74,35 @@ impl State {
             Some(format!("cron entry {} is paused by {}", entry.name, pause.by).into())
         });
         missed.chain(paused)
+    }
+
+    /// Webhooks whose receiver is gone, for which something has waited for long, or to which something was not told.
+    fn webhook_attention(&self, now: Now) -> impl Iterator<Item = Arc<str>> {
+        self.webhooks().filter_map(move |view| {
+            let name = &view.webhook.name;
+            let age = view.oldest.map_or(Duration::ZERO, |oldest| now.wall.since(oldest));
+            let waits = view.waiting;
+            if view.webhook.gone.is_some() {
+                let told = format!(
+                    "the receiver of webhook {name} says that it is gone (410); {waits} deliveries wait"
+                );
+                return Some(told.into());
+            }
+            if view.dropped > 0 {
+                let dropped = view.dropped;
+                return Some(
+                    format!("webhook {name} was not told of {dropped} ends: too much waits for it").into(),
+                );
+            }
+            if age >= UNDELIVERED {
+                let minutes = age.as_secs() / 60;
+                return Some(
+                    format!("{waits} deliveries wait for webhook {name}, the oldest for {minutes} min")
+                        .into(),
+                );
+            }
+            None
+        })
     }
 
     fn kind_health(&self, now: Now, entry: &KindEntry) -> KindHealth {

@@ -155,6 +155,10 @@ name_id!(
     /// The name of a cron entry.
     CronName
 );
+name_id!(
+    /// The name of a webhook.
+    WebhookName
+);
 /// What the slot of a kind begins with; no declared slot can.
 const OF_KIND: &str = "kind:";
 /// What the slot of a cron entry, and the producer of its jobs, begins with; no other slot or producer can.

@@ -14,6 +14,7 @@ use crate::{
     selector::{Preferences, Selector},
     slots::{Needs, Scope},
     tenant::TenantPolicy,
+    webhook::Webhooks,
 };
 
 /// A declared kind.
@@ -202,6 +203,10 @@ pub struct Fleet {
     pub tenants: BTreeMap<Tenant, TenantPolicy>,
     /// Declared cron entries.
     pub crons: BTreeMap<CronName, CronPolicy>,
+    /// Declared webhooks.
+    pub webhooks: Webhooks,
+    /// Whoever applies it may not change webhooks: one that would is refused. Not of the file.
+    pub webhooks_stay: bool,
 }
 
 impl Fleet {

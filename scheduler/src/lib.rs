@@ -9,7 +9,7 @@
 //! them with the bytes that travel beside; [`State::committed`]; release the effects. Anything that goes wrong with
 //! the commit drops this state; [`State::load`] makes a new one from the rows.
 //!
-//! Reading order: `ids, time` → `rate, slots, node, selector, kind, cron, tenant, job, family, workflow, lease` → `command, event,
+//! Reading order: `ids, time` → `rate, slots, node, selector, kind, cron, tenant, job, family, workflow, webhook, lease` → `command, event,
 //! effect, refusal, deferral, rows, view` → `state` → `step` and `step/*` → `place` and `place/*` → `explain, health`,
 //! `invariants`.
 
@@ -41,6 +41,7 @@ mod step;
 mod tenant;
 mod time;
 mod view;
+mod webhook;
 mod workflow;
 
 pub use budget::{Allowance, Budget, MOST_COUNTERS, MOST_USAGE, OnExhausted, Spent, Usage, Window};
@@ -61,7 +62,8 @@ pub use family::{
 };
 pub use ids::{
     ConcurrencyKey, CounterName, CronName, DedupeKey, Epoch, FencingToken, Fingerprint, InvalidName, JobId,
-    KindName, NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, WorkflowId, is_name,
+    KindName, NodeName, Ordinal, Producer, Sequence, SessionId, SlotName, Tenant, WebhookName, WorkflowId,
+    is_name,
 };
 pub use invariants::{
     NAMES as INVARIANTS, Violation,
@@ -91,6 +93,11 @@ pub use view::{
     BackoffView, Bracket, DeferralView, EarmarkView, Explanation, KindHealth, LineAhead, LiveView,
     NodeExplanation, NodeGroup, NodeState, NodeView, QueueSignal, SlotExplanation, SlotHolder, SlotTotal,
     SlotView, Snapshot, TenantView, WaitView,
+};
+pub use webhook::{
+    About, Delivery, DeliveryFailure, DeliveryId, DeliveryState, DueDelivery, Ending, FAILED_KEPT,
+    MOST_FAILED, MOST_TRIES, MOST_WAITING, MOST_WEBHOOKS, NewDelivery, Subject, TRIED_FOR, Tried, Webhook,
+    WebhookPolicy, WebhookView, Webhooks,
 };
 pub use workflow::{
     Chord, Gate, InvalidShape, MOST_MEMBERS, MOST_NESTING, MemberOf, OnDeadline, Opened, Opening, Part,

@@ -2,8 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::ids::{
-    CounterName, CronName, FencingToken, JobId, KindName, NodeName, Producer, SlotName, Tenant, WorkflowId,
+use crate::{
+    ids::{
+        CounterName, CronName, FencingToken, JobId, KindName, NodeName, Producer, SlotName, Tenant,
+        WebhookName, WorkflowId,
+    },
+    webhook::DeliveryId,
 };
 
 /// Why a command was refused.
@@ -32,6 +36,34 @@ pub enum Refusal {
         entry: CronName,
         /// Declared names that are close to it.
         nearest: Vec<CronName>,
+    },
+    /// The fleet declares no such webhook.
+    #[error("webhook {webhook} is not declared")]
+    WebhookNotFound {
+        /// What was asked for.
+        webhook: WebhookName,
+        /// Declared names that are close to it.
+        nearest: Vec<WebhookName>,
+    },
+    /// The fleet file changes webhooks, and whoever applies it may not: only an admin may.
+    #[error("the fleet file changes webhooks ({changes}), which only an admin may")]
+    WebhooksNotAllowed {
+        /// What it would change.
+        changes: String,
+    },
+    /// No such delivery, or no longer: it arrived.
+    #[error("delivery {delivery} is not known; one that arrived is not kept")]
+    DeliveryNotFound {
+        /// What was asked for.
+        delivery: DeliveryId,
+    },
+    /// Too much waits for a webhook already.
+    #[error("{limit} deliveries wait for webhook {webhook}, which is as much as may")]
+    OutboxFull {
+        /// Which.
+        webhook: WebhookName,
+        /// How many may wait.
+        limit: u64,
     },
     /// No such node was ever heard of.
     #[error("node {node} is not known")]
@@ -318,6 +350,10 @@ impl Refusal {
             Self::KindNotFound { .. } => "KIND_NOT_FOUND",
             Self::SlotNotFound { .. } => "SLOT_NOT_FOUND",
             Self::CronNotFound { .. } => "CRON_NOT_FOUND",
+            Self::WebhookNotFound { .. } => "WEBHOOK_NOT_FOUND",
+            Self::WebhooksNotAllowed { .. } => "NOT_ALLOWED",
+            Self::DeliveryNotFound { .. } => "DELIVERY_NOT_FOUND",
+            Self::OutboxFull { .. } => "OUTBOX_FULL",
             Self::NodeNotFound { .. } => "NODE_NOT_FOUND",
             Self::JobNotFound { .. } => "JOB_NOT_FOUND",
             Self::InvalidField { .. } => "INVALID_FIELD",

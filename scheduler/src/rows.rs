@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     cron::CronEntry,
-    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant, WorkflowId},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant, WebhookName, WorkflowId},
     job::{Attempt, Job},
     kind::Kind,
     lease::Lease,
@@ -12,6 +12,7 @@ use crate::{
     slots::Slot,
     tenant::TenantPolicy,
     time::Wall,
+    webhook::{Delivery, DeliveryId, NewDelivery, Webhook},
     workflow::Workflow,
 };
 
@@ -34,6 +35,10 @@ pub struct Durable {
     pub leases: BTreeMap<FencingToken, Lease>,
     /// Workflows that are not final, each with the ends of its members.
     pub workflows: BTreeMap<WorkflowId, Workflow>,
+    /// Declared webhooks.
+    pub webhooks: BTreeMap<WebhookName, Webhook>,
+    /// What waits to be told to them, and what could not be.
+    pub deliveries: BTreeMap<DeliveryId, Delivery>,
     /// Deferral timelines as last saved, by class text. Not compared by the load property: they lag by a second.
     pub classes: BTreeMap<String, ClassRow>,
 }
@@ -103,6 +108,16 @@ pub struct Changes {
     pub workflows_put: Vec<Workflow>,
     /// Workflows that are gone.
     pub workflows_deleted: Vec<WorkflowId>,
+    /// Webhooks that are new or changed.
+    pub webhooks_put: Vec<Webhook>,
+    /// Webhooks that are declared no more.
+    pub webhooks_deleted: Vec<WebhookName>,
+    /// Deliveries that are new; their bodies travel beside, made of what each tells.
+    pub deliveries_new: Vec<NewDelivery>,
+    /// Deliveries that changed.
+    pub deliveries_put: Vec<Delivery>,
+    /// Deliveries that are gone.
+    pub deliveries_deleted: Vec<DeliveryId>,
     /// Class timelines to save.
     pub classes_put: Vec<ClassRow>,
     /// Class timelines to remove.

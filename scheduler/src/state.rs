@@ -8,6 +8,7 @@ pub(crate) mod flows;
 mod holders;
 mod jobs;
 pub(crate) mod nodes;
+pub(crate) mod outbox;
 mod packed;
 mod rates;
 mod roster;
@@ -20,6 +21,7 @@ use std::{
     time::Duration,
 };
 
+use self::outbox::WebhookEntry;
 use crate::{
     cron::CronState,
     deferral::Deferral,
@@ -57,6 +59,7 @@ pub(crate) use self::{
     holders::Holders,
     jobs::{Jobs, Seen},
     nodes::{Live, Mask, NodeEntry, silence},
+    outbox::Outbox,
     rates::Throughput,
     roster::Nodes,
     runs::Runs,
@@ -249,6 +252,7 @@ pub struct State {
     /// Of those: more of the timetable has to be known.
     pub(crate) unplanned: BTreeSet<CronName>,
     pub(crate) flows: Flows,
+    pub(crate) outbox: Outbox,
     pub(crate) classes: Classes,
     /// Units that are kept for large jobs. None of it is stored: a new leader elects anew.
     pub(crate) earmarks: Earmarks,
@@ -295,6 +299,7 @@ impl State {
             crons: BTreeMap::new(),
             unplanned: BTreeSet::new(),
             flows: Flows::default(),
+            outbox: Outbox::default(),
             classes: Classes::default(),
             earmarks: Earmarks::default(),
             index: Index::default(),
@@ -327,6 +332,10 @@ impl State {
             state.crons.insert(name.clone(), CronState::new(entry));
             state.follow_cron(&name);
         }
+        for (name, webhook) in rows.webhooks {
+            state.outbox.webhooks.insert(name, WebhookEntry::new(webhook));
+        }
+        rows.deliveries.into_values().for_each(|delivery| state.outbox.put(delivery));
         for lease in rows.leases.into_values() {
             state.load_lease(lease, now);
         }
@@ -574,6 +583,7 @@ impl State {
     #[must_use]
     pub fn durable(&self) -> Durable {
         let live = |(id, entry): (&JobId, Seen<'_>)| (*id, entry.job.clone());
+        let webhooks = self.outbox.webhooks.values();
         Durable {
             kinds: self.kinds.iter().map(|(name, entry)| (name.clone(), entry.kind.clone())).collect(),
             slots: self.slots.clone(),
@@ -588,6 +598,8 @@ impl State {
                 .collect(),
             jobs: self.jobs.iter().filter(|(_, entry)| !entry.job.state.is_final()).map(live).collect(),
             leases: self.leases.iter().map(|(token, entry)| (*token, entry.lease.clone())).collect(),
+            webhooks: webhooks.map(|entry| (entry.webhook.name.clone(), entry.webhook.clone())).collect(),
+            deliveries: self.outbox.deliveries.clone(),
             classes: BTreeMap::new(),
         }
     }

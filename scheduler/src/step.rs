@@ -14,6 +14,7 @@ mod report;
 mod throttle;
 mod tick;
 mod wait;
+mod webhook;
 mod workflow;
 
 use std::sync::Arc;
@@ -60,6 +61,7 @@ impl State {
     pub fn apply(&mut self, now: Now, command: Command) -> Result<Applied, Refusal> {
         let mut step = Step { state: self, now, events: Vec::new(), effects: Vec::new(), looked: 0 };
         let more = step.run(command)?;
+        step.tell_webhooks();
         let Step { events, effects, looked, .. } = step;
         self.follow();
         Ok(Applied { events, effects, more, looked })
@@ -118,6 +120,10 @@ impl Step<'_> {
             Command::PauseCron { entry, by } => self.pause_cron(&entry, by)?,
             Command::ResumeCron { entry } => self.resume_cron(&entry)?,
             Command::RunCron { entry, job, prior } => self.run_cron(&entry, job, prior.as_deref())?,
+            Command::SettleDeliveries { tried } => self.settle_deliveries(&tried),
+            Command::Redeliver { delivery } => self.redeliver(delivery)?,
+            Command::TestWebhook { webhook } => self.test_webhook(&webhook)?,
+            Command::ResumeWebhook { webhook } => self.resume_webhook(&webhook)?,
             Command::Tick => return Ok(self.tick()),
         }
         Ok(false)

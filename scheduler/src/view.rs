@@ -15,6 +15,7 @@ use crate::{
     node::{ClosedGroup, Node},
     slots::{Count, Slot},
     time::Wall,
+    webhook::WebhookView,
 };
 
 pub use self::explanation::{
@@ -231,6 +232,8 @@ pub struct Snapshot {
     pub tenants: Vec<TenantView>,
     /// By name.
     pub crons: Vec<CronEntry>,
+    /// By name.
+    pub webhooks: Vec<WebhookView>,
     /// What a person should look at, the worst first.
     pub attention: Vec<Arc<str>>,
     /// Live jobs.

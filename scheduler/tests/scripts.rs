@@ -76,4 +76,6 @@ mod told;
 #[cfg(test)]
 mod waits;
 #[cfg(test)]
+mod webhooks;
+#[cfg(test)]
 mod workflows;

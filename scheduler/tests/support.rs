@@ -3,7 +3,7 @@
 
 mod agent;
 mod closeness;
-mod commands;
+pub(crate) mod commands;
 pub(crate) mod crons;
 mod explained;
 mod flows;
@@ -13,6 +13,7 @@ mod rng;
 mod script;
 mod store;
 mod trace;
+mod webhooks;
 mod words;
 pub(crate) mod world;
 
@@ -22,5 +23,6 @@ pub(crate) use self::{
     flows::members,
     rng::Rng,
     script::{Script, check, token_of},
+    words::Line,
     world::World,
 };

@@ -15,6 +15,7 @@ use crate::{
     config::{Config, Deny, Limits, Producers, Retention},
     descriptors,
     listener::Room,
+    outbox::{Settings, SettingsError},
 };
 
 /// The rules in force.
@@ -107,6 +108,7 @@ struct InForce {
     rules: watch::Sender<Arc<Rules>>,
     limits: watch::Sender<scheduler::Limits>,
     retention: watch::Sender<Retention>,
+    webhooks: watch::Sender<Arc<Settings>>,
     room: Room,
 }
 
@@ -116,6 +118,7 @@ pub(crate) struct Published {
     pub(crate) rules: watch::Receiver<Arc<Rules>>,
     pub(crate) limits: watch::Receiver<scheduler::Limits>,
     pub(crate) retention: watch::Receiver<Retention>,
+    pub(crate) webhooks: watch::Receiver<Arc<Settings>>,
 }
 
 /// Why settings stay as they were.
@@ -124,36 +127,51 @@ pub enum Error {
     /// A certificate cannot be used.
     #[error("the certificates cannot be used")]
     Files(#[from] files::Error),
+    /// A file of webhooks cannot be used.
+    #[error("the settings of webhooks cannot be used")]
+    Webhooks(#[from] SettingsError),
     /// TLS begins and ends with the server.
     #[error("TLS cannot be turned on or off while the server runs: restart it")]
     TlsTurned,
 }
 
 impl Reload {
-    pub(crate) fn new(config: &Config, rules: Rules, room: Room) -> (Self, Published) {
+    pub(crate) fn new(
+        config: &Config,
+        (rules, webhooks): (Rules, Settings),
+        room: Room,
+    ) -> (Self, Published) {
         let (rules, rules_read) = watch::channel(Arc::new(rules));
         let (limits, limits_read) = watch::channel(limits_of(config));
         let (retention, retention_read) = watch::channel(config.retention);
-        let in_force = InForce { began: config.clone(), rules, limits, retention, room };
-        let published = Published { rules: rules_read, limits: limits_read, retention: retention_read };
+        let (webhooks, webhooks_read) = watch::channel(Arc::new(webhooks));
+        let in_force = InForce { began: config.clone(), rules, limits, retention, webhooks, room };
+        let published = Published {
+            rules: rules_read,
+            limits: limits_read,
+            retention: retention_read,
+            webhooks: webhooks_read,
+        };
         (Self(Arc::new(in_force)), published)
     }
 
-    /// Takes certificates, `[deny]`, `[producers]`, `[limits]` and `[retention]` of these settings from now on.
+    /// Takes certificates, `[deny]`, `[producers]`, `[limits]`, `[retention]` and `[webhooks]` of these settings from now on.
     /// Sessions and connections stay, unless their holder is now denied. The answer names the keys that differ from
     /// those that the server began with, and for which it has to be restarted.
     ///
     /// # Errors
-    /// If a certificate cannot be used; then everything stays as it was.
+    /// If a certificate or a secret cannot be used; then everything stays as it was.
     pub fn apply(&self, config: &Config) -> Result<Vec<&'static str>, Error> {
         let Self(in_force) = self;
         let rules = Rules::of(config)?;
+        let webhooks = Settings::of(&config.webhooks)?;
         if rules.tls.is_some() != in_force.began.tls.is_some() {
             return Err(Error::TlsTurned);
         }
         in_force.rules.send_replace(Arc::new(rules));
         in_force.limits.send_replace(limits_of(config));
         in_force.retention.send_replace(config.retention);
+        in_force.webhooks.send_replace(Arc::new(webhooks));
         in_force.room.resize(descriptors::connections(config.limits.max_connections));
         Ok(for_a_restart(&in_force.began, config))
     }

@@ -23,6 +23,7 @@ mod selector;
 mod server_file;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 pub use access::{Deny, Producer, Producers, TRUST_DOMAIN, Tls};
 pub use database::{Database, Unreadable};
@@ -30,6 +31,7 @@ pub(crate) use document::nearest;
 pub use document::{LONGEST, Problem};
 pub use fleet::parse as parse_fleet;
 pub(crate) use selector::{MOST_REQUIREMENTS, MOST_VALUES, label_problem, label_value_problem};
+pub use webhooks::{Network, SecretFiles, Webhooks};
 
 /// All settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub struct Config {
     pub deny: Deny,
     /// What producers are limited to.
     pub producers: Producers,
+    /// With what webhooks are signed, and which addresses they may reach beside public ones.
+    pub webhooks: Webhooks,
     /// Serves beyond loopback without TLS. Not in the file: whoever starts the server says so each time.
     pub insecure: bool,
     /// Which clocks. Not in the file: `tenure up` and tests set it.
@@ -146,6 +150,7 @@ impl Default for Config {
             tls: None,
             deny: Deny::default(),
             producers: Producers::default(),
+            webhooks: Webhooks::default(),
             insecure: false,
             clock: clock::Options::default(),
             telemetry: Telemetry::default(),
@@ -181,6 +186,7 @@ impl Config {
             if let Some(tls) = &mut config.tls {
                 tls.relative_to(parent);
             }
+            config.webhooks.relative_to(parent);
         }
         Ok(config)
     }

@@ -133,6 +133,9 @@ pub enum Error {
     /// A certificate cannot be used.
     #[error("the certificates cannot be used")]
     Tls(#[from] tenure_tls::files::Error),
+    /// A file of webhooks cannot be used.
+    #[error("the settings of webhooks cannot be used")]
+    Webhooks(#[from] outbox::SettingsError),
     /// A bug in the descriptors.
     #[error("the services cannot be put together")]
     Services(#[from] rpc::Error),
@@ -208,6 +211,7 @@ impl Stage {
     ) -> Result<Self, Error> {
         warn_of_insecure(config);
         let rules = Rules::of(config)?;
+        let webhooks = outbox::Settings::of(&config.webhooks)?;
         let metrics = Arc::new(Metrics::new()?);
         let most = descriptors::connections(config.limits.max_connections);
         let grpc = Incoming::bind(config.listen, most, clock.clone()).await?;
@@ -216,7 +220,7 @@ impl Stage {
             Some(address) => Some(Incoming::bind(address, peers::MOST_CONNECTIONS, clock.clone()).await?),
             None => None,
         };
-        let (reload, in_force) = Reload::new(config, rules, grpc.room());
+        let (reload, in_force) = Reload::new(config, (rules, webhooks), grpc.room());
 
         let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
@@ -239,6 +243,11 @@ impl Stage {
         let seed = Seed {
             driver: driver::Options { limits: in_force.limits.clone() },
             sweeping: retention::Options { every: SWEEP_EVERY, retention: in_force.retention.clone() },
+            delivering: outbox::deliver::Options {
+                settings: in_force.webhooks.clone(),
+                bell: outbox::Bell::default(),
+                metrics: Arc::clone(&metrics),
+            },
             status,
             snapshots,
             ways,
@@ -298,6 +307,7 @@ impl Stage {
             metrics: Arc::clone(&metrics),
             retention: in_force.retention,
             logs,
+            webhooks: in_force.webhooks,
         };
         let rules = in_force.rules;
         let to_leader = Peers::new(handle.standings(), rules.clone(), Arc::clone(&metrics), clock.clone());

@@ -18,7 +18,8 @@ use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder, proto::MetricFamily,
 };
 use tenure_scheduler::{
-    AttemptEnd, Effect, Event, JobState, Message, Outcome, Reply, Snapshot, Verdict, Wall,
+    AttemptEnd, DeliveryState, Effect, Event, JobState, Message, Outcome, Reply, Snapshot, Verdict, Wall,
+    WebhookName,
 };
 use tenure_store::{Violation, reader};
 
@@ -97,6 +98,7 @@ pub struct Metrics {
     handed_on: IntCounterVec,
     firings: IntCounterVec,
     missed_firings: IntCounterVec,
+    deliveries: IntCounterVec,
     deferrals: IntCounterVec,
     commands: IntCounterVec,
     evaluations: IntCounterVec,
@@ -105,6 +107,7 @@ pub struct Metrics {
     commit_seconds: Distribution,
     query_seconds: Distribution,
     wait_seconds: Distribution,
+    delivery_seconds: Distribution,
     rules: Mutex<BTreeSet<Arc<str>>>,
 }
 
@@ -136,6 +139,7 @@ impl Metrics {
             handed_on: counter(Figure::HandedOn)?,
             firings: counter(Figure::Firings)?,
             missed_firings: counter(Figure::MissedFirings)?,
+            deliveries: counter(Figure::Deliveries)?,
             deferrals: counter(Figure::Deferrals)?,
             commands: counter(Figure::Commands)?,
             evaluations: counter(Figure::Evaluations)?,
@@ -144,6 +148,7 @@ impl Metrics {
             commit_seconds: histogram(Figure::CommitSeconds)?,
             query_seconds: histogram(Figure::QuerySeconds)?,
             wait_seconds: histogram(Figure::WaitSeconds)?,
+            delivery_seconds: histogram(Figure::DeliverySeconds)?,
             rules: Mutex::default(),
             registry,
         };
@@ -224,9 +229,13 @@ impl Metrics {
 
     /// From here on values of histograms are told to the meter as well.
     fn export_histograms(&self, meter: &Meter) {
-        for distribution in
-            [&self.turn_seconds, &self.commit_seconds, &self.query_seconds, &self.wait_seconds]
-        {
+        for distribution in [
+            &self.turn_seconds,
+            &self.commit_seconds,
+            &self.query_seconds,
+            &self.wait_seconds,
+            &self.delivery_seconds,
+        ] {
             distribution.twin.get_or_init(|| otlp::histogram(meter, distribution.figure));
         }
     }
@@ -247,9 +256,31 @@ impl Metrics {
             self.firings.with_label_values(&[entry.as_str()]).inc();
         } else if let Event::CronMissed { entry, missed } = event {
             self.missed_firings.with_label_values(&[entry.as_str(), &missed.reason]).inc_by(missed.count);
+        } else if let Event::DeliveryRemoved { webhook, arrived: true, .. } = event {
+            self.observe_try(webhook, "delivered");
+        } else if let Event::DeliveryDropped { webhook, .. } = event {
+            self.observe_try(webhook, "dropped");
+        } else if let Event::DeliveryChanged(delivery) = event {
+            match delivery.state {
+                DeliveryState::Failed { .. } => self.observe_try(&delivery.webhook, "given_up"),
+                // One that was not tried is wanted again by an operator.
+                DeliveryState::Waiting { .. } if delivery.tries > 0 => {
+                    self.observe_try(&delivery.webhook, "failed");
+                }
+                DeliveryState::Waiting { .. } => {}
+            }
         } else if let Event::Deferred { reason, .. } = event {
             self.deferrals.with_label_values(&[reason.name()]).inc();
         }
+    }
+
+    fn observe_try(&self, webhook: &WebhookName, outcome: &'static str) {
+        self.deliveries.with_label_values(&[webhook.as_str(), outcome]).inc();
+    }
+
+    /// A webhook was told something, so long after it ended.
+    pub(crate) fn observe_delivery(&self, after: Duration) {
+        self.delivery_seconds.observe(&[], after.as_secs_f64());
     }
 
     fn observe_end(&self, end: &AttemptEnd) {

@@ -1,8 +1,20 @@
-//! Fan-out of "this job changed" to whoever waits for it.
+//! What leaves after a commit for whoever waits outside: fan-out of "this job changed" to watchers, and webhooks.
 //!
+//! Webhooks: `body` is what is told, in the commit that ends a job; `deliver` sends what is due, by `send`, signed by `sign`,
+//! to addresses that `guard` lets through; `settings` is what the server file says of it. What is stored and when it is
+//! tried is the scheduler's.
+//!
+//! Of watches:
 //! Level-triggered: a watch tells that something changed since it was last asked, never what; the watcher reads the
 //! job. So nothing is queued, a slow watcher costs nothing, and none misses the final state. The driver calls in only
 //! after the commit. Not here: what changed, and who may see it.
+
+pub(crate) mod body;
+pub(crate) mod deliver;
+mod guard;
+mod send;
+mod settings;
+mod sign;
 
 use std::{
     collections::HashMap,
@@ -10,7 +22,10 @@ use std::{
 };
 
 use tenure_scheduler::JobId;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+
+pub(crate) use self::settings::Settings;
+pub use self::{settings::Error as SettingsError, sign::Error as SecretError};
 
 /// Jobs that are watched at once. Beyond: Busy.
 const MOST_WATCHED: usize = 65_536;
@@ -34,6 +49,21 @@ pub struct JobWatch {
     job: JobId,
     changes: watch::Receiver<()>,
     watchers: Watchers,
+}
+
+/// Tells the deliverer that something may be due. One ring is kept; more are one. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bell(Arc<Notify>);
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        self.0.notify_one();
+    }
+
+    /// Waits for a ring since this last returned. Cancel-safe.
+    pub(crate) async fn rung(&self) {
+        self.0.notified().await;
+    }
 }
 
 impl Watchers {

@@ -15,7 +15,8 @@ use tenure_proto::{
     v1::{
         admin_service_server::AdminServiceServer, cron_service_server::CronServiceServer,
         fleet_service_server::FleetServiceServer, health_service_server::HealthServiceServer,
-        job_service_server::JobServiceServer, workflow_service_server::WorkflowServiceServer,
+        job_service_server::JobServiceServer, webhook_service_server::WebhookServiceServer,
+        workflow_service_server::WorkflowServiceServer,
     },
 };
 use tokio::sync::watch;
@@ -40,6 +41,7 @@ pub(crate) mod nodes;
 mod page;
 pub(crate) mod serving;
 pub(crate) mod status;
+mod webhooks;
 mod workflows;
 
 use self::{
@@ -101,6 +103,7 @@ pub(crate) fn router(
         WorkflowServiceServer::new(workflows::Workflows::new(api.clone(), room)),
         FleetServiceServer::new(fleet::Fleet(api.clone())),
         CronServiceServer::new(cron::Cron(api.clone())),
+        WebhookServiceServer::new(webhooks::Webhooks(api.clone())),
         HealthServiceServer::new(health::Health::new(api.clone())),
         AdminServiceServer::new(admin::Admin(api.clone())),
         NodeServiceServer::new(nodes),

@@ -1,6 +1,6 @@
 //! One term: from the takeover of a leader to its end, with everything that exists only meanwhile.
 //!
-//! Responsible for making the driver, the sweeper and the ways to them anew for each term, and for ending all of them
+//! Responsible for making the driver, the sweeper, the deliverer and the ways to them anew for each term, and for ending all of them
 //! with it, sessions included. Not for when a term begins or is lost (`leadership`).
 //! Invariant: nothing of a term outlives it. A driver or session that will not end in time is cut off where it waits;
 //! one that does not even wait is the caller's to deal with: see [`Overdue`].
@@ -22,7 +22,10 @@ use crate::{
     handle::{Call, Handle, Inboxes, MOST_CALLS, MOST_QUERIES, Query, ServerStatus},
     leadership::Standing,
     metrics::Metrics,
-    outbox::Watchers,
+    outbox::{
+        Watchers,
+        deliver::{self, Deliverer},
+    },
     retention::{self, Sweeper},
     sessions::{self, FromNode},
     snapshot::{Published, Publisher},
@@ -74,6 +77,7 @@ pub(crate) struct Sessions {
 pub(crate) struct Seed {
     pub(crate) driver: driver::Options,
     pub(crate) sweeping: retention::Options,
+    pub(crate) delivering: deliver::Options,
     pub(crate) status: watch::Sender<ServerStatus>,
     pub(crate) snapshots: watch::Sender<Arc<Published>>,
     pub(crate) ways: watch::Sender<Option<Ways>>,
@@ -93,7 +97,7 @@ pub(crate) struct Term {
     status: watch::Sender<ServerStatus>,
     snapshots: watch::Sender<Arc<Published>>,
     watchers: Watchers,
-    /// Driver and sweeper.
+    /// Driver, sweeper and deliverer.
     tasks: JoinSet<(&'static str, Result<(), BoxError>)>,
     sessions: Sessions,
     signals: Signals,
@@ -120,6 +124,7 @@ impl Term {
             status: seed.status.clone(),
             publisher: Publisher::new(seed.snapshots.clone()),
             watchers: seed.watchers.clone(),
+            bell: seed.delivering.bell.clone(),
             metrics: Arc::clone(&seed.metrics),
             clock: seed.clock.clone(),
             spans: seed.spans.clone(),
@@ -136,6 +141,9 @@ impl Term {
         tasks.spawn(async { ("sweeper", swept.await.map_err(Into::into)) });
         seed.status.send_modify(|status| status.terms += 1);
         seed.ways.send_replace(Some(ways));
+        // It asks the driver at once.
+        let delivered = Deliverer::new(seed.delivering.clone(), seed.handle.clone()).run(over.clone());
+        tasks.spawn(async { ("deliverer", delivered.await.map_err(Into::into)) });
         Ok(Self {
             ways: seed.ways.clone(),
             status: seed.status.clone(),

@@ -17,3 +17,5 @@ mod roles;
 mod sessions;
 #[path = "tls/watches.rs"]
 mod watches;
+#[path = "tls/webhooks.rs"]
+mod webhooks;

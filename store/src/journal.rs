@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, future::Future};
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Changes, DedupeKey, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant, Workflow, WorkflowId,
+    Changes, DedupeKey, DeliveryId, Durable, Epoch, FencingToken, Job, JobId, KindName, Tenant, Workflow,
+    WorkflowId,
 };
 
 use crate::{LogTail, election::Trust, rows};
@@ -50,7 +51,8 @@ pub trait Journal: Send + 'static {
     /// Writes one turn in one transaction: epoch check, deletes, updates, inserts. OK means that it survives a crash.
     ///
     /// Of `beside` it takes what `changes` asks for, which is the payload of every inserted job whose `payload_size`
-    /// is not zero, and the bytes of every result and checkpoint put, and every end of a log; the rest (the payload of a deduplicated enqueue) is ignored.
+    /// is not zero, the bytes of every result and checkpoint put, the body of every new delivery and every end of a log; the
+    /// rest (the payload of a deduplicated enqueue) is ignored.
     ///
     /// # Errors
     /// Any error, [`Error::is_ours`] or not, means: drop the state and take over from oneself. Nothing was written,
@@ -104,6 +106,8 @@ pub struct Beside {
     /// Of finished reports, by job and token. Of all that is here only these are kept without being asked for by `changes`,
     /// unless their job is deleted in the same turn.
     pub log_tails: BTreeMap<(JobId, FencingToken), LogTail>,
+    /// Of new deliveries: what is sent, byte for byte. Text without NUL.
+    pub bodies: BTreeMap<DeliveryId, String>,
 }
 
 /// The input of a job. Opaque to the server.
@@ -195,6 +199,12 @@ pub enum Error {
         /// Whose.
         job: JobId,
     },
+    /// The changes ask for a body that does not travel beside. A bug of ours. Nothing was written.
+    #[error("the body of delivery {delivery} does not travel beside")]
+    NoBodyBeside {
+        /// Whose.
+        delivery: DeliveryId,
+    },
     /// A stored row makes no sense, or a row to be stored cannot be. Nothing was written.
     #[error("a row is unreadable")]
     Unreadable(#[source] rows::Error),
@@ -223,6 +233,7 @@ impl Error {
             | Self::Refused { .. }
             | Self::RowsMismatch { .. }
             | Self::NothingBeside { .. }
+            | Self::NoBodyBeside { .. }
             | Self::Unreadable(_) => true,
             Self::Deposed { .. } | Self::Newer { .. } | Self::Unavailable { .. } => false,
         }

@@ -4,6 +4,7 @@
 //! disk. What it does not have: the `inv_*` views (the scheduler checks its own memory), bounded reads, persistence.
 
 mod journal;
+mod outbox;
 mod reader;
 mod tables;
 

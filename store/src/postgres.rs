@@ -16,6 +16,7 @@ mod fault;
 mod identity;
 mod journal;
 mod log_tails;
+mod outbox;
 mod reader;
 pub(crate) mod schema;
 #[cfg(test)]

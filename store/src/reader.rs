@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, DedupeKey, DueResult, FencingToken, Job, JobId, JobState, KindName, NodeName, Producer, Tenant,
-    Wall, Workflow, WorkflowId,
+    Attempt, DedupeKey, DeliveryId, DueResult, FencingToken, Job, JobId, JobState, KindName, NodeName,
+    Producer, Tenant, Wall, Workflow, WorkflowId,
 };
 
 use crate::{
@@ -139,6 +139,14 @@ impl Reader {
     /// As every read: [`Error`].
     pub async fn due_results(&self, now: Wall, limit: u32) -> Result<Vec<DueResult>, Error> {
         each!(self, reader => reader.due_results(now, limit).await)
+    }
+
+    /// What is sent for each of these deliveries, byte for byte; one that is not there any more is absent.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn bodies(&self, ids: &[DeliveryId]) -> Result<BTreeMap<DeliveryId, String>, Error> {
+        each!(self, reader => reader.bodies(ids).await)
     }
 
     /// One workflow, with the ends of its members.

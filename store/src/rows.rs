@@ -17,6 +17,7 @@ mod json;
 mod leases;
 mod positional;
 mod selector;
+mod webhooks;
 mod workflows;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -36,6 +37,7 @@ pub(crate) use self::{
     },
     jobs::{AttemptRow, CutoffRow, JobRow, KeyRow, job_columns, read_attempt, read_job},
     leases::{LeaseRow, read_lease},
+    webhooks::{DeliveryChangeRow, DeliveryRow, WebhookRow, read_delivery, read_webhook},
     workflows::{
         WorkflowRow, put_ends, read_count, read_end, read_member, read_workflow, read_workflow_id,
         workflow_columns,

@@ -12,6 +12,7 @@ mod fault;
 mod journal;
 mod lock;
 mod log_tails;
+mod outbox;
 mod reader;
 pub(crate) mod schema;
 #[cfg(test)]

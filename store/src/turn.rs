@@ -3,7 +3,9 @@
 //! Unique indexes are checked row by row, so the rows that free something are written before those that may take it.
 
 use bytes::Bytes;
-use tenure_scheduler::{Changes, CheckpointPut, FencingToken, Job, JobChange, JobId, Lease, ResultPut};
+use tenure_scheduler::{
+    Changes, CheckpointPut, Delivery, FencingToken, Job, JobChange, JobId, Lease, ResultPut,
+};
 
 use crate::{Beside, LogTail, Payload, ResultBytes, journal::Error};
 
@@ -30,6 +32,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) checkpoints: Vec<(&'a CheckpointPut, &'a Bytes)>,
     /// Ends of logs, each instead of the one that its execution had.
     pub(crate) log_tails: Vec<(JobId, FencingToken, &'a LogTail)>,
+    /// New deliveries.
+    pub(crate) deliveries: Vec<(&'a Delivery, &'a str)>,
 }
 
 impl<'a> Turn<'a> {
@@ -70,6 +74,11 @@ impl<'a> Turn<'a> {
         }
         let log_tails = beside.log_tails.iter().filter(|((job, _), _)| !deleted.contains(job));
         let log_tails = log_tails.map(|(&(job, token), tail)| (job, token, tail)).collect();
+        let mut deliveries = Vec::new();
+        for delivery in changes.deliveries_new.iter().map(|new| &new.delivery) {
+            let missing = Error::NoBodyBeside { delivery: delivery.id };
+            deliveries.push((delivery, beside.bodies.get(&delivery.id).ok_or(missing)?.as_str()));
+        }
         Ok(Self {
             changes,
             deleted,
@@ -81,6 +90,7 @@ impl<'a> Turn<'a> {
             results,
             checkpoints,
             log_tails,
+            deliveries,
         })
     }
 }

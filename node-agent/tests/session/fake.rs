@@ -10,7 +10,8 @@ use std::time::Duration;
 use tenure_proto::node::v1::node_service_server::{NodeService, NodeServiceServer};
 use tenure_proto::node::v1::{
     BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, Finished,
-    GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello, LeasePhase, NodeMessage, Renewed,
+    GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello, LeasePhase, NodeMessage,
+    PushLogRequest, PushLogResponse, Renewed,
     RenewedLease, Report, ReportKind, Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, Welcome,
     node_message, report::Event, server_message::Body,
 };
@@ -93,6 +94,13 @@ impl NodeService for Service {
         self.children.send(under_way).await.map_err(|_| Status::unavailable("the test is over"))?;
         drop(never.await);
         std::future::pending().await
+    }
+
+    async fn push_log(
+        &self,
+        _: Request<Streaming<PushLogRequest>>,
+    ) -> Result<Response<PushLogResponse>, Status> {
+        Err(Status::unimplemented("no test here reads a log"))
     }
 
     async fn begin_wait(&self, _: Request<BeginWaitRequest>) -> Result<Response<BeginWaitResponse>, Status> {

@@ -3355,6 +3355,2082 @@ pub mod cron_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// A part of a workflow: one of these. Chains, groups and chords may stand in each other, 16 deep.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowPart {
+    /// What it is. Required.
+    #[prost(oneof = "workflow_part::Part", tags = "1, 2, 3, 4")]
+    pub part: ::core::option::Option<workflow_part::Part>,
+}
+/// Nested message and enum types in `WorkflowPart`.
+pub mod workflow_part {
+    /// What it is. Required.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Part {
+        /// One job. Its `job_id`, `parent_id` and `dedupe_key` stay empty: ids are derived from that of the workflow.
+        #[prost(message, tag = "1")]
+        Job(super::JobSpec),
+        /// One after the other.
+        #[prost(message, tag = "2")]
+        Chain(super::WorkflowChain),
+        /// Side by side.
+        #[prost(message, tag = "3")]
+        Group(super::WorkflowGroup),
+        /// Side by side, then one job.
+        #[prost(message, tag = "4")]
+        Chord(super::WorkflowChord),
+    }
+}
+/// Each part begins when all jobs of the one before it have succeeded, and is handed their results in declared order.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowChain {
+    /// At least one. `run_at` and `delay` are for the first only.
+    #[prost(message, repeated, tag = "1")]
+    pub parts: ::prost::alloc::vec::Vec<WorkflowPart>,
+}
+/// All parts begin at once. Its results are those of its parts, in declared order.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowGroup {
+    /// At least one.
+    #[prost(message, repeated, tag = "1")]
+    pub parts: ::prost::alloc::vec::Vec<WorkflowPart>,
+}
+/// Members that begin at once, and one job behind them that is handed their results in declared order. It runs once.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowChord {
+    /// At least one. A chain counts by its last job.
+    #[prost(message, repeated, tag = "1")]
+    pub members: ::prost::alloc::vec::Vec<WorkflowPart>,
+    /// Required. Without `run_at` and `delay`.
+    #[prost(message, optional, tag = "2")]
+    pub synthesis: ::core::option::Option<JobSpec>,
+    /// When the synthesis runs. Unspecified: SYNTHESIS_POLICY_ALL.
+    #[prost(enumeration = "SynthesisPolicy", tag = "3")]
+    pub policy: i32,
+    /// With SYNTHESIS_POLICY_AT_LEAST: how many have to succeed, 1 to the number of members. Else 0.
+    #[prost(uint32, tag = "4")]
+    pub at_least: u32,
+    /// The synthesis runs then on what is there, and the workflow is marked `partial`. Counted from the submission, or from
+    /// the last RequeueMember. Absent: it waits for as long as it takes.
+    #[prost(message, optional, tag = "5")]
+    pub deadline: ::core::option::Option<::prost_types::Duration>,
+    /// What becomes of members that have not ended when the synthesis begins. Unspecified: ON_DEADLINE_CANCEL.
+    #[prost(enumeration = "OnDeadline", tag = "6")]
+    pub on_deadline: i32,
+}
+/// A workflow as it stands.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Workflow {
+    /// A UUID v7.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// For people. Empty: none.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// Who submitted it.
+    #[prost(string, tag = "3")]
+    pub producer: ::prost::alloc::string::String,
+    /// Where it stands.
+    #[prost(enumeration = "WorkflowState", tag = "4")]
+    pub state: i32,
+    /// Plus one when a final one comes back, from 1.
+    #[prost(uint32, tag = "5")]
+    pub round: u32,
+    /// A synthesis runs, or ran, on less than its policy asks for.
+    #[prost(bool, tag = "6")]
+    pub partial: bool,
+    /// Somebody wants it to end.
+    #[prost(bool, tag = "7")]
+    pub cancel_requested: bool,
+    /// When it was submitted.
+    #[prost(message, optional, tag = "8")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it became final. Absent while it is not.
+    #[prost(message, optional, tag = "9")]
+    pub finish_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why it stands where it stands, for people. At most 4 KiB.
+    #[prost(string, tag = "10")]
+    pub reason: ::prost::alloc::string::String,
+    /// How many members it has.
+    #[prost(uint32, tag = "11")]
+    pub total: u32,
+    /// How many of them have ended.
+    #[prost(uint32, tag = "12")]
+    pub done: u32,
+    /// How many members are in each state, by the name of the state; zero: absent. Members whose jobs were deleted count
+    /// nowhere.
+    #[prost(btree_map = "string, uint32", tag = "13")]
+    pub members_by_state: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u32,
+    >,
+}
+/// A member of a workflow as it stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkflowMember {
+    /// Where it is, from 0: in the order of declaration, a synthesis behind its members.
+    #[prost(uint32, tag = "1")]
+    pub place: u32,
+    /// Its job.
+    #[prost(string, tag = "2")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The kind of its job. Empty: the job was deleted.
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+    /// The state of its job. Unspecified: it was deleted.
+    #[prost(enumeration = "JobState", tag = "4")]
+    pub state: i32,
+    /// Why it stands there, for people: the first 256 characters of it.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// A part of a workflow that is shown: as WorkflowPart, with places instead of jobs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowShape {
+    /// What it is.
+    #[prost(oneof = "workflow_shape::Part", tags = "1, 2, 3, 4")]
+    pub part: ::core::option::Option<workflow_shape::Part>,
+}
+/// Nested message and enum types in `WorkflowShape`.
+pub mod workflow_shape {
+    /// What it is.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Part {
+        /// A member.
+        #[prost(uint32, tag = "1")]
+        Place(u32),
+        /// One after the other.
+        #[prost(message, tag = "2")]
+        Chain(super::WorkflowShapes),
+        /// Side by side.
+        #[prost(message, tag = "3")]
+        Group(super::WorkflowShapes),
+        /// Side by side, then one.
+        #[prost(message, tag = "4")]
+        Chord(super::WorkflowChordShape),
+    }
+}
+/// Parts of a shape.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowShapes {
+    /// In declared order.
+    #[prost(message, repeated, tag = "1")]
+    pub parts: ::prost::alloc::vec::Vec<WorkflowShape>,
+}
+/// A chord of a shape.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowChordShape {
+    /// In declared order.
+    #[prost(message, repeated, tag = "1")]
+    pub members: ::prost::alloc::vec::Vec<WorkflowShape>,
+    /// The place of the synthesis.
+    #[prost(uint32, tag = "2")]
+    pub synthesis: u32,
+    /// When it runs.
+    #[prost(enumeration = "SynthesisPolicy", tag = "3")]
+    pub policy: i32,
+    /// With SYNTHESIS_POLICY_AT_LEAST.
+    #[prost(uint32, tag = "4")]
+    pub at_least: u32,
+    /// By when it runs. Absent: there is no deadline.
+    #[prost(message, optional, tag = "5")]
+    pub deadline: ::core::option::Option<::prost_types::Timestamp>,
+    /// What becomes of members that it did not wait for.
+    #[prost(enumeration = "OnDeadline", tag = "6")]
+    pub on_deadline: i32,
+    /// Whether it began without some of them, or against its policy.
+    #[prost(bool, tag = "7")]
+    pub partial: bool,
+    /// The places that it did not wait for.
+    #[prost(uint32, repeated, tag = "8")]
+    pub missing: ::prost::alloc::vec::Vec<u32>,
+}
+/// Request of SubmitWorkflow. At most 4 MiB encoded, all payloads together.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SubmitWorkflowRequest {
+    /// Required. A UUID v7 of the caller's.
+    #[prost(string, tag = "1")]
+    pub workflow_id: ::prost::alloc::string::String,
+    /// For people, at most 255 bytes. Empty: none.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// Required. At most 10,000 jobs.
+    #[prost(message, optional, tag = "3")]
+    pub workflow: ::core::option::Option<WorkflowPart>,
+    /// Judge only: nothing is stored, and the answer tells what would be.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+}
+/// Answer of SubmitWorkflow.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SubmitWorkflowResponse {
+    /// The workflow, as it stands.
+    #[prost(message, optional, tag = "1")]
+    pub workflow: ::core::option::Option<Workflow>,
+    /// It was there already.
+    #[prost(bool, tag = "2")]
+    pub deduplicated: bool,
+}
+/// Request of GetWorkflow.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetWorkflowRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub workflow_id: ::prost::alloc::string::String,
+}
+/// Answer of GetWorkflow.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetWorkflowResponse {
+    /// The workflow.
+    #[prost(message, optional, tag = "1")]
+    pub workflow: ::core::option::Option<Workflow>,
+    /// Its shape.
+    #[prost(message, optional, tag = "2")]
+    pub shape: ::core::option::Option<WorkflowShape>,
+    /// Its members by place.
+    #[prost(message, repeated, tag = "3")]
+    pub members: ::prost::alloc::vec::Vec<WorkflowMember>,
+}
+/// Request of ListWorkflows.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListWorkflowsRequest {
+    /// Only those in one of these states. Empty: all.
+    #[prost(enumeration = "WorkflowState", repeated, tag = "1")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+    /// 0: 100. Above 1,000: 1,000. Negative: refused.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// The next_page_token of the page before.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Answer of ListWorkflows.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListWorkflowsResponse {
+    /// Newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub workflows: ::prost::alloc::vec::Vec<Workflow>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of WatchWorkflow.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchWorkflowRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub workflow_id: ::prost::alloc::string::String,
+}
+/// A message of WatchWorkflow.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchWorkflowResponse {
+    /// The workflow.
+    #[prost(message, optional, tag = "1")]
+    pub workflow: ::core::option::Option<Workflow>,
+}
+/// Request of CancelWorkflow.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelWorkflowRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub workflow_id: ::prost::alloc::string::String,
+    /// For people, at most 1,024 bytes. Empty: "cancelled by request".
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Answer of CancelWorkflow.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelWorkflowResponse {
+    /// After the call.
+    #[prost(message, optional, tag = "1")]
+    pub workflow: ::core::option::Option<Workflow>,
+    /// Whether anything changed.
+    #[prost(bool, tag = "2")]
+    pub changed: bool,
+}
+/// Request of RequeueMember.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RequeueMemberRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub workflow_id: ::prost::alloc::string::String,
+    /// Its place, from 0.
+    #[prost(uint32, tag = "2")]
+    pub place: u32,
+}
+/// Answer of RequeueMember.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RequeueMemberResponse {
+    /// After the call.
+    #[prost(message, optional, tag = "1")]
+    pub workflow: ::core::option::Option<Workflow>,
+    /// Whether anything changed.
+    #[prost(bool, tag = "2")]
+    pub changed: bool,
+}
+/// When a synthesis runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SynthesisPolicy {
+    /// As SYNTHESIS_POLICY_ALL.
+    Unspecified = 0,
+    /// All members have succeeded. With a deadline: at that, or when all have ended, on those that have succeeded, at least one.
+    All = 1,
+    /// All members have ended, and `at_least` have succeeded.
+    AtLeast = 2,
+    /// One member has succeeded; the others are not waited for.
+    Any = 3,
+    /// All members have ended, whatever their ends.
+    Always = 4,
+}
+impl SynthesisPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SYNTHESIS_POLICY_UNSPECIFIED",
+            Self::All => "SYNTHESIS_POLICY_ALL",
+            Self::AtLeast => "SYNTHESIS_POLICY_AT_LEAST",
+            Self::Any => "SYNTHESIS_POLICY_ANY",
+            Self::Always => "SYNTHESIS_POLICY_ALWAYS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SYNTHESIS_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "SYNTHESIS_POLICY_ALL" => Some(Self::All),
+            "SYNTHESIS_POLICY_AT_LEAST" => Some(Self::AtLeast),
+            "SYNTHESIS_POLICY_ANY" => Some(Self::Any),
+            "SYNTHESIS_POLICY_ALWAYS" => Some(Self::Always),
+            _ => None,
+        }
+    }
+}
+/// What becomes of members that a synthesis did not wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OnDeadline {
+    /// As ON_DEADLINE_CANCEL.
+    Unspecified = 0,
+    /// They are cancelled.
+    Cancel = 1,
+    /// They go on; only the end of the workflow waits for them.
+    Leave = 2,
+}
+impl OnDeadline {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ON_DEADLINE_UNSPECIFIED",
+            Self::Cancel => "ON_DEADLINE_CANCEL",
+            Self::Leave => "ON_DEADLINE_LEAVE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ON_DEADLINE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ON_DEADLINE_CANCEL" => Some(Self::Cancel),
+            "ON_DEADLINE_LEAVE" => Some(Self::Leave),
+            _ => None,
+        }
+    }
+}
+/// Where a workflow stands. The last three are final, and change by RequeueMember only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WorkflowState {
+    /// Never sent.
+    Unspecified = 0,
+    /// A member has not ended.
+    Running = 1,
+    /// All of its results are there.
+    Succeeded = 2,
+    /// A result of it cannot be; `reason` names the members that failed.
+    Dead = 3,
+    /// It was cancelled.
+    Cancelled = 4,
+}
+impl WorkflowState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WORKFLOW_STATE_UNSPECIFIED",
+            Self::Running => "WORKFLOW_STATE_RUNNING",
+            Self::Succeeded => "WORKFLOW_STATE_SUCCEEDED",
+            Self::Dead => "WORKFLOW_STATE_DEAD",
+            Self::Cancelled => "WORKFLOW_STATE_CANCELLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WORKFLOW_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "WORKFLOW_STATE_RUNNING" => Some(Self::Running),
+            "WORKFLOW_STATE_SUCCEEDED" => Some(Self::Succeeded),
+            "WORKFLOW_STATE_DEAD" => Some(Self::Dead),
+            "WORKFLOW_STATE_CANCELLED" => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod workflow_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Workflows. Each is submitted whole, and all of its jobs are stored or none is.
+    #[derive(Debug, Clone)]
+    pub struct WorkflowServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> WorkflowServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> WorkflowServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            WorkflowServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Stores a workflow and all of its jobs. The same id from the same caller with the same content is the same workflow;
+        /// with another one it is refused WORKFLOW_ID_REUSED. Every job is judged as by Enqueue, after those before it; the
+        /// refusal of one names its place and refuses the workflow.
+        pub async fn submit_workflow(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SubmitWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SubmitWorkflowResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WorkflowService/SubmitWorkflow",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "SubmitWorkflow"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// A workflow with its members.
+        pub async fn get_workflow(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetWorkflowResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WorkflowService/GetWorkflow",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "GetWorkflow"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Workflows from the newest to the oldest, without their members.
+        pub async fn list_workflows(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListWorkflowsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListWorkflowsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WorkflowService/ListWorkflows",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "ListWorkflows"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// A message as it stands, then one after each change that is seen, until the workflow is final. States in between may be
+        /// skipped, the final one never.
+        pub async fn watch_workflow(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchWorkflowResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WorkflowService/WatchWorkflow",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "WatchWorkflow"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Cancels all members that have not ended. Repeating it is harmless.
+        pub async fn cancel_workflow(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelWorkflowResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WorkflowService/CancelWorkflow",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "CancelWorkflow"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes a dead or cancelled member back to queued, as RequeueJob does; members behind it that did not succeed wait for it
+        /// again, and the workflow runs again. A member whose own predecessors failed for good runs on what is there. Refused
+        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had, and MEMBER_GONE if any member of
+        /// a final workflow was deleted.
+        pub async fn requeue_member(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RequeueMemberRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RequeueMemberResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WorkflowService/RequeueMember",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "RequeueMember"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod workflow_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with WorkflowServiceServer.
+    #[async_trait]
+    pub trait WorkflowService: std::marker::Send + std::marker::Sync + 'static {
+        /// Stores a workflow and all of its jobs. The same id from the same caller with the same content is the same workflow;
+        /// with another one it is refused WORKFLOW_ID_REUSED. Every job is judged as by Enqueue, after those before it; the
+        /// refusal of one names its place and refuses the workflow.
+        async fn submit_workflow(
+            &self,
+            request: tonic::Request<super::SubmitWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SubmitWorkflowResponse>,
+            tonic::Status,
+        >;
+        /// A workflow with its members.
+        async fn get_workflow(
+            &self,
+            request: tonic::Request<super::GetWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetWorkflowResponse>,
+            tonic::Status,
+        >;
+        /// Workflows from the newest to the oldest, without their members.
+        async fn list_workflows(
+            &self,
+            request: tonic::Request<super::ListWorkflowsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListWorkflowsResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WatchWorkflow method.
+        type WatchWorkflowStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchWorkflowResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// A message as it stands, then one after each change that is seen, until the workflow is final. States in between may be
+        /// skipped, the final one never.
+        async fn watch_workflow(
+            &self,
+            request: tonic::Request<super::WatchWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchWorkflowStream>,
+            tonic::Status,
+        >;
+        /// Cancels all members that have not ended. Repeating it is harmless.
+        async fn cancel_workflow(
+            &self,
+            request: tonic::Request<super::CancelWorkflowRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelWorkflowResponse>,
+            tonic::Status,
+        >;
+        /// Takes a dead or cancelled member back to queued, as RequeueJob does; members behind it that did not succeed wait for it
+        /// again, and the workflow runs again. A member whose own predecessors failed for good runs on what is there. Refused
+        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had, and MEMBER_GONE if any member of
+        /// a final workflow was deleted.
+        async fn requeue_member(
+            &self,
+            request: tonic::Request<super::RequeueMemberRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RequeueMemberResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Workflows. Each is submitted whole, and all of its jobs are stored or none is.
+    #[derive(Debug)]
+    pub struct WorkflowServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> WorkflowServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for WorkflowServiceServer<T>
+    where
+        T: WorkflowService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/tenure.v1.WorkflowService/SubmitWorkflow" => {
+                    #[allow(non_camel_case_types)]
+                    struct SubmitWorkflowSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::SubmitWorkflowRequest>
+                    for SubmitWorkflowSvc<T> {
+                        type Response = super::SubmitWorkflowResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SubmitWorkflowRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::submit_workflow(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SubmitWorkflowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WorkflowService/GetWorkflow" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetWorkflowSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::GetWorkflowRequest>
+                    for GetWorkflowSvc<T> {
+                        type Response = super::GetWorkflowResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetWorkflowRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::get_workflow(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetWorkflowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WorkflowService/ListWorkflows" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListWorkflowsSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::ListWorkflowsRequest>
+                    for ListWorkflowsSvc<T> {
+                        type Response = super::ListWorkflowsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListWorkflowsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::list_workflows(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListWorkflowsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WorkflowService/WatchWorkflow" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchWorkflowSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::ServerStreamingService<super::WatchWorkflowRequest>
+                    for WatchWorkflowSvc<T> {
+                        type Response = super::WatchWorkflowResponse;
+                        type ResponseStream = T::WatchWorkflowStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchWorkflowRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::watch_workflow(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchWorkflowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WorkflowService/CancelWorkflow" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelWorkflowSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::CancelWorkflowRequest>
+                    for CancelWorkflowSvc<T> {
+                        type Response = super::CancelWorkflowResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelWorkflowRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::cancel_workflow(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelWorkflowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WorkflowService/RequeueMember" => {
+                    #[allow(non_camel_case_types)]
+                    struct RequeueMemberSvc<T: WorkflowService>(pub Arc<T>);
+                    impl<
+                        T: WorkflowService,
+                    > tonic::server::UnaryService<super::RequeueMemberRequest>
+                    for RequeueMemberSvc<T> {
+                        type Response = super::RequeueMemberResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RequeueMemberRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkflowService>::requeue_member(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RequeueMemberSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for WorkflowServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "tenure.v1.WorkflowService";
+    impl<T> tonic::server::NamedService for WorkflowServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// A webhook as it is in force. Every field is set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Webhook {
+    /// Its name: \[a-z0-9._-\], at most 63.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Where to. To a viewer only scheme, host and port are shown: a path may be a secret of its receiver.
+    #[prost(string, tag = "2")]
+    pub url: ::prost::alloc::string::String,
+    /// The name of its secret in the file of the server. The secret itself is never shown.
+    #[prost(string, tag = "3")]
+    pub secret: ::prost::alloc::string::String,
+    /// The ends that it hears of: succeeded, dead, cancelled, expired. The set may grow.
+    #[prost(string, repeated, tag = "4")]
+    pub events: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The kinds whose jobs it hears of. Empty: of all.
+    #[prost(string, repeated, tag = "5")]
+    pub kinds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it hears of workflows, too.
+    #[prost(bool, tag = "6")]
+    pub workflows: bool,
+    /// Since when its receiver says that it is gone (410). Absent: it is there. Nothing is sent meanwhile.
+    #[prost(message, optional, tag = "7")]
+    pub gone_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Deliveries that wait for it.
+    #[prost(uint64, tag = "8")]
+    pub waiting: u64,
+    /// Since when the oldest of them waits. Absent: none waits.
+    #[prost(message, optional, tag = "9")]
+    pub oldest_wait_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Deliveries that were given up, and are kept for 7 days.
+    #[prost(uint64, tag = "10")]
+    pub failed: u64,
+    /// Ends that were not told to it since this leader began, since 10,000 deliveries waited.
+    #[prost(uint64, tag = "11")]
+    pub dropped: u64,
+}
+/// Something that is to be told to a webhook. Every field is set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Delivery {
+    /// What the receiver gets as `webhook-id`: the same over all tries.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// To whom.
+    #[prost(string, tag = "2")]
+    pub webhook: ::prost::alloc::string::String,
+    /// What the receiver gets as `type`, such as job.succeeded.
+    #[prost(string, tag = "3")]
+    pub r#type: ::prost::alloc::string::String,
+    /// The job that ended. Empty: none.
+    #[prost(string, tag = "4")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The workflow that ended. Empty: none.
+    #[prost(string, tag = "5")]
+    pub workflow_id: ::prost::alloc::string::String,
+    /// How it stands.
+    #[prost(enumeration = "DeliveryState", tag = "6")]
+    pub state: i32,
+    /// When its subject ended.
+    #[prost(message, optional, tag = "7")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How often it was tried, since it was made or an operator wanted it again.
+    #[prost(uint32, tag = "8")]
+    pub tries: u32,
+    /// It is not tried before. Absent: it was given up.
+    #[prost(message, optional, tag = "9")]
+    pub next_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it was given up. Absent: it waits.
+    #[prost(message, optional, tag = "10")]
+    pub fail_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why the last try failed, for people. Empty: it was not tried. Of what the receiver answered only the status is told.
+    #[prost(string, tag = "11")]
+    pub error: ::prost::alloc::string::String,
+}
+/// The body that a webhook gets of a job, as canonical proto3 JSON. Its members are under the rules of this wire: some may be
+/// added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct JobEvent {
+    /// job.succeeded, job.dead, job.cancelled, job.expired.
+    #[prost(string, tag = "1")]
+    pub r#type: ::prost::alloc::string::String,
+    /// When the job ended.
+    #[prost(message, optional, tag = "2")]
+    pub timestamp: ::core::option::Option<::prost_types::Timestamp>,
+    /// The job as it ended, without payload and result.
+    #[prost(message, optional, tag = "3")]
+    pub data: ::core::option::Option<Job>,
+}
+/// The body that a webhook gets of a workflow, likewise.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkflowEvent {
+    /// workflow.succeeded, workflow.dead, workflow.cancelled.
+    #[prost(string, tag = "1")]
+    pub r#type: ::prost::alloc::string::String,
+    /// When the workflow ended.
+    #[prost(message, optional, tag = "2")]
+    pub timestamp: ::core::option::Option<::prost_types::Timestamp>,
+    /// The workflow as it ended, without its members; `members_by_state` is empty.
+    #[prost(message, optional, tag = "3")]
+    pub data: ::core::option::Option<Workflow>,
+}
+/// The body that a webhook gets when an operator tries whether it arrives.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TestEvent {
+    /// webhook.test.
+    #[prost(string, tag = "1")]
+    pub r#type: ::prost::alloc::string::String,
+    /// When the operator wanted it.
+    #[prost(message, optional, tag = "2")]
+    pub timestamp: ::core::option::Option<::prost_types::Timestamp>,
+    /// Nothing of interest.
+    #[prost(message, optional, tag = "3")]
+    pub data: ::core::option::Option<TestEventData>,
+}
+/// What a test tells.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TestEventData {
+    /// The name of the webhook.
+    #[prost(string, tag = "1")]
+    pub webhook: ::prost::alloc::string::String,
+}
+/// Request of ListWebhooks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListWebhooksRequest {}
+/// Answer of ListWebhooks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListWebhooksResponse {
+    /// By name.
+    #[prost(message, repeated, tag = "1")]
+    pub webhooks: ::prost::alloc::vec::Vec<Webhook>,
+}
+/// Request of ResumeWebhook.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeWebhookRequest {
+    /// Which. Required.
+    #[prost(string, tag = "1")]
+    pub webhook: ::prost::alloc::string::String,
+}
+/// Answer of ResumeWebhook.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeWebhookResponse {
+    /// After the call; its figures are those of a moment ago.
+    #[prost(message, optional, tag = "1")]
+    pub webhook: ::core::option::Option<Webhook>,
+    /// Whether anything changed.
+    #[prost(bool, tag = "2")]
+    pub changed: bool,
+}
+/// Request of TestWebhook.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TestWebhookRequest {
+    /// Which. Required.
+    #[prost(string, tag = "1")]
+    pub webhook: ::prost::alloc::string::String,
+}
+/// Answer of TestWebhook.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TestWebhookResponse {
+    /// The delivery, which has not been tried yet.
+    #[prost(message, optional, tag = "1")]
+    pub delivery: ::core::option::Option<Delivery>,
+}
+/// Request of ListDeliveries.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListDeliveriesRequest {
+    /// Of this webhook. Empty: of all.
+    #[prost(string, tag = "1")]
+    pub webhook: ::prost::alloc::string::String,
+    /// In this state. Unspecified: in any.
+    #[prost(enumeration = "DeliveryState", tag = "2")]
+    pub state: i32,
+    /// At most so many. 0: 100. At most 1,000; more is taken for that.
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    /// From `next_page_token` of an answer to the same request. Empty: from the beginning.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Answer of ListDeliveries.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListDeliveriesResponse {
+    /// The oldest first.
+    #[prost(message, repeated, tag = "1")]
+    pub deliveries: ::prost::alloc::vec::Vec<Delivery>,
+    /// For the next page. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of GetDelivery.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetDeliveryRequest {
+    /// Which: `Delivery.id`, the `webhook-id` that the receiver gets. Required.
+    #[prost(string, tag = "1")]
+    pub delivery: ::prost::alloc::string::String,
+}
+/// Answer of GetDelivery.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetDeliveryResponse {
+    /// How it stands.
+    #[prost(message, optional, tag = "1")]
+    pub delivery: ::core::option::Option<Delivery>,
+    /// What is sent, byte for byte: JSON.
+    #[prost(string, tag = "2")]
+    pub body: ::prost::alloc::string::String,
+}
+/// Request of Redeliver.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RedeliverRequest {
+    /// Which. Required.
+    #[prost(string, tag = "1")]
+    pub delivery: ::prost::alloc::string::String,
+}
+/// Answer of Redeliver.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RedeliverResponse {
+    /// After the call.
+    #[prost(message, optional, tag = "1")]
+    pub delivery: ::core::option::Option<Delivery>,
+    /// Whether anything changed: it waited for its first try already, if not.
+    #[prost(bool, tag = "2")]
+    pub changed: bool,
+}
+/// How a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeliveryState {
+    /// Never sent by a server; in a request: any.
+    Unspecified = 0,
+    /// It is sent, or tried again at `next_time`.
+    Waiting = 1,
+    /// It was given up.
+    Failed = 2,
+}
+impl DeliveryState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DELIVERY_STATE_UNSPECIFIED",
+            Self::Waiting => "DELIVERY_STATE_WAITING",
+            Self::Failed => "DELIVERY_STATE_FAILED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DELIVERY_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "DELIVERY_STATE_WAITING" => Some(Self::Waiting),
+            "DELIVERY_STATE_FAILED" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod webhook_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Webhooks, which the fleet file declares, and what waits to be told to them. A delivery is stored in the commit that ends
+    /// its job or workflow, and sent at least once, under one id, until the receiver has answered 2xx or it is given up.
+    /// Repeating a verb is harmless: OK with changed = false.
+    #[derive(Debug, Clone)]
+    pub struct WebhookServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> WebhookServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> WebhookServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            WebhookServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// All webhooks, with how much waits for each.
+        pub async fn list_webhooks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListWebhooksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListWebhooksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WebhookService/ListWebhooks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WebhookService", "ListWebhooks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sends to a webhook again whose receiver said that it is gone (410).
+        pub async fn resume_webhook(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeWebhookRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeWebhookResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WebhookService/ResumeWebhook",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WebhookService", "ResumeWebhook"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sends a webhook an event that is about nothing, `webhook.test`: whether it arrives, the delivery tells.
+        pub async fn test_webhook(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TestWebhookRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TestWebhookResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WebhookService/TestWebhook",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WebhookService", "TestWebhook"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deliveries that have not arrived, the oldest first. One that arrived is not kept.
+        pub async fn list_deliveries(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListDeliveriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListDeliveriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WebhookService/ListDeliveries",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WebhookService", "ListDeliveries"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// One of them, with what is sent.
+        pub async fn get_delivery(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetDeliveryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetDeliveryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WebhookService/GetDelivery",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WebhookService", "GetDelivery"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sends one of them now, and as often as a new one, though it was given up or is to be tried later.
+        pub async fn redeliver(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RedeliverRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RedeliverResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.WebhookService/Redeliver",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.WebhookService", "Redeliver"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod webhook_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with WebhookServiceServer.
+    #[async_trait]
+    pub trait WebhookService: std::marker::Send + std::marker::Sync + 'static {
+        /// All webhooks, with how much waits for each.
+        async fn list_webhooks(
+            &self,
+            request: tonic::Request<super::ListWebhooksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListWebhooksResponse>,
+            tonic::Status,
+        >;
+        /// Sends to a webhook again whose receiver said that it is gone (410).
+        async fn resume_webhook(
+            &self,
+            request: tonic::Request<super::ResumeWebhookRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeWebhookResponse>,
+            tonic::Status,
+        >;
+        /// Sends a webhook an event that is about nothing, `webhook.test`: whether it arrives, the delivery tells.
+        async fn test_webhook(
+            &self,
+            request: tonic::Request<super::TestWebhookRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TestWebhookResponse>,
+            tonic::Status,
+        >;
+        /// Deliveries that have not arrived, the oldest first. One that arrived is not kept.
+        async fn list_deliveries(
+            &self,
+            request: tonic::Request<super::ListDeliveriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListDeliveriesResponse>,
+            tonic::Status,
+        >;
+        /// One of them, with what is sent.
+        async fn get_delivery(
+            &self,
+            request: tonic::Request<super::GetDeliveryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetDeliveryResponse>,
+            tonic::Status,
+        >;
+        /// Sends one of them now, and as often as a new one, though it was given up or is to be tried later.
+        async fn redeliver(
+            &self,
+            request: tonic::Request<super::RedeliverRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RedeliverResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Webhooks, which the fleet file declares, and what waits to be told to them. A delivery is stored in the commit that ends
+    /// its job or workflow, and sent at least once, under one id, until the receiver has answered 2xx or it is given up.
+    /// Repeating a verb is harmless: OK with changed = false.
+    #[derive(Debug)]
+    pub struct WebhookServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> WebhookServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for WebhookServiceServer<T>
+    where
+        T: WebhookService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/tenure.v1.WebhookService/ListWebhooks" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListWebhooksSvc<T: WebhookService>(pub Arc<T>);
+                    impl<
+                        T: WebhookService,
+                    > tonic::server::UnaryService<super::ListWebhooksRequest>
+                    for ListWebhooksSvc<T> {
+                        type Response = super::ListWebhooksResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListWebhooksRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WebhookService>::list_webhooks(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListWebhooksSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WebhookService/ResumeWebhook" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResumeWebhookSvc<T: WebhookService>(pub Arc<T>);
+                    impl<
+                        T: WebhookService,
+                    > tonic::server::UnaryService<super::ResumeWebhookRequest>
+                    for ResumeWebhookSvc<T> {
+                        type Response = super::ResumeWebhookResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResumeWebhookRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WebhookService>::resume_webhook(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResumeWebhookSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WebhookService/TestWebhook" => {
+                    #[allow(non_camel_case_types)]
+                    struct TestWebhookSvc<T: WebhookService>(pub Arc<T>);
+                    impl<
+                        T: WebhookService,
+                    > tonic::server::UnaryService<super::TestWebhookRequest>
+                    for TestWebhookSvc<T> {
+                        type Response = super::TestWebhookResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TestWebhookRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WebhookService>::test_webhook(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TestWebhookSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WebhookService/ListDeliveries" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListDeliveriesSvc<T: WebhookService>(pub Arc<T>);
+                    impl<
+                        T: WebhookService,
+                    > tonic::server::UnaryService<super::ListDeliveriesRequest>
+                    for ListDeliveriesSvc<T> {
+                        type Response = super::ListDeliveriesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListDeliveriesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WebhookService>::list_deliveries(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListDeliveriesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WebhookService/GetDelivery" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetDeliverySvc<T: WebhookService>(pub Arc<T>);
+                    impl<
+                        T: WebhookService,
+                    > tonic::server::UnaryService<super::GetDeliveryRequest>
+                    for GetDeliverySvc<T> {
+                        type Response = super::GetDeliveryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetDeliveryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WebhookService>::get_delivery(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetDeliverySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.WebhookService/Redeliver" => {
+                    #[allow(non_camel_case_types)]
+                    struct RedeliverSvc<T: WebhookService>(pub Arc<T>);
+                    impl<
+                        T: WebhookService,
+                    > tonic::server::UnaryService<super::RedeliverRequest>
+                    for RedeliverSvc<T> {
+                        type Response = super::RedeliverResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RedeliverRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WebhookService>::redeliver(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RedeliverSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for WebhookServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "tenure.v1.WebhookService";
+    impl<T> tonic::server::NamedService for WebhookServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// How failed attempts are spaced.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RetryPolicy {
@@ -3774,6 +5850,9 @@ pub struct GetFleetResponse {
     /// All cron entries, by name. An old server sends none.
     #[prost(message, repeated, tag = "4")]
     pub cron_entries: ::prost::alloc::vec::Vec<CronEntry>,
+    /// All webhooks, by name. An old server sends none.
+    #[prost(message, repeated, tag = "50")]
+    pub webhooks: ::prost::alloc::vec::Vec<Webhook>,
 }
 /// Request of ListKinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4292,7 +6371,8 @@ pub mod fleet_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots, tenants, cron entries and webhooks those of a fleet file. Applying twice changes nothing. To
+        /// change webhooks one has to be an admin.
         pub async fn apply(
             &mut self,
             request: impl tonic::IntoRequest<super::ApplyRequest>,
@@ -4314,7 +6394,7 @@ pub mod fleet_service_client {
                 .insert(GrpcMethod::new("tenure.v1.FleetService", "Apply"));
             self.inner.unary(req, path, codec).await
         }
-        /// The kinds, slots, tenants and cron entries in force.
+        /// The kinds, slots, tenants, cron entries and webhooks in force.
         pub async fn get_fleet(
             &mut self,
             request: impl tonic::IntoRequest<super::GetFleetRequest>,
@@ -4679,12 +6759,13 @@ pub mod fleet_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with FleetServiceServer.
     #[async_trait]
     pub trait FleetService: std::marker::Send + std::marker::Sync + 'static {
-        /// Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
+        /// Makes the kinds, slots, tenants, cron entries and webhooks those of a fleet file. Applying twice changes nothing. To
+        /// change webhooks one has to be an admin.
         async fn apply(
             &self,
             request: tonic::Request<super::ApplyRequest>,
         ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
-        /// The kinds, slots, tenants and cron entries in force.
+        /// The kinds, slots, tenants, cron entries and webhooks in force.
         async fn get_fleet(
             &self,
             request: tonic::Request<super::GetFleetRequest>,
@@ -6473,1140 +8554,6 @@ pub mod admin_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "tenure.v1.AdminService";
     impl<T> tonic::server::NamedService for AdminServiceServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// A part of a workflow: one of these. Chains, groups and chords may stand in each other, 16 deep.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WorkflowPart {
-    /// What it is. Required.
-    #[prost(oneof = "workflow_part::Part", tags = "1, 2, 3, 4")]
-    pub part: ::core::option::Option<workflow_part::Part>,
-}
-/// Nested message and enum types in `WorkflowPart`.
-pub mod workflow_part {
-    /// What it is. Required.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Part {
-        /// One job. Its `job_id`, `parent_id` and `dedupe_key` stay empty: ids are derived from that of the workflow.
-        #[prost(message, tag = "1")]
-        Job(super::JobSpec),
-        /// One after the other.
-        #[prost(message, tag = "2")]
-        Chain(super::WorkflowChain),
-        /// Side by side.
-        #[prost(message, tag = "3")]
-        Group(super::WorkflowGroup),
-        /// Side by side, then one job.
-        #[prost(message, tag = "4")]
-        Chord(super::WorkflowChord),
-    }
-}
-/// Each part begins when all jobs of the one before it have succeeded, and is handed their results in declared order.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WorkflowChain {
-    /// At least one. `run_at` and `delay` are for the first only.
-    #[prost(message, repeated, tag = "1")]
-    pub parts: ::prost::alloc::vec::Vec<WorkflowPart>,
-}
-/// All parts begin at once. Its results are those of its parts, in declared order.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WorkflowGroup {
-    /// At least one.
-    #[prost(message, repeated, tag = "1")]
-    pub parts: ::prost::alloc::vec::Vec<WorkflowPart>,
-}
-/// Members that begin at once, and one job behind them that is handed their results in declared order. It runs once.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WorkflowChord {
-    /// At least one. A chain counts by its last job.
-    #[prost(message, repeated, tag = "1")]
-    pub members: ::prost::alloc::vec::Vec<WorkflowPart>,
-    /// Required. Without `run_at` and `delay`.
-    #[prost(message, optional, tag = "2")]
-    pub synthesis: ::core::option::Option<JobSpec>,
-    /// When the synthesis runs. Unspecified: SYNTHESIS_POLICY_ALL.
-    #[prost(enumeration = "SynthesisPolicy", tag = "3")]
-    pub policy: i32,
-    /// With SYNTHESIS_POLICY_AT_LEAST: how many have to succeed, 1 to the number of members. Else 0.
-    #[prost(uint32, tag = "4")]
-    pub at_least: u32,
-    /// The synthesis runs then on what is there, and the workflow is marked `partial`. Counted from the submission, or from
-    /// the last RequeueMember. Absent: it waits for as long as it takes.
-    #[prost(message, optional, tag = "5")]
-    pub deadline: ::core::option::Option<::prost_types::Duration>,
-    /// What becomes of members that have not ended when the synthesis begins. Unspecified: ON_DEADLINE_CANCEL.
-    #[prost(enumeration = "OnDeadline", tag = "6")]
-    pub on_deadline: i32,
-}
-/// A workflow as it stands.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Workflow {
-    /// A UUID v7.
-    #[prost(string, tag = "1")]
-    pub id: ::prost::alloc::string::String,
-    /// For people. Empty: none.
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
-    /// Who submitted it.
-    #[prost(string, tag = "3")]
-    pub producer: ::prost::alloc::string::String,
-    /// Where it stands.
-    #[prost(enumeration = "WorkflowState", tag = "4")]
-    pub state: i32,
-    /// Plus one when a final one comes back, from 1.
-    #[prost(uint32, tag = "5")]
-    pub round: u32,
-    /// A synthesis runs, or ran, on less than its policy asks for.
-    #[prost(bool, tag = "6")]
-    pub partial: bool,
-    /// Somebody wants it to end.
-    #[prost(bool, tag = "7")]
-    pub cancel_requested: bool,
-    /// When it was submitted.
-    #[prost(message, optional, tag = "8")]
-    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When it became final. Absent while it is not.
-    #[prost(message, optional, tag = "9")]
-    pub finish_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Why it stands where it stands, for people. At most 4 KiB.
-    #[prost(string, tag = "10")]
-    pub reason: ::prost::alloc::string::String,
-    /// How many members it has.
-    #[prost(uint32, tag = "11")]
-    pub total: u32,
-    /// How many of them have ended.
-    #[prost(uint32, tag = "12")]
-    pub done: u32,
-    /// How many members are in each state, by the name of the state; zero: absent. Members whose jobs were deleted count
-    /// nowhere.
-    #[prost(btree_map = "string, uint32", tag = "13")]
-    pub members_by_state: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        u32,
-    >,
-}
-/// A member of a workflow as it stands.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WorkflowMember {
-    /// Where it is, from 0: in the order of declaration, a synthesis behind its members.
-    #[prost(uint32, tag = "1")]
-    pub place: u32,
-    /// Its job.
-    #[prost(string, tag = "2")]
-    pub job_id: ::prost::alloc::string::String,
-    /// The kind of its job. Empty: the job was deleted.
-    #[prost(string, tag = "3")]
-    pub kind: ::prost::alloc::string::String,
-    /// The state of its job. Unspecified: it was deleted.
-    #[prost(enumeration = "JobState", tag = "4")]
-    pub state: i32,
-    /// Why it stands there, for people: the first 256 characters of it.
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// A part of a workflow that is shown: as WorkflowPart, with places instead of jobs.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WorkflowShape {
-    /// What it is.
-    #[prost(oneof = "workflow_shape::Part", tags = "1, 2, 3, 4")]
-    pub part: ::core::option::Option<workflow_shape::Part>,
-}
-/// Nested message and enum types in `WorkflowShape`.
-pub mod workflow_shape {
-    /// What it is.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Part {
-        /// A member.
-        #[prost(uint32, tag = "1")]
-        Place(u32),
-        /// One after the other.
-        #[prost(message, tag = "2")]
-        Chain(super::WorkflowShapes),
-        /// Side by side.
-        #[prost(message, tag = "3")]
-        Group(super::WorkflowShapes),
-        /// Side by side, then one.
-        #[prost(message, tag = "4")]
-        Chord(super::WorkflowChordShape),
-    }
-}
-/// Parts of a shape.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WorkflowShapes {
-    /// In declared order.
-    #[prost(message, repeated, tag = "1")]
-    pub parts: ::prost::alloc::vec::Vec<WorkflowShape>,
-}
-/// A chord of a shape.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WorkflowChordShape {
-    /// In declared order.
-    #[prost(message, repeated, tag = "1")]
-    pub members: ::prost::alloc::vec::Vec<WorkflowShape>,
-    /// The place of the synthesis.
-    #[prost(uint32, tag = "2")]
-    pub synthesis: u32,
-    /// When it runs.
-    #[prost(enumeration = "SynthesisPolicy", tag = "3")]
-    pub policy: i32,
-    /// With SYNTHESIS_POLICY_AT_LEAST.
-    #[prost(uint32, tag = "4")]
-    pub at_least: u32,
-    /// By when it runs. Absent: there is no deadline.
-    #[prost(message, optional, tag = "5")]
-    pub deadline: ::core::option::Option<::prost_types::Timestamp>,
-    /// What becomes of members that it did not wait for.
-    #[prost(enumeration = "OnDeadline", tag = "6")]
-    pub on_deadline: i32,
-    /// Whether it began without some of them, or against its policy.
-    #[prost(bool, tag = "7")]
-    pub partial: bool,
-    /// The places that it did not wait for.
-    #[prost(uint32, repeated, tag = "8")]
-    pub missing: ::prost::alloc::vec::Vec<u32>,
-}
-/// Request of SubmitWorkflow. At most 4 MiB encoded, all payloads together.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SubmitWorkflowRequest {
-    /// Required. A UUID v7 of the caller's.
-    #[prost(string, tag = "1")]
-    pub workflow_id: ::prost::alloc::string::String,
-    /// For people, at most 255 bytes. Empty: none.
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
-    /// Required. At most 10,000 jobs.
-    #[prost(message, optional, tag = "3")]
-    pub workflow: ::core::option::Option<WorkflowPart>,
-    /// Judge only: nothing is stored, and the answer tells what would be.
-    #[prost(bool, tag = "4")]
-    pub validate_only: bool,
-}
-/// Answer of SubmitWorkflow.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SubmitWorkflowResponse {
-    /// The workflow, as it stands.
-    #[prost(message, optional, tag = "1")]
-    pub workflow: ::core::option::Option<Workflow>,
-    /// It was there already.
-    #[prost(bool, tag = "2")]
-    pub deduplicated: bool,
-}
-/// Request of GetWorkflow.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetWorkflowRequest {
-    /// Required.
-    #[prost(string, tag = "1")]
-    pub workflow_id: ::prost::alloc::string::String,
-}
-/// Answer of GetWorkflow.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetWorkflowResponse {
-    /// The workflow.
-    #[prost(message, optional, tag = "1")]
-    pub workflow: ::core::option::Option<Workflow>,
-    /// Its shape.
-    #[prost(message, optional, tag = "2")]
-    pub shape: ::core::option::Option<WorkflowShape>,
-    /// Its members by place.
-    #[prost(message, repeated, tag = "3")]
-    pub members: ::prost::alloc::vec::Vec<WorkflowMember>,
-}
-/// Request of ListWorkflows.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListWorkflowsRequest {
-    /// Only those in one of these states. Empty: all.
-    #[prost(enumeration = "WorkflowState", repeated, tag = "1")]
-    pub states: ::prost::alloc::vec::Vec<i32>,
-    /// 0: 100. Above 1,000: 1,000. Negative: refused.
-    #[prost(int32, tag = "2")]
-    pub page_size: i32,
-    /// The next_page_token of the page before.
-    #[prost(string, tag = "3")]
-    pub page_token: ::prost::alloc::string::String,
-}
-/// Answer of ListWorkflows.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListWorkflowsResponse {
-    /// Newest first.
-    #[prost(message, repeated, tag = "1")]
-    pub workflows: ::prost::alloc::vec::Vec<Workflow>,
-    /// Empty at the end.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-}
-/// Request of WatchWorkflow.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchWorkflowRequest {
-    /// Required.
-    #[prost(string, tag = "1")]
-    pub workflow_id: ::prost::alloc::string::String,
-}
-/// A message of WatchWorkflow.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WatchWorkflowResponse {
-    /// The workflow.
-    #[prost(message, optional, tag = "1")]
-    pub workflow: ::core::option::Option<Workflow>,
-}
-/// Request of CancelWorkflow.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelWorkflowRequest {
-    /// Required.
-    #[prost(string, tag = "1")]
-    pub workflow_id: ::prost::alloc::string::String,
-    /// For people, at most 1,024 bytes. Empty: "cancelled by request".
-    #[prost(string, tag = "2")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// Answer of CancelWorkflow.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CancelWorkflowResponse {
-    /// After the call.
-    #[prost(message, optional, tag = "1")]
-    pub workflow: ::core::option::Option<Workflow>,
-    /// Whether anything changed.
-    #[prost(bool, tag = "2")]
-    pub changed: bool,
-}
-/// Request of RequeueMember.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RequeueMemberRequest {
-    /// Required.
-    #[prost(string, tag = "1")]
-    pub workflow_id: ::prost::alloc::string::String,
-    /// Its place, from 0.
-    #[prost(uint32, tag = "2")]
-    pub place: u32,
-}
-/// Answer of RequeueMember.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RequeueMemberResponse {
-    /// After the call.
-    #[prost(message, optional, tag = "1")]
-    pub workflow: ::core::option::Option<Workflow>,
-    /// Whether anything changed.
-    #[prost(bool, tag = "2")]
-    pub changed: bool,
-}
-/// When a synthesis runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum SynthesisPolicy {
-    /// As SYNTHESIS_POLICY_ALL.
-    Unspecified = 0,
-    /// All members have succeeded. With a deadline: at that, or when all have ended, on those that have succeeded, at least one.
-    All = 1,
-    /// All members have ended, and `at_least` have succeeded.
-    AtLeast = 2,
-    /// One member has succeeded; the others are not waited for.
-    Any = 3,
-    /// All members have ended, whatever their ends.
-    Always = 4,
-}
-impl SynthesisPolicy {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "SYNTHESIS_POLICY_UNSPECIFIED",
-            Self::All => "SYNTHESIS_POLICY_ALL",
-            Self::AtLeast => "SYNTHESIS_POLICY_AT_LEAST",
-            Self::Any => "SYNTHESIS_POLICY_ANY",
-            Self::Always => "SYNTHESIS_POLICY_ALWAYS",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "SYNTHESIS_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
-            "SYNTHESIS_POLICY_ALL" => Some(Self::All),
-            "SYNTHESIS_POLICY_AT_LEAST" => Some(Self::AtLeast),
-            "SYNTHESIS_POLICY_ANY" => Some(Self::Any),
-            "SYNTHESIS_POLICY_ALWAYS" => Some(Self::Always),
-            _ => None,
-        }
-    }
-}
-/// What becomes of members that a synthesis did not wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum OnDeadline {
-    /// As ON_DEADLINE_CANCEL.
-    Unspecified = 0,
-    /// They are cancelled.
-    Cancel = 1,
-    /// They go on; only the end of the workflow waits for them.
-    Leave = 2,
-}
-impl OnDeadline {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "ON_DEADLINE_UNSPECIFIED",
-            Self::Cancel => "ON_DEADLINE_CANCEL",
-            Self::Leave => "ON_DEADLINE_LEAVE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "ON_DEADLINE_UNSPECIFIED" => Some(Self::Unspecified),
-            "ON_DEADLINE_CANCEL" => Some(Self::Cancel),
-            "ON_DEADLINE_LEAVE" => Some(Self::Leave),
-            _ => None,
-        }
-    }
-}
-/// Where a workflow stands. The last three are final, and change by RequeueMember only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum WorkflowState {
-    /// Never sent.
-    Unspecified = 0,
-    /// A member has not ended.
-    Running = 1,
-    /// All of its results are there.
-    Succeeded = 2,
-    /// A result of it cannot be; `reason` names the members that failed.
-    Dead = 3,
-    /// It was cancelled.
-    Cancelled = 4,
-}
-impl WorkflowState {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "WORKFLOW_STATE_UNSPECIFIED",
-            Self::Running => "WORKFLOW_STATE_RUNNING",
-            Self::Succeeded => "WORKFLOW_STATE_SUCCEEDED",
-            Self::Dead => "WORKFLOW_STATE_DEAD",
-            Self::Cancelled => "WORKFLOW_STATE_CANCELLED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "WORKFLOW_STATE_UNSPECIFIED" => Some(Self::Unspecified),
-            "WORKFLOW_STATE_RUNNING" => Some(Self::Running),
-            "WORKFLOW_STATE_SUCCEEDED" => Some(Self::Succeeded),
-            "WORKFLOW_STATE_DEAD" => Some(Self::Dead),
-            "WORKFLOW_STATE_CANCELLED" => Some(Self::Cancelled),
-            _ => None,
-        }
-    }
-}
-/// Generated client implementations.
-pub mod workflow_service_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Workflows. Each is submitted whole, and all of its jobs are stored or none is.
-    #[derive(Debug, Clone)]
-    pub struct WorkflowServiceClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> WorkflowServiceClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> WorkflowServiceClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            WorkflowServiceClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Stores a workflow and all of its jobs. The same id from the same caller with the same content is the same workflow;
-        /// with another one it is refused WORKFLOW_ID_REUSED. Every job is judged as by Enqueue, after those before it; the
-        /// refusal of one names its place and refuses the workflow.
-        pub async fn submit_workflow(
-            &mut self,
-            request: impl tonic::IntoRequest<super::SubmitWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SubmitWorkflowResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/tenure.v1.WorkflowService/SubmitWorkflow",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "SubmitWorkflow"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// A workflow with its members.
-        pub async fn get_workflow(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetWorkflowResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/tenure.v1.WorkflowService/GetWorkflow",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "GetWorkflow"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Workflows from the newest to the oldest, without their members.
-        pub async fn list_workflows(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListWorkflowsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListWorkflowsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/tenure.v1.WorkflowService/ListWorkflows",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "ListWorkflows"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// A message as it stands, then one after each change that is seen, until the workflow is final. States in between may be
-        /// skipped, the final one never.
-        pub async fn watch_workflow(
-            &mut self,
-            request: impl tonic::IntoRequest<super::WatchWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::WatchWorkflowResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/tenure.v1.WorkflowService/WatchWorkflow",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "WatchWorkflow"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Cancels all members that have not ended. Repeating it is harmless.
-        pub async fn cancel_workflow(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CancelWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::CancelWorkflowResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/tenure.v1.WorkflowService/CancelWorkflow",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "CancelWorkflow"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Takes a dead or cancelled member back to queued, as RequeueJob does; members behind it that did not succeed wait for it
-        /// again, and the workflow runs again. A member whose own predecessors failed for good runs on what is there. Refused
-        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had, and MEMBER_GONE if any member of
-        /// a final workflow was deleted.
-        pub async fn requeue_member(
-            &mut self,
-            request: impl tonic::IntoRequest<super::RequeueMemberRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::RequeueMemberResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/tenure.v1.WorkflowService/RequeueMember",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("tenure.v1.WorkflowService", "RequeueMember"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-pub mod workflow_service_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with WorkflowServiceServer.
-    #[async_trait]
-    pub trait WorkflowService: std::marker::Send + std::marker::Sync + 'static {
-        /// Stores a workflow and all of its jobs. The same id from the same caller with the same content is the same workflow;
-        /// with another one it is refused WORKFLOW_ID_REUSED. Every job is judged as by Enqueue, after those before it; the
-        /// refusal of one names its place and refuses the workflow.
-        async fn submit_workflow(
-            &self,
-            request: tonic::Request<super::SubmitWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SubmitWorkflowResponse>,
-            tonic::Status,
-        >;
-        /// A workflow with its members.
-        async fn get_workflow(
-            &self,
-            request: tonic::Request<super::GetWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetWorkflowResponse>,
-            tonic::Status,
-        >;
-        /// Workflows from the newest to the oldest, without their members.
-        async fn list_workflows(
-            &self,
-            request: tonic::Request<super::ListWorkflowsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListWorkflowsResponse>,
-            tonic::Status,
-        >;
-        /// Server streaming response type for the WatchWorkflow method.
-        type WatchWorkflowStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::WatchWorkflowResponse, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// A message as it stands, then one after each change that is seen, until the workflow is final. States in between may be
-        /// skipped, the final one never.
-        async fn watch_workflow(
-            &self,
-            request: tonic::Request<super::WatchWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<Self::WatchWorkflowStream>,
-            tonic::Status,
-        >;
-        /// Cancels all members that have not ended. Repeating it is harmless.
-        async fn cancel_workflow(
-            &self,
-            request: tonic::Request<super::CancelWorkflowRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::CancelWorkflowResponse>,
-            tonic::Status,
-        >;
-        /// Takes a dead or cancelled member back to queued, as RequeueJob does; members behind it that did not succeed wait for it
-        /// again, and the workflow runs again. A member whose own predecessors failed for good runs on what is there. Refused
-        /// RESULT_TAKEN if a member behind it runs, or has succeeded, on the result that it had, and MEMBER_GONE if any member of
-        /// a final workflow was deleted.
-        async fn requeue_member(
-            &self,
-            request: tonic::Request<super::RequeueMemberRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::RequeueMemberResponse>,
-            tonic::Status,
-        >;
-    }
-    /// Workflows. Each is submitted whole, and all of its jobs are stored or none is.
-    #[derive(Debug)]
-    pub struct WorkflowServiceServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> WorkflowServiceServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for WorkflowServiceServer<T>
-    where
-        T: WorkflowService,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/tenure.v1.WorkflowService/SubmitWorkflow" => {
-                    #[allow(non_camel_case_types)]
-                    struct SubmitWorkflowSvc<T: WorkflowService>(pub Arc<T>);
-                    impl<
-                        T: WorkflowService,
-                    > tonic::server::UnaryService<super::SubmitWorkflowRequest>
-                    for SubmitWorkflowSvc<T> {
-                        type Response = super::SubmitWorkflowResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::SubmitWorkflowRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as WorkflowService>::submit_workflow(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = SubmitWorkflowSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/tenure.v1.WorkflowService/GetWorkflow" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetWorkflowSvc<T: WorkflowService>(pub Arc<T>);
-                    impl<
-                        T: WorkflowService,
-                    > tonic::server::UnaryService<super::GetWorkflowRequest>
-                    for GetWorkflowSvc<T> {
-                        type Response = super::GetWorkflowResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetWorkflowRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as WorkflowService>::get_workflow(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetWorkflowSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/tenure.v1.WorkflowService/ListWorkflows" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListWorkflowsSvc<T: WorkflowService>(pub Arc<T>);
-                    impl<
-                        T: WorkflowService,
-                    > tonic::server::UnaryService<super::ListWorkflowsRequest>
-                    for ListWorkflowsSvc<T> {
-                        type Response = super::ListWorkflowsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListWorkflowsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as WorkflowService>::list_workflows(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListWorkflowsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/tenure.v1.WorkflowService/WatchWorkflow" => {
-                    #[allow(non_camel_case_types)]
-                    struct WatchWorkflowSvc<T: WorkflowService>(pub Arc<T>);
-                    impl<
-                        T: WorkflowService,
-                    > tonic::server::ServerStreamingService<super::WatchWorkflowRequest>
-                    for WatchWorkflowSvc<T> {
-                        type Response = super::WatchWorkflowResponse;
-                        type ResponseStream = T::WatchWorkflowStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::WatchWorkflowRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as WorkflowService>::watch_workflow(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = WatchWorkflowSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/tenure.v1.WorkflowService/CancelWorkflow" => {
-                    #[allow(non_camel_case_types)]
-                    struct CancelWorkflowSvc<T: WorkflowService>(pub Arc<T>);
-                    impl<
-                        T: WorkflowService,
-                    > tonic::server::UnaryService<super::CancelWorkflowRequest>
-                    for CancelWorkflowSvc<T> {
-                        type Response = super::CancelWorkflowResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::CancelWorkflowRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as WorkflowService>::cancel_workflow(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = CancelWorkflowSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/tenure.v1.WorkflowService/RequeueMember" => {
-                    #[allow(non_camel_case_types)]
-                    struct RequeueMemberSvc<T: WorkflowService>(pub Arc<T>);
-                    impl<
-                        T: WorkflowService,
-                    > tonic::server::UnaryService<super::RequeueMemberRequest>
-                    for RequeueMemberSvc<T> {
-                        type Response = super::RequeueMemberResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::RequeueMemberRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as WorkflowService>::requeue_member(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = RequeueMemberSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for WorkflowServiceServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "tenure.v1.WorkflowService";
-    impl<T> tonic::server::NamedService for WorkflowServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

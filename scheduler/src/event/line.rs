@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Event;
+use crate::webhook::DeliveryState;
 
 /// Its line in a trace.
 impl fmt::Display for Event {
@@ -38,6 +39,27 @@ impl fmt::Display for Event {
             Self::CronFired { entry, instant: None, job } => write!(f, "cron {entry} run by hand {job}"),
             Self::CronMissed { entry, missed } => {
                 write!(f, "cron {entry} missed {} {}: {}", missed.count, missed.reason, missed.message)
+            }
+            Self::WebhookPut(webhook) => write!(f, "webhook {} put", webhook.name),
+            Self::WebhookRemoved(webhook) => write!(f, "webhook {webhook} removed"),
+            Self::WebhookGone { webhook, gone: Some(_) } => write!(f, "webhook {webhook} gone"),
+            Self::WebhookGone { webhook, gone: None } => write!(f, "webhook {webhook} resumed"),
+            Self::DeliveryAdded(new) => {
+                let delivery = &new.delivery;
+                write!(f, "delivery {} to {} of {}", delivery.id, delivery.webhook, delivery.about.event())
+            }
+            Self::DeliveryChanged(delivery) => {
+                let state = match delivery.state {
+                    DeliveryState::Waiting { .. } => "waits",
+                    DeliveryState::Failed { .. } => "failed",
+                };
+                write!(f, "delivery {} {state} tries={}", delivery.id, delivery.tries)
+            }
+            Self::DeliveryRemoved { delivery, arrived, .. } => {
+                write!(f, "delivery {delivery} {}", if *arrived { "arrived" } else { "forgotten" })
+            }
+            Self::DeliveryDropped { webhook, about } => {
+                write!(f, "delivery to {webhook} of {} dropped", about.event())
             }
             Self::CronPlanned(plan) => write!(f, "cron {} planned {}", plan.entry, plan.instants.len()),
             Self::CronUnplanned(entry) => write!(f, "cron {entry} to be planned"),

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant, WorkflowId},
+    ids::{CronName, FencingToken, JobId, KindName, NodeName, SlotName, Tenant, WebhookName, WorkflowId},
     job::Attempt,
     place::ClassId,
     rows::{Changes, CheckpointPut, ClassRow, JobChange, ResultPut},
     state::State,
     time::Now,
+    webhook::{DeliveryId, NewDelivery, Subject},
 };
 
 /// What becomes of the row of a job.
@@ -48,6 +49,11 @@ pub(crate) struct Dirty {
     workflow_finals: BTreeSet<WorkflowId>,
     /// Deleted in this turn: `prior` must not bring them back.
     workflows_gone: BTreeSet<WorkflowId>,
+    webhooks: Named<WebhookName>,
+    /// Without a row so far, with what they tell.
+    new_deliveries: BTreeMap<DeliveryId, Subject>,
+    deliveries: BTreeSet<DeliveryId>,
+    deliveries_deleted: BTreeSet<DeliveryId>,
     classes: BTreeSet<ClassId>,
     /// Of those: without a row so far.
     new_classes: BTreeSet<ClassId>,
@@ -182,6 +188,29 @@ impl Dirty {
         std::mem::take(&mut self.workflow_finals)
     }
 
+    /// A webhook changes, comes or goes; `known`: whether it was there just before.
+    pub(crate) fn webhook(&mut self, name: &WebhookName, known: bool) {
+        self.webhooks.entry(name.clone()).or_insert(known);
+    }
+
+    pub(crate) fn new_delivery(&mut self, id: DeliveryId, subject: Subject) {
+        self.new_deliveries.insert(id, subject);
+    }
+
+    /// A delivery changed. One of this turn is written as it is at its end.
+    pub(crate) fn delivery(&mut self, id: DeliveryId) {
+        if !self.new_deliveries.contains_key(&id) {
+            self.deliveries.insert(id);
+        }
+    }
+
+    pub(crate) fn delete_delivery(&mut self, id: DeliveryId) {
+        self.deliveries.remove(&id);
+        if self.new_deliveries.remove(&id).is_none() {
+            self.deliveries_deleted.insert(id);
+        }
+    }
+
     pub(crate) fn class(&mut self, class: ClassId, has_row: bool, now: Now) {
         self.classes.insert(class);
         if !has_row {
@@ -274,6 +303,18 @@ impl Dirty {
                 None => {}
             }
         }
+        for (name, stored) in self.webhooks {
+            match state.outbox.webhooks.get(&name) {
+                Some(entry) => changes.webhooks_put.push(entry.webhook.clone()),
+                None if stored => changes.webhooks_deleted.push(name),
+                None => {}
+            }
+        }
+        let delivery = |id: &DeliveryId| state.outbox.deliveries.get(id).cloned();
+        changes.deliveries_put = self.deliveries.iter().filter_map(delivery).collect();
+        let new = |(id, subject)| Some(NewDelivery { delivery: delivery(&id)?, subject });
+        changes.deliveries_new = self.new_deliveries.into_iter().filter_map(new).collect();
+        changes.deliveries_deleted = self.deliveries_deleted.into_iter().collect();
         let mut deleted = self.classes_deleted;
         for id in self.classes {
             let Some(class) = state.classes.get(id) else { continue };

@@ -9,6 +9,7 @@ mod lines;
 mod nodes;
 mod parked;
 pub(crate) mod slots;
+mod webhooks;
 mod workflows;
 
 use crate::{
@@ -59,6 +60,13 @@ impl State {
             Event::CronMissed { entry, missed } => self.cron_missed(entry, missed),
             Event::CronPlanned(plan) => self.cron_planned(plan),
             Event::CronUnplanned(entry) => self.cron_unplanned(entry),
+            Event::WebhookPut(webhook) => self.webhook_put(webhook),
+            Event::WebhookRemoved(webhook) => self.webhook_removed(webhook),
+            Event::WebhookGone { webhook, gone } => self.webhook_gone(webhook, *gone),
+            Event::DeliveryAdded(new) => self.delivery_added(new),
+            Event::DeliveryChanged(delivery) => self.delivery_changed(delivery),
+            Event::DeliveryRemoved { delivery, .. } => self.delivery_removed(*delivery),
+            Event::DeliveryDropped { webhook, about: _ } => self.delivery_dropped(webhook),
             Event::Enqueued(job) => self.enqueued(job, now),
             Event::Ready(id) | Event::WaitOver(id) | Event::Unblocked(id) => self.ready(*id, now),
             Event::Granted { lease, waits } => self.granted(lease, waits, now),

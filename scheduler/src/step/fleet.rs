@@ -18,6 +18,7 @@ use crate::{
     state::State,
     step::Step,
     time::Wall,
+    webhook::{Webhook, WebhookPolicy},
 };
 
 impl Step<'_> {
@@ -27,6 +28,13 @@ impl Step<'_> {
             return Err(Refusal::FleetConflict { conflicts });
         }
         let (events, changes) = difference(self.state, fleet, self.now.wall);
+        if fleet.webhooks_stay {
+            let (mut events, mut lines) = (Vec::new(), Vec::new());
+            webhooks(self.state, fleet, &mut events, &mut lines);
+            if !events.is_empty() {
+                return Err(Refusal::WebhooksNotAllowed { changes: lines.join("; ") });
+            }
+        }
         if !validate_only {
             let before = intervals(self.state);
             events.into_iter().for_each(|event| self.emit(event));
@@ -78,6 +86,12 @@ fn conflicts(state: &State, fleet: &Fleet) -> Vec<String> {
         let needs = policy.job.needs.iter().flat_map(|needs| needs.iter());
         for (slot, _) in needs.filter(|(slot, _)| !fleet.slots.contains_key(*slot)) {
             conflicts.push(format!("cron {entry} needs slot {slot}, which is not declared"));
+        }
+    }
+    for (webhook, policy) in &fleet.webhooks {
+        let kinds = policy.kinds.iter().flatten();
+        for kind in kinds.filter(|kind| !fleet.kinds.contains_key(*kind)) {
+            conflicts.push(format!("webhook {webhook} wants to hear of kind {kind}, which is not declared"));
         }
     }
     for kind in state.kinds.keys().filter(|kind| !fleet.kinds.contains_key(*kind)) {
@@ -187,6 +201,7 @@ fn difference(state: &State, fleet: &Fleet, now: Wall) -> (Vec<Event>, Vec<Strin
     }
     tenants(state, fleet, &mut events, &mut lines);
     crons(state, fleet, now, (&mut events, &mut lines));
+    webhooks(state, fleet, &mut events, &mut lines);
     (events, lines)
 }
 
@@ -211,6 +226,42 @@ fn crons(state: &State, fleet: &Fleet, now: Wall, (events, lines): (&mut Vec<Eve
         lines.push(format!("cron {name} removed"));
         events.push(Event::CronRemoved(name.clone()));
     }
+}
+
+/// One that is changed is believed to be there again.
+fn webhooks(state: &State, fleet: &Fleet, events: &mut Vec<Event>, lines: &mut Vec<String>) {
+    for (name, policy) in &fleet.webhooks {
+        let known = state.webhook(name);
+        if known.is_some_and(|known| known.policy == *policy) {
+            continue;
+        }
+        lines.push(match known {
+            None => format!("webhook {name} declared"),
+            Some(known) => {
+                format!("webhook {name}: {}", changed_of_webhook(&known.policy, policy).join(", "))
+            }
+        });
+        let webhook = Webhook { name: name.clone(), policy: policy.clone(), gone: None };
+        events.push(Event::WebhookPut(Box::new(webhook)));
+    }
+    for name in state.outbox.webhooks.keys().filter(|name| !fleet.webhooks.contains_key(*name)) {
+        lines.push(match state.outbox.of(name).len() {
+            0 => format!("webhook {name} removed"),
+            kept => format!("webhook {name} removed with {kept} deliveries that have not arrived"),
+        });
+        events.push(Event::WebhookRemoved(name.clone()));
+    }
+}
+
+fn changed_of_webhook(old: &WebhookPolicy, new: &WebhookPolicy) -> Vec<&'static str> {
+    let fields = [
+        ("url", old.url != new.url),
+        ("secret", old.secret != new.secret),
+        ("events", old.events != new.events),
+        ("kinds", old.kinds != new.kinds),
+        ("workflows", old.workflows != new.workflows),
+    ];
+    fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
 }
 
 fn changed_of_cron(old: &CronPolicy, new: &CronPolicy) -> Vec<String> {

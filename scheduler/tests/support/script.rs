@@ -30,7 +30,7 @@ use expect_test::Expect;
 use tenure_scheduler::{
     Applied, Command, Concurrency, CronName, DueResult, Event, FencingToken, Fleet, Host, JobId, KindName,
     KindPolicy, Limits, NodeName, PausePolicy, Phase, Placement, Preferences, Refusal, Reply, RetryPolicy,
-    Scope, SessionId, SlotName, Tenant, TenantPolicy,
+    Scope, SessionId, SlotName, Tenant, TenantPolicy, WebhookName,
 };
 use uuid::Uuid;
 
@@ -116,7 +116,7 @@ impl Script {
 
     fn line(&mut self, line: &Line) {
         match line.verb.as_str() {
-            "slot" | "kind" | "tenant" | "cron" | "drop" => self.fleet_line(line),
+            "slot" | "kind" | "tenant" | "cron" | "webhook" | "drop" => self.fleet_line(line),
             "node" => self.node_line(line),
             "hello" => self.hello_line(line),
             "beat" => self.beat_line(line),
@@ -136,6 +136,18 @@ impl Script {
                 self.report_line(line);
             }
             "park" => self.park_line(line),
+            "tried" | "redeliver" | "test" | "back" => {
+                let name = line.names.first().cloned().unwrap_or_else(|| "nothing".to_owned());
+                self.run_named(&name, super::webhooks::command(line));
+            }
+            "due" | "webhooks" => {
+                let (state, now) = (&self.world.state, self.world.now().wall);
+                let text = match line.verb.as_str() {
+                    "due" => super::webhooks::due(state, now, line),
+                    _ => super::webhooks::text(state, now),
+                };
+                text.lines().for_each(|line| self.say(line));
+            }
             "fire" | "cron?" => self.cron_line(line),
             "workflow" | "cancel-workflow" | "requeue-member" | "flow" | "inputs" => self.flow_line(line),
             "cancel" | "requeue" | "priority" | "delete" | "sweep" | "aside" => self.job_line(line),
@@ -299,6 +311,13 @@ impl Script {
             (_, "cron") => {
                 self.fleet.crons.remove(&super::crons::name(line, 1));
             }
+            ("webhook", "stay") => self.fleet.webhooks_stay = true,
+            ("webhook", name) => {
+                self.fleet.webhooks.insert(WebhookName::new(name), super::webhooks::policy(line));
+            }
+            (_, "webhook") => {
+                self.fleet.webhooks.remove(&WebhookName::new(line.name(1)));
+            }
             (_, "tenant") => {
                 self.fleet.tenants.remove(&Tenant::new(line.name(1)));
             }
@@ -320,6 +339,8 @@ impl Script {
         }
         if let Err(Refusal::FleetConflict { conflicts }) = &result {
             conflicts.iter().for_each(|conflict| self.say(&format!("conflict: {conflict}")));
+        }
+        if result.is_err() {
             self.fleet = before;
         }
         self.finish_line(line.name(0), result);

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Attempt, Changes, ChildEnd, ClassRow, CronEntry, CronName, DedupeKey, Durable, FencingToken, Job,
-    JobChange, JobId, JobState, Kind, KindName, Lease, Node, NodeName, Prior, ResultPut, Slot, SlotName,
-    Tenant, TenantPolicy, Workflow, WorkflowId,
+    Attempt, Changes, ChildEnd, ClassRow, CronEntry, CronName, DedupeKey, Delivery, DeliveryId, Durable,
+    FencingToken, Job, JobChange, JobId, JobState, Kind, KindName, Lease, Node, NodeName, Prior, ResultPut,
+    Slot, SlotName, Tenant, TenantPolicy, Webhook, WebhookName, Workflow, WorkflowId,
 };
 
 /// See the module. Job rows stay when they are final, as on a disk.
@@ -21,6 +21,8 @@ pub(crate) struct Store {
     tenants: BTreeMap<Tenant, TenantPolicy>,
     nodes: BTreeMap<NodeName, Node>,
     crons: BTreeMap<CronName, CronEntry>,
+    webhooks: BTreeMap<WebhookName, Webhook>,
+    pub(crate) deliveries: BTreeMap<DeliveryId, Delivery>,
     classes: BTreeMap<String, ClassRow>,
     /// Without the ends of their members, which are told by the rows of those.
     pub(crate) workflows: BTreeMap<WorkflowId, Workflow>,
@@ -81,6 +83,22 @@ impl Store {
         }
         put_all(&mut self.crons, changes.crons_put, |entry| entry.name.clone());
         delete_all(&mut self.crons, &changes.crons_deleted);
+        delete_all(&mut self.deliveries, &changes.deliveries_deleted);
+        delete_all(&mut self.webhooks, &changes.webhooks_deleted);
+        put_all(&mut self.webhooks, changes.webhooks_put, |webhook| webhook.name.clone());
+        for delivery in changes.deliveries_put {
+            let old = self.deliveries.insert(delivery.id, delivery.clone());
+            let old = old.unwrap_or_else(|| panic!("{} is updated and not there", delivery.id));
+            let same = (&old.webhook, old.about, old.created_at)
+                == (&delivery.webhook, delivery.about, delivery.created_at);
+            assert!(same, "a delivery changes what is fixed: {old:?} -> {delivery:?}");
+        }
+        for new in changes.deliveries_new {
+            let id = new.delivery.id;
+            assert!(self.deliveries.insert(id, new.delivery).is_none(), "{id} is inserted and there already");
+        }
+        let declared = |delivery: &Delivery| self.webhooks.contains_key(&delivery.webhook);
+        assert!(self.deliveries.values().all(declared), "a delivery outlives its webhook");
         for mut workflow in changes.workflows_put {
             let old = self.workflows.get(&workflow.id).map_or(0, |old| old.version);
             assert!(workflow.version > old, "{}: its version does not rise", workflow.id);
@@ -156,6 +174,8 @@ impl Store {
             nodes: self.nodes.clone(),
             tenants: self.tenants.clone(),
             crons: self.crons.clone(),
+            webhooks: self.webhooks.clone(),
+            deliveries: self.deliveries.clone(),
             jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
             leases: self.leases.clone(),
             workflows: self

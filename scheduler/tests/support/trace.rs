@@ -67,6 +67,11 @@ pub(crate) fn event(
         | Event::CronPaused { .. }
         | Event::CronFired { .. }
         | Event::CronMissed { .. }
+        | Event::WebhookGone { .. }
+        | Event::DeliveryAdded(_)
+        | Event::DeliveryChanged(_)
+        | Event::DeliveryRemoved { .. }
+        | Event::DeliveryDropped { .. }
         | Event::NodeSuspected(_)
         | Event::NodeLeaving(_)
         | Event::Spared { .. }
@@ -82,6 +87,8 @@ pub(crate) fn event(
         | Event::TenantPut { .. }
         | Event::TenantRemoved(_)
         | Event::CronPut(_)
+        | Event::WebhookPut(_)
+        | Event::WebhookRemoved(_)
         | Event::CronPlanned(_)
         | Event::CronUnplanned(_)
         | Event::Enqueued(_)
@@ -136,7 +143,10 @@ pub(crate) fn effect(effect: &Effect, shown: &[String]) -> Option<String> {
         Effect::CloseSession { node, session, reason } => {
             Some(format!("session {session} of {node} is closed: {reason}"))
         }
-        Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => None,
+        Effect::Reply(_)
+        | Effect::NotifyWatchers { .. }
+        | Effect::NotifyWorkflow { .. }
+        | Effect::NotifyOutbox => None,
     }
 }
 
@@ -202,6 +212,8 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         Reply::Kind { changed: false, .. }
         | Reply::Slot { changed: false, .. }
         | Reply::Cron { changed: false, .. }
+        | Reply::Delivery { changed: false, .. }
+        | Reply::Webhook { changed: false, .. }
         | Reply::Node { changed: false, .. } => Some("unchanged".into()),
         Reply::Wait { answer, .. } => Some(format!("wait: {answer:?}")),
         Reply::Forgotten { ended, .. } if *ended > 0 => Some(format!("held {ended} leases")),
@@ -219,6 +231,9 @@ pub(crate) fn reply(reply: &Reply) -> Option<String> {
         | Reply::Slot { .. }
         | Reply::Cron { .. }
         | Reply::Node { .. }
+        | Reply::Settled
+        | Reply::Delivery { .. }
+        | Reply::Webhook { .. }
         | Reply::Forgotten { .. } => None,
     }
 }
@@ -233,6 +248,8 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     } else if let Refusal::SlotNotFound { nearest, .. } = refusal {
         write!(text, ", near {nearest:?}").unwrap();
     } else if let Refusal::CronNotFound { nearest, .. } = refusal {
+        write!(text, ", near {nearest:?}").unwrap();
+    } else if let Refusal::WebhookNotFound { nearest, .. } = refusal {
         write!(text, ", near {nearest:?}").unwrap();
     } else if let Refusal::NodeNotFound { nearest, .. } = refusal {
         write!(text, ", near {nearest:?}").unwrap();

@@ -248,6 +248,10 @@ impl World {
                 Command::RequeueMember(request)
             }
             other @ (Command::Apply { .. }
+            | Command::SettleDeliveries { .. }
+            | Command::Redeliver { .. }
+            | Command::TestWebhook { .. }
+            | Command::ResumeWebhook { .. }
             | Command::PauseKind { .. }
             | Command::ResumeKind { .. }
             | Command::PauseSlot { .. }
@@ -315,7 +319,10 @@ impl World {
                     agent.session = None;
                 }
             }
-            Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => {}
+            Effect::Reply(_)
+            | Effect::NotifyWatchers { .. }
+            | Effect::NotifyWorkflow { .. }
+            | Effect::NotifyOutbox => {}
         }
     }
 
@@ -449,7 +456,8 @@ impl World {
             Effect::CloseSession { .. }
             | Effect::Reply(_)
             | Effect::NotifyWatchers { .. }
-            | Effect::NotifyWorkflow { .. } => None,
+            | Effect::NotifyWorkflow { .. }
+            | Effect::NotifyOutbox => None,
         })
     }
 
@@ -460,7 +468,8 @@ impl World {
             Effect::CloseSession { .. }
             | Effect::Send { .. }
             | Effect::NotifyWatchers { .. }
-            | Effect::NotifyWorkflow { .. } => None,
+            | Effect::NotifyWorkflow { .. }
+            | Effect::NotifyOutbox => None,
         })
     }
 
@@ -506,6 +515,10 @@ fn expected_replies(command: &Command) -> usize {
         | Command::SubmitWorkflow(_)
         | Command::CancelWorkflow { .. }
         | Command::RequeueMember(_)
+        | Command::SettleDeliveries { .. }
+        | Command::Redeliver { .. }
+        | Command::TestWebhook { .. }
+        | Command::ResumeWebhook { .. }
         | Command::Sweep { .. } => 1,
         Command::Hello(_)
         | Command::Heartbeat(_)

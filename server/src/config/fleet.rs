@@ -1,4 +1,4 @@
-//! The fleet file: declared slots, kinds with their policies, tenants with their weights, and cron entries.
+//! The fleet file: declared slots, kinds with their policies, tenants with their weights, cron entries, and webhooks.
 //!
 //! Responsible for everything that the text alone tells, declared names included. What it means to jobs and nodes that
 //! exist is judged by the scheduler when it is applied.
@@ -6,6 +6,7 @@
 mod budget;
 mod cron;
 mod slot;
+mod webhook;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +26,7 @@ use super::{
 };
 
 /// Keys of later versions, so that the answer is not "unknown".
-const LATER_TABLES: &[&str] = &["webhooks", "budgets"];
+const LATER_TABLES: &[&str] = &["budgets"];
 const LATER_KIND: &[&str] = &["mask_payload"];
 
 /// The most units of one slot.
@@ -56,9 +57,15 @@ pub fn parse(text: &str, defaults: &Retention) -> Result<Fleet, Vec<Problem>> {
     let tenants = tenants.map(|table| tenants_of(table, &mut problems)).unwrap_or_default();
     let crons = root.take_table("cron", &mut problems);
     let crons = crons.map(|table| cron::entries(table, &kinds, &slots, &mut problems)).unwrap_or_default();
+    let webhooks = root.take_table("webhooks", &mut problems);
+    let webhooks = webhooks.map(|table| webhook::webhooks(table, &kinds, &mut problems)).unwrap_or_default();
     root.finish(LATER_TABLES, &mut problems);
     let found = problems.into_found();
-    if found.is_empty() { Ok(Fleet { slots, rates, kinds, tenants, crons }) } else { Err(found) }
+    if found.is_empty() {
+        Ok(Fleet { slots, rates, kinds, tenants, crons, webhooks, webhooks_stay: false })
+    } else {
+        Err(found)
+    }
 }
 
 fn slots(table: Table<'_>, problems: &mut Problems) -> (Slots, Rates) {

@@ -5,10 +5,10 @@ use std::{net::SocketAddr, time::Duration};
 use super::{
     Config, Database, LONGEST, Problem, access,
     document::{Problems, Table, Value},
+    webhooks,
 };
 
-/// Tables and keys that belong to later versions, so that the answer is not "unknown".
-const LATER_TABLES: &[&str] = &["webhooks"];
+/// Keys that belong to later versions, so that the answer is not "unknown".
 const LATER_LIMITS: &[&str] = &["per_producer"];
 
 /// All settings, or all mistakes by line.
@@ -36,7 +36,10 @@ pub(super) fn parse(text: &str, insecure: bool) -> Result<Config, Vec<Problem>> 
     if let Some(table) = root.take_table("producers", &mut problems) {
         config.producers = access::producers(table, &mut problems);
     }
-    root.finish(LATER_TABLES, &mut problems);
+    if let Some(table) = root.take_table("webhooks", &mut problems) {
+        config.webhooks = webhooks::webhooks(table, &mut problems);
+    }
+    root.finish(&[], &mut problems);
 
     let tls_is_wrong = config.tls.is_none() && problems.tells_of("tls");
     for (key, text) in config.violations() {

@@ -211,7 +211,7 @@ x = 3
             line 28: kinds.b.retention: must be at most 3660 days
             line 29: kinds.b.needs.gpu: names a slot that is not declared; declare it under [slots]
             line 31: cron.c.when: is required
-            line 34: limits: is unknown; known here: slots, kinds, tenants, cron
+            line 34: limits: is unknown; known here: slots, kinds, tenants, cron, webhooks
             line 36: tenants.Site: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
             line 37: tenants.Site.weight: must be 1 to 1000
             line 39: tenants.web.weight: must be 1 to 1000
@@ -308,6 +308,47 @@ fn random_text_never_panics() {
         drop(fleet(&text));
         drop(Config::parse("server.toml", &text));
     }
+}
+
+#[test]
+fn a_server_file_says_how_webhooks_are_signed_and_where_they_may_go() {
+    let text = r#"
+        [webhooks]
+        allow = ["10.0.0.0/8", "::1"]
+        ca = "ca.pem"
+        [webhooks.secrets.ci]
+        file = "ci"
+        previous_file = "/old"
+        [webhooks.secrets.other]
+        file = "other"
+    "#;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("server.toml");
+    std::fs::write(&file, text).unwrap();
+    let webhooks = Config::load(&file).unwrap().webhooks;
+    assert_eq!(webhooks.allow.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.0/8", "::1/128"]);
+    assert_eq!(webhooks.ca, Some(directory.path().join("ca.pem")));
+    let secret = |name: &str, previous: Option<&str>| SecretFiles {
+        file: directory.path().join(name),
+        previous_file: previous.map(Into::into),
+    };
+    assert_eq!(webhooks.secrets["ci"], secret("ci", Some("/old")));
+    assert_eq!(webhooks.secrets["other"], secret("other", None));
+}
+
+#[test]
+fn mistakes_about_webhooks_are_told() {
+    server_problems(
+        "[webhooks]\nallow = [\"10.1.0.0/8\", \"all\", 5]\nproxy = \"x\"\n[webhooks.secrets.Ci]\nfile = \"a\"\n[webhooks.secrets.b]\nsecret = \"whsec_x\"\n",
+        expect![[r#"
+            server.toml:2: webhooks.allow[0]: has bits beyond its first 8: did you mean "10.0.0.0/8"?
+            server.toml:2: webhooks.allow[1]: must be a network such as "10.0.0.0/8" or "fd00::/8", not "all"
+            server.toml:2: webhooks.allow[2]: must be a text, not an integer
+            server.toml:3: webhooks.proxy: is unknown; known here: allow, ca, secrets
+            server.toml:4: webhooks.secrets.Ci: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
+            server.toml:6: webhooks.secrets.b.file: is required
+            server.toml:7: webhooks.secrets.b.secret: is unknown; known here: file, previous_file"#]],
+    );
 }
 
 #[test]

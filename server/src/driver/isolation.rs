@@ -214,6 +214,13 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::TenantPut { .. }
         | Event::TenantRemoved(_)
         | Event::CronPut(_)
+        | Event::WebhookPut(_)
+        | Event::WebhookRemoved(_)
+        | Event::WebhookGone { .. }
+        | Event::DeliveryAdded(_)
+        | Event::DeliveryChanged(_)
+        | Event::DeliveryRemoved { .. }
+        | Event::DeliveryDropped { .. }
         | Event::CronRemoved(_)
         | Event::CronPaused { .. }
         | Event::CronMissed { .. }

@@ -123,6 +123,19 @@ fn log(epoch: Epoch, event: &Event) {
         Event::CronRemoved(entry) | Event::CronUnplanned(entry) | Event::CronPaused { entry, .. } => {
             tracing::debug!(%epoch, cron.entry = %entry, "{event}");
         }
+        Event::WebhookPut(webhook) => tracing::debug!(%epoch, webhook.name = %webhook.name, "{event}"),
+        Event::WebhookRemoved(webhook)
+        | Event::WebhookGone { webhook, .. }
+        | Event::DeliveryRemoved { webhook, .. }
+        | Event::DeliveryDropped { webhook, .. } => {
+            tracing::debug!(%epoch, webhook.name = %webhook, "{event}");
+        }
+        Event::DeliveryAdded(new) => {
+            tracing::debug!(%epoch, webhook.name = %new.delivery.webhook, "{event}");
+        }
+        Event::DeliveryChanged(delivery) => {
+            tracing::debug!(%epoch, webhook.name = %delivery.webhook, "{event}");
+        }
         Event::CronPut(_)
         | Event::CronPlanned(_)
         | Event::TenantPut { .. }

@@ -71,6 +71,10 @@ impl Asked {
                 | Command::SessionBlocked { .. }
                 | Command::SetAside { .. }
                 | Command::PlanCron(_)
+                | Command::SettleDeliveries { .. }
+                | Command::Redeliver { .. }
+                | Command::TestWebhook { .. }
+                | Command::ResumeWebhook { .. }
                 | Command::PauseCron { .. }
                 | Command::ResumeCron { .. }
                 | Command::CancelWorkflow { .. }
@@ -165,6 +169,10 @@ pub(super) fn fill(items: &mut [Item], state: &State, asked: &Asked, found: Vec<
             | Command::SessionBlocked { .. }
             | Command::SetAside { .. }
             | Command::PlanCron(_)
+            | Command::SettleDeliveries { .. }
+            | Command::Redeliver { .. }
+            | Command::TestWebhook { .. }
+            | Command::ResumeWebhook { .. }
             | Command::PauseCron { .. }
             | Command::ResumeCron { .. }
             | Command::CancelWorkflow { .. }

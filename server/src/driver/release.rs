@@ -77,6 +77,7 @@ impl<J: Journal> Driver<J> {
             Effect::NotifyWatchers { job } => self.ends.watchers.notify(job),
             // The id of a workflow is none of a job, and both are watched alike.
             Effect::NotifyWorkflow { workflow } => self.ends.watchers.notify(JobId(workflow.0)),
+            Effect::NotifyOutbox => self.ends.bell.ring(),
             Effect::Reply(_) => tracing::error!("a reply to nobody"),
         }
     }

@@ -27,6 +27,8 @@ pub enum Figure {
     Firings,
     /// Instants of cron entries that did not become a job.
     MissedFirings,
+    /// Tries to tell webhooks something.
+    Deliveries,
     /// Classes that placement looked at and could not place.
     Deferrals,
     /// Commands applied.
@@ -41,6 +43,8 @@ pub enum Figure {
     QuerySeconds,
     /// What a job waited for its slots.
     WaitSeconds,
+    /// From the end of a job to its arrival at a webhook.
+    DeliverySeconds,
     /// Jobs that are not final.
     Jobs,
     /// Age of the head of a queue.
@@ -69,6 +73,14 @@ pub enum Figure {
     NodeUnreaped,
     /// Groups that the pressure rules of a node closed.
     NodeClosedGroups,
+    /// Deliveries that wait for a webhook.
+    WebhookWaiting,
+    /// Since when the oldest of them waits.
+    WebhookOldestAge,
+    /// Deliveries that were given up.
+    WebhookFailed,
+    /// Whether the receiver of a webhook is gone.
+    WebhookGone,
     /// Jobs in memory.
     LiveJobs,
     /// Lease rows.
@@ -130,7 +142,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 51] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -143,6 +155,7 @@ impl Figure {
         Self::HandedOn,
         Self::Firings,
         Self::MissedFirings,
+        Self::Deliveries,
         Self::Deferrals,
         Self::Commands,
         Self::Evaluations,
@@ -150,6 +163,7 @@ impl Figure {
         Self::CommitSeconds,
         Self::QuerySeconds,
         Self::WaitSeconds,
+        Self::DeliverySeconds,
         Self::Jobs,
         Self::OldestAge,
         Self::DeadToday,
@@ -164,6 +178,10 @@ impl Figure {
         Self::NodeLeases,
         Self::NodeUnreaped,
         Self::NodeClosedGroups,
+        Self::WebhookWaiting,
+        Self::WebhookOldestAge,
+        Self::WebhookFailed,
+        Self::WebhookGone,
         Self::LiveJobs,
         Self::Leases,
         Self::Sessions,
@@ -228,6 +246,12 @@ impl Figure {
                 &["entry", "reason"],
                 "Instants of the cron entry that did not become a job, by reason.",
             ),
+            Self::Deliveries => (
+                "tenure_webhook_deliveries_total",
+                Counter,
+                &["webhook", "outcome"],
+                "What became of deliveries to the webhook: delivered, failed (to be tried again), given_up, dropped (too much waited).",
+            ),
             Self::Deferrals => (
                 "tenure_deferrals_total",
                 Counter,
@@ -261,6 +285,12 @@ impl Figure {
                 Histogram(WAIT_BOUNDS),
                 &["kind"],
                 "Time that a job was deferred before its grant.",
+            ),
+            Self::DeliverySeconds => (
+                "tenure_webhook_delivery_seconds",
+                Histogram(WAIT_BOUNDS),
+                &[],
+                "Time from the end of a job or workflow to its arrival at a webhook.",
             ),
             Self::Jobs => (
                 "tenure_jobs",
@@ -315,6 +345,30 @@ impl Figure {
                 &["node"],
                 "Groups of grants that the pressure rules of the node closed.",
             ),
+            Self::WebhookWaiting => (
+                "tenure_webhook_waiting_deliveries",
+                Gauge,
+                &["webhook"],
+                "Deliveries that wait for the webhook, to be sent or to be tried again.",
+            ),
+            Self::WebhookOldestAge => (
+                "tenure_webhook_oldest_age_seconds",
+                Gauge,
+                &["webhook"],
+                "How long the oldest delivery that waits for the webhook has been tried.",
+            ),
+            Self::WebhookFailed => (
+                "tenure_webhook_failed_deliveries",
+                Gauge,
+                &["webhook"],
+                "Deliveries to the webhook that were given up and are kept.",
+            ),
+            Self::WebhookGone => (
+                "tenure_webhook_gone",
+                Gauge,
+                &["webhook"],
+                "1 while the receiver of the webhook says that it is gone: nothing is sent to it.",
+            ),
             Self::LiveJobs => ("tenure_live_jobs", Gauge, &[], "Jobs in memory: all that are not final."),
             Self::Leases => ("tenure_leases", Gauge, &[], "Leases in force or not reaped."),
             Self::Sessions => ("tenure_sessions", Gauge, &[], "Sessions of agents."),
@@ -364,7 +418,7 @@ mod tests {
 
     /// What labels may be called. Each is bounded: declared names, closed sets of words, or capped (`Metrics::rule`).
     /// `job` and `instance` are Prometheus's own.
-    const LABELS: [&str; 12] = [
+    const LABELS: [&str; 13] = [
         "cause",
         "entry",
         "invariant",
@@ -377,6 +431,7 @@ mod tests {
         "state",
         "tenant",
         "version",
+        "webhook",
     ];
 
     /// What no name holds: other units than the base ones, and the endings of a histogram's series.

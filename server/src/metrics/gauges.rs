@@ -1,6 +1,6 @@
 //! Gauges: made anew from the published snapshot for each scrape, so that nothing that is gone lingers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use prometheus::{CounterVec, GaugeVec, Opts, core::Collector as _, proto::MetricFamily};
 use tenure_scheduler::{KindHealth, NodeState};
@@ -76,6 +76,21 @@ pub(super) fn of(scrape: &Scrape) -> Result<Vec<MetricFamily>, prometheus::Error
     all.put(
         Figure::NodeClosedGroups,
         nodes().map(|n| (vec![n.node.name.as_str()], float(n.closed.len() as u64))),
+    )?;
+
+    let webhooks = || snapshot.webhooks.iter();
+    all.put(Figure::WebhookWaiting, webhooks().map(|w| (vec![w.webhook.name.as_str()], float(w.waiting))))?;
+    all.put(
+        Figure::WebhookOldestAge,
+        webhooks().map(|w| {
+            let age = w.oldest.map_or(Duration::ZERO, |oldest| scrape.now.since(oldest));
+            (vec![w.webhook.name.as_str()], age.as_secs_f64())
+        }),
+    )?;
+    all.put(Figure::WebhookFailed, webhooks().map(|w| (vec![w.webhook.name.as_str()], float(w.failed))))?;
+    all.put(
+        Figure::WebhookGone,
+        webhooks().map(|w| (vec![w.webhook.name.as_str()], f64::from(u8::from(w.webhook.gone.is_some())))),
     )?;
 
     all.one(Figure::LiveJobs, float(snapshot.live_jobs))?;

@@ -21,6 +21,7 @@ use crate::{
     handle::{Handle, Submission},
     logs::Logs,
     metrics::Metrics,
+    outbox::Settings,
     snapshot::Published,
 };
 
@@ -38,6 +39,8 @@ pub(crate) struct Api {
     pub(crate) retention: watch::Receiver<Retention>,
     /// What attempts print.
     pub(crate) logs: Logs,
+    /// Which secrets there are, likewise.
+    pub(crate) webhooks: watch::Receiver<Arc<Settings>>,
 }
 
 impl Api {

@@ -17,6 +17,7 @@ pub(crate) mod job;
 pub(crate) mod requirement;
 pub(crate) mod spec;
 pub(crate) mod trace;
+pub(crate) mod webhook;
 pub(crate) mod workflow;
 
 /// An instant for the wire.

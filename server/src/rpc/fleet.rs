@@ -37,18 +37,21 @@ pub(crate) struct Fleet(pub(crate) Api);
 #[async_trait]
 impl FleetService for Fleet {
     async fn apply(&self, request: Request<v1::ApplyRequest>) -> Result<Response<v1::ApplyResponse>, Status> {
-        self.0.answer(apply(&self.0, &request.into_inner()).await)
+        let caller = Caller::of(&request)?;
+        self.0.answer(apply(&self.0, &caller, &request.into_inner()).await)
     }
 
     async fn get_fleet(
         &self,
-        _: Request<v1::GetFleetRequest>,
+        request: Request<v1::GetFleetRequest>,
     ) -> Result<Response<v1::GetFleetResponse>, Status> {
+        let trusted = Caller::of(&request)?.operates();
         let now = self.0.now();
         self.0.answer(snapshot(&self.0).await.map(|snapshot| v1::GetFleetResponse {
             kinds: snapshot.kinds.iter().map(|kind| show::kind(kind, self.0.now())).collect(),
             slots: snapshot.slots.iter().map(show::slot).collect(),
             tenants: snapshot.tenants.iter().map(show::tenant).collect(),
+            webhooks: snapshot.webhooks.iter().map(|view| convert::webhook::webhook(view, trusted)).collect(),
             cron_entries: snapshot.crons.iter().map(|entry| convert::cron::entry(entry, now)).collect(),
         }))
     }
@@ -169,7 +172,7 @@ impl FleetService for Fleet {
     }
 }
 
-async fn apply(api: &Api, request: &v1::ApplyRequest) -> Result<v1::ApplyResponse, No> {
+async fn apply(api: &Api, caller: &Caller, request: &v1::ApplyRequest) -> Result<v1::ApplyResponse, No> {
     // Not an empty fleet: a request without a file, which must not take everything away.
     if request.fleet.is_empty() {
         return Err(No::invalid_field("fleet", "is required"));
@@ -178,15 +181,36 @@ async fn apply(api: &Api, request: &v1::ApplyRequest) -> Result<v1::ApplyRespons
         return Err(No::invalid_field("fleet", format!("is longer than {MOST_FLEET} bytes")));
     }
     let retention = *api.retention.borrow();
-    let fleet = config::parse_fleet(&request.fleet, &retention).map_err(|problems| {
+    let mut fleet = config::parse_fleet(&request.fleet, &retention).map_err(|problems| {
         let violations = problems
             .into_iter()
             .map(|problem| Violation { field: "fleet".to_owned(), problem: problem.to_string() });
         No::invalid(violations.collect())
     })?;
+    // Judged where it is applied: another file may be applied meanwhile.
+    fleet.webhooks_stay = !caller.changes_webhooks();
+    check_secrets(api, &fleet)?;
     let command = Command::Apply { fleet: Box::new(fleet), validate_only: request.validate_only };
     let Reply::Applied { changes } = api.submit(command).await? else { return Err(unexpected("apply")) };
     Ok(v1::ApplyResponse { changes })
+}
+
+/// A webhook without its secret could not be told anything. A file of webhooks as they are needs none of this server.
+fn check_secrets(api: &Api, fleet: &tenure_scheduler::Fleet) -> Result<(), No> {
+    if fleet.webhooks_stay {
+        return Ok(());
+    }
+    let settings = api.webhooks.borrow().clone();
+    let unknown = fleet.webhooks.iter().filter(|(_, policy)| settings.secret(&policy.secret).is_none());
+    let violations = unknown.map(|(name, policy)| Violation {
+        field: "fleet".to_owned(),
+        problem: format!(
+            "webhooks.{name}.secret names {:?}, and the server file has no such secret under [webhooks.secrets]",
+            &*policy.secret
+        ),
+    });
+    let violations: Vec<Violation> = violations.collect();
+    if violations.is_empty() { Ok(()) } else { Err(No::invalid(violations)) }
 }
 
 async fn pause_kind(api: &Api, request: &v1::PauseKindRequest) -> Result<(v1::Kind, bool), No> {

@@ -21,6 +21,7 @@ use crate::handle::Submission;
 
 mod explain;
 mod log;
+mod patience;
 mod read;
 mod watch;
 
@@ -91,7 +92,8 @@ impl JobService for Jobs {
         request: Request<v1::WaitJobRequest>,
     ) -> Result<Response<v1::WaitJobResponse>, Status> {
         let caller = Caller::of(&request)?;
-        self.0.answer(read::wait(&self.0, &caller, &request.into_inner()).await)
+        let patience = patience::of(request.metadata());
+        self.0.answer(read::wait(&self.0, &caller, &request.into_inner(), patience).await)
     }
 
     type WatchJobStream = watch::Messages;

@@ -4,7 +4,7 @@
 //! for other filters is refused, because its place would mean nothing there. It is no secret and carries no rights.
 
 use ring::digest::{SHA256, digest};
-use tenure_scheduler::{FencingToken, JobId, NodeName, Wall, WorkflowId};
+use tenure_scheduler::{DeliveryId, FencingToken, JobId, NodeName, Wall, WorkflowId};
 use tenure_store::{JobCursor, WorkflowCursor};
 use uuid::Uuid;
 
@@ -98,6 +98,16 @@ impl Place for NodeName {
 }
 
 impl Place for FencingToken {
+    fn encode(&self) -> Vec<u8> {
+        self.0.to_be_bytes().to_vec()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Some(Self(u64::from_be_bytes(bytes.try_into().ok()?)))
+    }
+}
+
+impl Place for DeliveryId {
     fn encode(&self) -> Vec<u8> {
         self.0.to_be_bytes().to_vec()
     }

@@ -16,11 +16,12 @@ use crate::{handle::Handle, http::store_answers};
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The server as a whole, and its services for callers.
-const CALLS: [&str; 6] = [
+const CALLS: [&str; 7] = [
     "",
     v1::job_service_server::SERVICE_NAME,
     v1::fleet_service_server::SERVICE_NAME,
     v1::cron_service_server::SERVICE_NAME,
+    v1::webhook_service_server::SERVICE_NAME,
     v1::health_service_server::SERVICE_NAME,
     v1::admin_service_server::SERVICE_NAME,
 ];

@@ -321,6 +321,21 @@ impl From<Refusal> for No {
                 .with("entry", entry.as_str())
                 .nearest(&nearest)
                 .resource("cron_entry", entry.as_str(), "The fleet file declares no such cron entry."),
+            Refusal::WebhookNotFound { webhook, nearest } => no(NotFound)
+                .with("webhook", webhook.as_str())
+                .nearest(&nearest)
+                .resource("webhook", webhook.as_str(), "The fleet file declares no such webhook."),
+            Refusal::DeliveryNotFound { delivery } => {
+                no(NotFound).with("delivery", delivery.to_string()).resource(
+                    "delivery",
+                    delivery.to_string(),
+                    "No such delivery was made, or it arrived, or it was kept for long enough.",
+                )
+            }
+            Refusal::OutboxFull { webhook, limit } => no(ResourceExhausted)
+                .with("webhook", webhook.as_str())
+                .quota("outbox", webhook.as_str(), limit, None),
+            Refusal::WebhooksNotAllowed { changes } => no(PermissionDenied).with("changes", changes),
             Refusal::NodeNotFound { node, nearest } => no(NotFound)
                 .with("node", node.as_str())
                 .nearest(&nearest)

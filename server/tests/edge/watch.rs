@@ -128,3 +128,43 @@ async fn one_caller_has_a_bounded_number_of_watches_and_gets_each_back() {
     }
     served.end().await;
 }
+
+#[tokio::test]
+async fn a_wait_ends_before_the_deadline_of_its_call_with_how_the_job_stands() {
+    let served = Served::start().await;
+    let job = served.job(spec("plain")).await;
+    let wait = v1::WaitJobRequest {
+        job_id: job.id.clone(),
+        timeout: Some(prost_types::Duration { seconds: 600, nanos: 0 }),
+    };
+    let mut call = tonic::Request::new(wait);
+    call.set_timeout(std::time::Duration::from_secs(4));
+    let answer =
+        timeout(SOON, served.jobs.clone().wait_job(call)).await.expect("in time").expect("an answer");
+    let answer = answer.into_inner();
+    assert!(!answer.done);
+    assert_eq!(answer.job.expect("the job").state(), JobState::Queued);
+    served.end().await;
+}
+
+#[tokio::test]
+async fn waits_and_watches_whose_callers_went_away_keep_nobody_from_hearing_of_the_end() {
+    let served = Served::start().await;
+    let job = served.job(spec("plain")).await;
+    for _ in 0..200 {
+        let wait = v1::WaitJobRequest { job_id: job.id.clone(), timeout: None };
+        let mut jobs = served.jobs.clone();
+        let call = async move { jobs.wait_job(wait).await };
+        // Dropped before it is answered, wherever it is by then.
+        drop(timeout(std::time::Duration::from_millis(1), call).await);
+        drop(Watch::open(&served, &job.id).await);
+    }
+    let wait = v1::WaitJobRequest { job_id: job.id.clone(), timeout: None };
+    let mut jobs = served.jobs.clone();
+    let waiting = tokio::spawn(async move { jobs.wait_job(wait).await });
+    let cancel = v1::CancelJobRequest { job_id: job.id.clone(), reason: String::new() };
+    served.jobs.clone().cancel_job(cancel).await.expect("it is cancelled");
+    let told = timeout(SOON, waiting).await.expect("in time").expect("it ends").expect("an answer");
+    assert!(told.into_inner().done);
+    served.end().await;
+}

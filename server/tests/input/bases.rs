@@ -136,8 +136,20 @@ impl Bases {
             "PauseCronEntry" => encoded(&v1::PauseCronEntryRequest { entry }),
             "ResumeCronEntry" => encoded(&v1::ResumeCronEntryRequest { entry }),
             "RunCronEntry" => encoded(&v1::RunCronEntryRequest { entry, job_id: String::new() }),
-            "ListCronEntries" | "GetFleet" | "ListKinds" | "ListSlots" | "ListNodes" | "GetQueueHealth"
-            | "GetServerInfo" | "CheckInvariants" => bytes::Bytes::new(),
+            "ResumeWebhook" => encoded(&v1::ResumeWebhookRequest { webhook: "hook".to_owned() }),
+            "TestWebhook" => encoded(&v1::TestWebhookRequest { webhook: "hook".to_owned() }),
+            "ListDeliveries" => encoded(&v1::ListDeliveriesRequest::default()),
+            // The id of one that is there is another in each run.
+            "GetDelivery" => {
+                no = NO_DELIVERY;
+                encoded(&v1::GetDeliveryRequest { delivery: "test_1".to_owned() })
+            }
+            "Redeliver" => {
+                no = NO_DELIVERY;
+                encoded(&v1::RedeliverRequest { delivery: "test_1".to_owned() })
+            }
+            "ListWebhooks" | "ListCronEntries" | "GetFleet" | "ListKinds" | "ListSlots" | "ListNodes"
+            | "GetQueueHealth" | "GetServerInfo" | "CheckInvariants" => bytes::Bytes::new(),
             other => panic!("say what a good request of {other} is"),
         };
         (DynamicMessage::decode(method.input(), bytes).expect("a request of this method"), no)
@@ -155,6 +167,8 @@ impl Bases {
         }
     }
 }
+
+const NO_DELIVERY: Option<Said> = Some((Code::NotFound, "DELIVERY_NOT_FOUND"));
 
 const LOST: Option<Said> = Some((Code::FailedPrecondition, "LEASE_LOST"));
 

@@ -15,7 +15,10 @@ use tenure_proto::v1::{
     self, admin_service_client::AdminServiceClient, fleet_service_client::FleetServiceClient,
     job_service_client::JobServiceClient,
 };
-use tenure_server::{Config, Running, Server, config::Database};
+use tenure_server::{
+    Config, Running, Server,
+    config::{Database, SecretFiles, Webhooks},
+};
 use tenure_tests::raw::Raw;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, transport::Channel};
@@ -39,6 +42,10 @@ concurrency = { key = "conversation", limit = 1000 }
 [cron.far]
 kind = "plain"
 when = "0 0 29 2 *"
+[webhooks.hook]
+url = "https://127.0.0.1:9/"
+kinds = ["plain"]
+events = ["expired"]
 "#;
 
 /// Which database.
@@ -74,7 +81,13 @@ impl Desk {
         };
         let migrate = database.is_some();
         let data = directory.path().to_owned();
-        let config = Config { listen: any, http: any, data, database, migrate, ..Config::default() };
+        let file = directory.path().join("secret");
+        std::fs::write(&file, format!("whsec_{}", "A".repeat(32))).expect("a secret");
+        // No network is opened: what is due is refused before anybody is reached.
+        let secrets = [("hook".to_owned(), SecretFiles { file, previous_file: None })].into();
+        let webhooks = Webhooks { secrets, ..Webhooks::default() };
+        let config =
+            Config { listen: any, http: any, data, database, migrate, webhooks, ..Config::default() };
         let shutdown = CancellationToken::new();
         let running = Server::start(config, shutdown.clone()).await.expect("a server");
         tokio::time::timeout(SOON, running.settled()).await.expect("it leads");

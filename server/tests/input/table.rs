@@ -9,6 +9,7 @@ const NO_WORKFLOW: Option<Said> = Some((Code::NotFound, "WORKFLOW_NOT_FOUND"));
 const NO_KIND: Option<Said> = Some((Code::NotFound, "KIND_NOT_FOUND"));
 const NO_SLOT: Option<Said> = Some((Code::NotFound, "SLOT_NOT_FOUND"));
 const NO_CRON: Option<Said> = Some((Code::NotFound, "CRON_NOT_FOUND"));
+const NO_WEBHOOK: Option<Said> = Some((Code::NotFound, "WEBHOOK_NOT_FOUND"));
 const NO_NODE: Option<Said> = Some((Code::NotFound, "NODE_NOT_FOUND"));
 
 const MOST_UNITS: i128 = 1_000_000;
@@ -158,6 +159,15 @@ fn id_parts() -> Vec<(String, Want)> {
     fine.into_iter().chain(wrong).collect()
 }
 
+fn delivery_ids() -> Vec<(String, Want)> {
+    let unknown = ["test_1", "_0", "019a0000-0000-7000-8000-000000000001_10000000001", "ü_ffffffffffffffff"];
+    let unknown = unknown.map(|text| (text.to_owned(), Want::Fine));
+    let wrong = ["", "test", "test_", "test_g", "test_10000000000000000", "te\u{0}st_1", "test_-1"];
+    let wrong = wrong.map(|text| (text.to_owned(), here()));
+    let long = ("x".repeat(127) + "_1", here());
+    unknown.into_iter().chain(wrong).chain([long]).collect()
+}
+
 fn traceparents() -> Vec<(String, Want)> {
     let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let mut all = vec![(good.to_owned(), Want::Fine)];
@@ -213,6 +223,14 @@ fn operators(row: &str) -> Option<Rule> {
         "PauseCronEntryRequest.entry" | "ResumeCronEntryRequest.entry" | "RunCronEntryRequest.entry" => {
             Rule::Name { required: true, unknown: NO_CRON }
         }
+        "ResumeWebhookRequest.webhook" | "TestWebhookRequest.webhook" => {
+            Rule::Name { required: true, unknown: NO_WEBHOOK }
+        }
+        "ListDeliveriesRequest.webhook" => Rule::Name { required: false, unknown: None },
+        "ListDeliveriesRequest.state" => Rule::Choice { unspecified: true },
+        "ListDeliveriesRequest.page_size" => Rule::Whole(0..=i32::MAX.into()),
+        "ListDeliveriesRequest.page_token" => Rule::PageToken,
+        "GetDeliveryRequest.delivery" | "RedeliverRequest.delivery" => Rule::Texts(delivery_ids()),
         "RunCronEntryRequest.job_id" => Rule::FreshId,
         "DrainNodeRequest.deadline" => Rule::Length(seconds(0)..=seconds(86_400)),
         "ForgetNodeRequest.lost" => Rule::Free,

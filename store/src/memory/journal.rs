@@ -3,7 +3,7 @@
 use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId, Workflow, WorkflowId};
 
 use super::{
-    Fault, Memory, Shared, Tables,
+    Fault, Memory, Shared, Tables, outbox,
     tables::{ResultRow, fired},
 };
 use crate::{
@@ -139,6 +139,8 @@ fn load(tables: &Tables) -> Durable {
         nodes: tables.nodes.rows().clone(),
         tenants: tables.tenants.rows().clone(),
         crons: tables.crons.rows().clone(),
+        webhooks: tables.webhooks.rows().clone(),
+        deliveries: tables.outbox.rows().iter().map(|(id, (delivery, _))| (*id, delivery.clone())).collect(),
         jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
         leases: tables.leases.rows().clone(),
         workflows: tables
@@ -164,6 +166,7 @@ fn write(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     }
     put_fleet(tables, turn.changes);
     put_crons(tables, turn.changes)?;
+    outbox::put(tables, turn.changes)?;
     insert(tables, turn)
 }
 
@@ -183,11 +186,16 @@ fn delete(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     each("TENANT_DELETE", &changes.tenants_deleted, |name| tables.tenants.remove(name))?;
     each("NODE_DELETE", &changes.nodes_deleted, |name| tables.nodes.remove(name))?;
     each("CRON_DELETE", &changes.crons_deleted, |name| tables.crons.remove(name))?;
+    outbox::delete(tables, changes)?;
     each("WORKFLOW_DELETE", &changes.workflows_deleted, |id| tables.workflows.remove(id))
 }
 
 /// Removes one row per key.
-fn each<K>(statement: &'static str, keys: &[K], mut remove: impl FnMut(&K) -> u64) -> Result<(), Error> {
+pub(super) fn each<K>(
+    statement: &'static str,
+    keys: &[K],
+    mut remove: impl FnMut(&K) -> u64,
+) -> Result<(), Error> {
     let affected = keys.iter().map(&mut remove).sum();
     turn::expect(statement, turn::count(keys), affected)
 }
@@ -259,7 +267,7 @@ fn insert(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
     for (job, token, tail) in &turn.log_tails {
         tables.put_log_tail((*job, *token), tail)?;
     }
-    Ok(())
+    outbox::insert(tables, &turn.deliveries)
 }
 
 fn away(doing: &'static str) -> Error {

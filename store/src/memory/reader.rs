@@ -23,7 +23,7 @@ impl MemoryReader {
         Self { store }
     }
 
-    fn read<T>(&self, look: impl FnOnce(&Tables) -> T) -> Result<T, Error> {
+    pub(super) fn read<T>(&self, look: impl FnOnce(&Tables) -> T) -> Result<T, Error> {
         let shared = self.store.lock();
         if shared.away {
             return Err(Error::Unavailable("the store in memory was told to be away".into()));

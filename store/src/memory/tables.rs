@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tenure_scheduler::{
-    Attempt, ChildEnd, ClassRow, CronEntry, CronName, Epoch, FencingToken, Job, JobId, Kind, KindName, Lease,
-    Node, NodeName, Slot, SlotName, Tenant, TenantPolicy, Workflow, WorkflowId,
+    Attempt, ChildEnd, ClassRow, CronEntry, CronName, Delivery, DeliveryId, Epoch, FencingToken, Job, JobId,
+    Kind, KindName, Lease, Node, NodeName, Slot, SlotName, Tenant, TenantPolicy, Webhook, WebhookName,
+    Workflow, WorkflowId,
 };
 
 use crate::{
@@ -87,6 +88,8 @@ pub(super) struct Tables {
     pub(super) tenants: Table<Tenant, TenantPolicy>,
     pub(super) nodes: Table<NodeName, Node>,
     pub(super) crons: Table<CronName, CronEntry>,
+    pub(super) webhooks: Table<WebhookName, Webhook>,
+    pub(super) outbox: Table<DeliveryId, (Delivery, String)>,
     pub(super) jobs: Table<JobId, Job>,
     pub(super) leases: Table<FencingToken, Lease>,
     pub(super) classes: Table<String, ClassRow>,
@@ -238,13 +241,15 @@ impl Tables {
         }
     }
 
-    fn all(&mut self) -> [&mut dyn Undo; 16] {
+    fn all(&mut self) -> [&mut dyn Undo; 18] {
         [
             &mut self.kinds,
             &mut self.slots,
             &mut self.tenants,
             &mut self.nodes,
             &mut self.crons,
+            &mut self.webhooks,
+            &mut self.outbox,
             &mut self.jobs,
             &mut self.leases,
             &mut self.classes,

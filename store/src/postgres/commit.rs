@@ -4,7 +4,7 @@
 pub(super) mod statements;
 
 use sqlx::{Arguments, Encode, PgConnection, Postgres, Type, error::BoxDynError, postgres::PgArguments};
-use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant};
+use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant, WebhookName};
 use uuid::Uuid;
 
 use self::statements::{
@@ -13,12 +13,12 @@ use self::statements::{
     PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
     WORKFLOW_DELETE, WORKFLOW_UPSERT,
 };
-use super::{fault, log_tails};
+use super::{fault, log_tails, outbox};
 use crate::{
     journal::Error,
     rows::{
-        Arrays, At, AttemptRow, CronRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
-        WorkflowRow, int,
+        Arrays, At, AttemptRow, CronRow, DeliveryChangeRow, DeliveryRow, JobRow, KindRow, LeaseRow, NodeRow,
+        SlotRow, TenantRow, TimelineRow, WebhookRow, WorkflowRow, int,
     },
     turn::{self, Turn, count},
 };
@@ -59,6 +59,16 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     Batch::new("NODE_DELETE", NODE_DELETE, count(&nodes)).column(nodes).run_all(connection).await?;
     let crons: Vec<&str> = changes.crons_deleted.iter().map(CronName::as_str).collect();
     Batch::new("CRON_DELETE", CRON_DELETE, count(&crons)).column(crons).run_all(connection).await?;
+    let deliveries: Vec<i64> = changes.deliveries_deleted.iter().map(|id| int(id.0)).collect();
+    Batch::new("DELIVERY_DELETE", outbox::DELIVERY_DELETE, count(&deliveries))
+        .column(deliveries)
+        .run_all(connection)
+        .await?;
+    let webhooks: Vec<&str> = changes.webhooks_deleted.iter().map(WebhookName::as_str).collect();
+    Batch::new("WEBHOOK_DELETE", outbox::WEBHOOK_DELETE, count(&webhooks))
+        .column(webhooks)
+        .run_all(connection)
+        .await?;
     let workflows: Vec<Uuid> = changes.workflows_deleted.iter().map(|workflow| workflow.0).collect();
     Batch::new("WORKFLOW_DELETE", WORKFLOW_DELETE, count(&workflows))
         .column(workflows)
@@ -77,6 +87,10 @@ async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     put(connection, "TENANT_UPSERT", TENANT_UPSERT, changes.tenants_put.iter().map(TenantRow::from)).await?;
     put(connection, "NODE_UPSERT", NODE_UPSERT, changes.nodes_put.iter().map(NodeRow::from)).await?;
     put(connection, "CRON_UPSERT", CRON_UPSERT, changes.crons_put.iter().map(CronRow::from)).await?;
+    let webhooks = changes.webhooks_put.iter().map(WebhookRow::from);
+    put(connection, "WEBHOOK_UPSERT", outbox::WEBHOOK_UPSERT, webhooks).await?;
+    let deliveries = changes.deliveries_put.iter().map(DeliveryChangeRow::from);
+    put(connection, "DELIVERY_UPDATE", outbox::DELIVERY_UPDATE, deliveries).await?;
     put(connection, "CLASS_INSERT", CLASS_INSERT, changes.classes_put.iter().map(TimelineRow::from)).await?;
     let workflows = changes.workflows_put.iter().map(WorkflowRow::from);
     put(connection, "WORKFLOW_UPSERT", WORKFLOW_UPSERT, workflows).await
@@ -115,7 +129,9 @@ async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
         .column(checkpoints.iter().map(|(put, _)| At::from(put.created_at)).collect::<Vec<_>>())
         .run_all(connection)
         .await?;
-    log_tails::put(connection, turn).await
+    log_tails::put(connection, turn).await?;
+    let deliveries = turn.deliveries.iter().map(|(delivery, body)| DeliveryRow::new(delivery, body));
+    put(connection, "DELIVERY_INSERT", outbox::DELIVERY_INSERT, deliveries).await
 }
 
 /// Runs a statement over rows, unless there are none; rows affected must equal rows sent.

@@ -12,6 +12,7 @@ use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId, Workflow, WorkflowId
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::outbox::{DELIVERY_LOAD, WEBHOOK_LOAD};
 use super::{
     Address,
     columns::{read, read_all},
@@ -455,6 +456,16 @@ async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
     }
     for cron in each(&mut snapshot, &mut names, "CRON_LOAD", CRON_LOAD, "crons", rows::read_cron).await? {
         durable.crons.insert(cron.name.clone(), cron);
+    }
+    let webhooks =
+        each(&mut snapshot, &mut names, "WEBHOOK_LOAD", WEBHOOK_LOAD, "webhooks", rows::read_webhook);
+    for webhook in webhooks.await? {
+        durable.webhooks.insert(webhook.name.clone(), webhook);
+    }
+    let deliveries =
+        each(&mut snapshot, &mut names, "DELIVERY_LOAD", DELIVERY_LOAD, "outbox", rows::read_delivery);
+    for delivery in deliveries.await? {
+        durable.deliveries.insert(delivery.id, delivery);
     }
     for class in
         each(&mut snapshot, &mut names, "CLASS_LOAD", CLASS_LOAD, "classes", rows::read_class).await?

@@ -188,6 +188,14 @@ impl Cell for &str {
     }
 }
 
+impl Cell for String {
+    type Element<'a> = &'a str;
+
+    fn cell(&self) -> &str {
+        self
+    }
+}
+
 impl Cell for Json {
     type Element<'a> = JsonText<'a>;
 

@@ -2,14 +2,14 @@
 //! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part.
 
 use sqlx::SqliteConnection;
-use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant};
+use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant, WebhookName};
 
-use super::{fault, log_tails};
+use super::{fault, log_tails, outbox};
 use crate::{
     journal::Error,
     rows::{
-        AttemptRow, Batch, CronRow, JobRow, KindRow, LeaseRow, NodeRow, SlotRow, TenantRow, TimelineRow,
-        WorkflowRow, batch, int, job_columns,
+        AttemptRow, Batch, CronRow, DeliveryChangeRow, DeliveryRow, JobRow, KindRow, LeaseRow, NodeRow,
+        SlotRow, TenantRow, TimelineRow, WebhookRow, WorkflowRow, batch, int, job_columns,
     },
     turn::{self, Turn},
 };
@@ -99,6 +99,10 @@ async fn delete(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     counted(connection, "NODE_DELETE", NODE_DELETE, nodes).await?;
     let crons = batch("crons", changes.crons_deleted.iter().map(CronName::as_str))?;
     counted(connection, "CRON_DELETE", CRON_DELETE, crons).await?;
+    let deliveries = batch("outbox", changes.deliveries_deleted.iter().map(|id| int(id.0)))?;
+    counted(connection, "DELIVERY_DELETE", outbox::DELIVERY_DELETE, deliveries).await?;
+    let webhooks = batch("webhooks", changes.webhooks_deleted.iter().map(WebhookName::as_str))?;
+    counted(connection, "WEBHOOK_DELETE", outbox::WEBHOOK_DELETE, webhooks).await?;
     let workflows = batch("workflows", changes.workflows_deleted.iter().map(ToString::to_string))?;
     counted(connection, "WORKFLOW_DELETE", WORKFLOW_DELETE, workflows).await
 }
@@ -275,6 +279,10 @@ async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     counted(connection, "NODE_UPSERT", NODE_UPSERT, nodes).await?;
     let crons = batch("crons", changes.crons_put.iter().map(CronRow::from))?;
     counted(connection, "CRON_UPSERT", CRON_UPSERT, crons).await?;
+    let webhooks = batch("webhooks", changes.webhooks_put.iter().map(WebhookRow::from))?;
+    counted(connection, "WEBHOOK_UPSERT", outbox::WEBHOOK_UPSERT, webhooks).await?;
+    let deliveries = batch("outbox", changes.deliveries_put.iter().map(DeliveryChangeRow::from))?;
+    counted(connection, "DELIVERY_UPDATE", outbox::DELIVERY_UPDATE, deliveries).await?;
     let classes = batch("classes", changes.classes_put.iter().map(TimelineRow::from))?;
     counted(connection, "CLASS_UPSERT", CLASS_UPSERT, classes).await?;
     let workflows = batch("workflows", changes.workflows_put.iter().map(WorkflowRow::from))?;
@@ -396,7 +404,10 @@ async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     });
     let checkpoints = batch("checkpoints", checkpoints)?;
     with_bytes(connection, "CHECKPOINT_UPSERT", CHECKPOINT_UPSERT, checkpoints, bytes).await?;
-    log_tails::put(connection, turn).await
+    log_tails::put(connection, turn).await?;
+    let deliveries =
+        batch("outbox", turn.deliveries.iter().map(|(delivery, body)| DeliveryRow::new(delivery, body)))?;
+    counted(connection, "DELIVERY_INSERT", outbox::DELIVERY_INSERT, deliveries).await
 }
 
 /// Runs a statement over a batch; rows affected must equal rows sent.

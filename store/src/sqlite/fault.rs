@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 19] = [
+pub(super) const UNIQUE: [(&str, &str); 21] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),
@@ -26,17 +26,21 @@ pub(super) const UNIQUE: [(&str, &str); 19] = [
     ("classes.class", "classes_pkey"),
     ("workflows.id", "workflows_pkey"),
     ("jobs.workflow_id, jobs.workflow_place", "jobs_one_per_place"),
+    ("webhooks.name", "webhooks_pkey"),
+    ("outbox.id", "outbox_pkey"),
     ("leader_fence.epoch", "leader_fence_pkey"),
     ("leader_fence.one", "leader_fence_one_row"),
 ];
 
 /// Foreign keys by the statement that met them.
-pub(super) const FOREIGN: [(&str, &str); 5] = [
+pub(super) const FOREIGN: [(&str, &str); 7] = [
     ("PAYLOAD_INSERT", "payloads_belong_to_a_job"),
     ("RESULT_INSERT", "results_belong_to_a_job"),
     ("ATTEMPT_UPSERT", "attempts_belong_to_a_job"),
     ("CHECKPOINT_UPSERT", "checkpoints_belong_to_a_job"),
     ("LOG_TAIL_UPSERT", "log_tails_belong_to_a_job"),
+    ("DELIVERY_INSERT", "outbox_has_a_webhook"),
+    ("WEBHOOK_DELETE", "outbox_has_a_webhook"),
 ];
 
 // Result codes of SQLite, the low byte of the extended code that sqlx hands on.

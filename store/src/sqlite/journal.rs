@@ -10,6 +10,7 @@ use futures_util::TryStreamExt;
 use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteRow};
 use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId, Workflow, WorkflowId};
 
+use super::outbox::{DELIVERY_LOAD, WEBHOOK_LOAD};
 use super::{
     columns::{read, read_all},
     commit, connect, fault,
@@ -261,6 +262,16 @@ async fn load(connection: &mut SqliteConnection) -> Result<Durable, Error> {
     }
     for cron in each(&mut snapshot, &mut names, "CRON_LOAD", CRON_LOAD, "crons", rows::read_cron).await? {
         durable.crons.insert(cron.name.clone(), cron);
+    }
+    let webhooks =
+        each(&mut snapshot, &mut names, "WEBHOOK_LOAD", WEBHOOK_LOAD, "webhooks", rows::read_webhook);
+    for webhook in webhooks.await? {
+        durable.webhooks.insert(webhook.name.clone(), webhook);
+    }
+    let deliveries =
+        each(&mut snapshot, &mut names, "DELIVERY_LOAD", DELIVERY_LOAD, "outbox", rows::read_delivery);
+    for delivery in deliveries.await? {
+        durable.deliveries.insert(delivery.id, delivery);
     }
     for class in
         each(&mut snapshot, &mut names, "CLASS_LOAD", CLASS_LOAD, "classes", rows::read_class).await?

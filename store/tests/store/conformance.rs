@@ -4,13 +4,14 @@ mod cases;
 mod lists;
 mod log_tails;
 mod model;
+mod outbox;
 mod refusals;
 
 /// One module per store, with every case as a test of its own.
 macro_rules! exam {
     ($($module:ident: $store:ty),+ $(,)?) => {
         $(mod $module {
-            use super::{cases, lists, log_tails, model, refusals};
+            use super::{cases, lists, log_tails, model, outbox, refusals};
             use crate::lived_through;
 
             exam!(@tests $store;
@@ -30,6 +31,9 @@ macro_rules! exam {
                     after_an_error_only_a_takeover_helps, an_update_needs_the_token_of_its_row,
                     deleting_what_is_not_there_is_a_mismatch, the_last_instant_of_a_cron_entry_never_falls, a_missing_payload_is_refused,
                     every_second_wall_has_a_name, a_refused_turn_leaves_no_trace;
+                outbox: webhooks_and_deliveries_come_back_as_they_were, tries_change_a_delivery_and_never_what_it_tells,
+                    a_webhook_goes_after_its_deliveries_and_comes_again_in_one_turn,
+                    a_delivery_has_a_webhook_a_body_and_a_row;
                 model: random_turns_equal_the_model;
                 lived_through: loading_equals_having_lived_through_it, what_comes_and_goes_in_one_turn_leaves_nothing;
             );

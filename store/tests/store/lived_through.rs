@@ -2,6 +2,7 @@
 //! loaded compared with what it remembers. The views must be empty at every comparison.
 
 mod crons;
+mod webhooks;
 mod world;
 
 use std::collections::BTreeSet;
@@ -49,7 +50,7 @@ pub(crate) async fn loading_equals_having_lived_through_it<S: TestStore>() {
     }
     let lively = [
         "enqueued", "granted", "ended", "loss", "requeued", "deleted", "result", "gone", "unreaped",
-        "orphaned", "node", "kind", "wait", "parked", "unparked", "cron",
+        "orphaned", "node", "kind", "wait", "parked", "unparked", "cron", "webhook", "delivery",
     ];
     for name in lively {
         assert!(is_replay() || seen.contains(name), "no {name} in {seen:?}");

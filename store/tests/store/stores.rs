@@ -150,6 +150,10 @@ pub(crate) fn bytes_for(changes: &Changes) -> Beside {
         let data = format!("checkpoint of {} {}", put.job, put.token).into();
         beside.checkpoints.insert((put.job, put.token), data);
     }
+    for new in &changes.deliveries_new {
+        let body = format!("{{\"of\":\"{} 'ü' \\u0000\"}}", new.delivery.id);
+        beside.bodies.insert(new.delivery.id, body);
+    }
     beside
 }
 
@@ -165,6 +169,8 @@ pub(crate) fn assert_same(loaded: &Durable, expected: &Durable, context: &str) {
     differ("slots", &loaded.slots, &expected.slots, context);
     differ("nodes", &loaded.nodes, &expected.nodes, context);
     differ("jobs", &loaded.jobs, &expected.jobs, context);
+    differ("webhooks", &loaded.webhooks, &expected.webhooks, context);
+    differ("deliveries", &loaded.deliveries, &expected.deliveries, context);
     differ("leases", &loaded.leases, &expected.leases, context);
     differ("workflows", &loaded.workflows, &expected.workflows, context);
     differ("classes", &loaded.classes, &expected.classes, context);

@@ -36,5 +36,6 @@ mod stop;
 mod storm;
 mod times;
 mod upgrade;
+mod webhooks;
 mod workers;
 mod workflows;

@@ -25,7 +25,7 @@ use crate::{
     handle::{Handle, Inboxes, MOST_CALLS, MOST_QUERIES, ServerStatus, Submission, SubmitError, Views},
     leadership::Standing,
     metrics::Metrics,
-    outbox::Watchers,
+    outbox::{Bell, Watchers},
     retention::{self, Sweeper},
     snapshot::Publisher,
     term::Ways,
@@ -73,8 +73,17 @@ impl Rig {
         let inboxes = Inboxes { producers: calls, queries: questions };
         let publisher = Publisher::new(snapshots);
         let metrics = Arc::new(Metrics::new().unwrap());
-        let ends =
-            Ends { inboxes, sessions, status, publisher, watchers, metrics, clock, spans: Spans::default() };
+        let ends = Ends {
+            inboxes,
+            sessions,
+            status,
+            publisher,
+            watchers,
+            bell: Bell::default(),
+            metrics,
+            clock,
+            spans: Spans::default(),
+        };
         let options = Options { limits: watch::channel(Limits::default()).1 };
         let (driver, leader) = Driver::begin(options, store.journal(), ends).await.unwrap();
         let lost = CancellationToken::new();

@@ -169,6 +169,22 @@ impl Caller {
         }
     }
 
+    /// Whether it may change webhooks: what they send leaves the fleet.
+    pub(crate) fn changes_webhooks(&self) -> bool {
+        match &self.who {
+            Who::Local => true,
+            Who::Holder(holder) => holder.holder.role == Role::Admin,
+        }
+    }
+
+    /// Whether it may do more than look.
+    pub(crate) fn operates(&self) -> bool {
+        match &self.who {
+            Who::Local => true,
+            Who::Holder(holder) => matches!(holder.holder.role, Role::Operator | Role::Admin),
+        }
+    }
+
     fn beyond(&self, what: String) -> No {
         let who = self.producer().map(|holder| holder.holder.to_string()).unwrap_or_default();
         No::not_allowed(format!("{who} may not {what}"))

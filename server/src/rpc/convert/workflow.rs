@@ -141,6 +141,11 @@ pub(crate) fn fingerprint(name: &str, shape: &Shape, jobs: &[Enqueue]) -> Finger
     Fingerprint(bytes)
 }
 
+/// A workflow that ended, without what would have to be counted of its members.
+pub(crate) fn ended(of: &Workflow) -> v1::Workflow {
+    workflow(of, &BTreeMap::new())
+}
+
 /// A workflow with what is counted of its members.
 pub(crate) fn workflow(workflow: &Workflow, counts: &BTreeMap<String, u32>) -> v1::Workflow {
     let finals = ["succeeded", "dead", "cancelled", "expired"];

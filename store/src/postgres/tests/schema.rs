@@ -107,6 +107,22 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into crons values ('c', '{}', now(), null, null, 0, -1, null, '[]')",
             "crons_counts_not_negative",
         ),
+        (
+            "insert into outbox values (1, 'w', 'e', null, '{}', now(), now(), 0, null, null, null)",
+            "outbox_waits_or_failed",
+        ),
+        (
+            "insert into outbox values (1, 'w', 'e', null, '{}', now(), now(), 0, now(), now(), null)",
+            "outbox_waits_or_failed",
+        ),
+        (
+            "insert into outbox values (0, 'w', 'e', null, '{}', now(), now(), 0, now(), null, null)",
+            "outbox_id_from_one",
+        ),
+        (
+            "insert into outbox values (1, 'w', 'e', null, '{}', now(), now(), -1, now(), null, null)",
+            "outbox_tries_not_negative",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (

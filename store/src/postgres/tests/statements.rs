@@ -3,7 +3,7 @@
 use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
-    super::{commit::statements, connect, election, examine, identity, journal, log_tails, reader, schema},
+    super::{commit::statements, connect, election, examine, identity, journal, log_tails, outbox, reader, schema},
     Store, sql,
 };
 use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
@@ -17,6 +17,7 @@ async fn every_statement_prepares() {
         (include_str!("../identity.rs"), &identity::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
         (include_str!("../log_tails.rs"), &log_tails::ALL),
+        (include_str!("../outbox.rs"), &outbox::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
         (include_str!("../schema.rs"), &schema::ALL),
         (include_str!("../examine.rs"), &examine::ALL),

@@ -125,6 +125,19 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into crons values ('c', '{}', 1, null, null, 0, -1, null, '[]')",
             "crons_counts_not_negative",
         ),
+        (
+            "insert into outbox values (1, 'w', 'e', null, '{}', 1, 1, 0, null, null, null)",
+            "outbox_waits_or_failed",
+        ),
+        (
+            "insert into outbox values (1, 'w', 'e', null, '{}', 1, 1, 0, 1, 1, null)",
+            "outbox_waits_or_failed",
+        ),
+        ("insert into outbox values (0, 'w', 'e', null, '{}', 1, 1, 0, 1, null, null)", "outbox_id_from_one"),
+        (
+            "insert into outbox values (1, 'w', 'e', null, '{}', 1, 1, -1, 1, null, null)",
+            "outbox_tries_not_negative",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (

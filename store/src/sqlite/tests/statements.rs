@@ -3,7 +3,7 @@
 use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
-    super::{commit, journal, log_tails, reader, schema},
+    super::{commit, journal, log_tails, outbox, reader, schema},
     Store, sql,
 };
 use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
@@ -14,6 +14,7 @@ async fn every_statement_prepares() {
         (include_str!("../commit.rs"), &commit::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
         (include_str!("../log_tails.rs"), &log_tails::ALL),
+        (include_str!("../outbox.rs"), &outbox::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
         (include_str!("../schema.rs"), &schema::ALL),
     ];

@@ -111,6 +111,8 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
     .await;
     let expected = Durable {
         workflows: Default::default(),
+        webhooks: Default::default(),
+        deliveries: Default::default(),
         kinds: kinds().into_iter().map(|kind| (kind.name.clone(), kind)).collect(),
         slots: slots().into_iter().map(|slot| (slot.name.clone(), slot)).collect(),
         tenants: tenants().into(),

@@ -86,6 +86,7 @@ impl World {
         }
         commands.extend(super::crons::plans(&self.state, self.now.wall));
         commands.extend(super::crons::operate(self.now.wall));
+        commands.extend(super::webhooks::operate(&self.state, self.now));
         commands.push(Command::Tick);
         for mut command in commands {
             self.look_up(&mut command, journal).await;
@@ -119,7 +120,10 @@ impl World {
                     let Some(agent) = self.agents.get_mut(&node) else { continue };
                     agent.session = agent.session.filter(|open| *open != session);
                 }
-                Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => {}
+                Effect::Reply(_)
+                | Effect::NotifyWatchers { .. }
+                | Effect::NotifyWorkflow { .. }
+                | Effect::NotifyOutbox => {}
             }
         }
     }
@@ -490,6 +494,8 @@ fn fleet(random: &mut Random) -> Fleet {
             .into_iter()
             .collect(),
         crons: super::crons::declared(u64::from(capacity), KINDS),
+        webhooks: super::webhooks::declared(u64::from(capacity), KINDS),
+        webhooks_stay: false,
     }
 }
 

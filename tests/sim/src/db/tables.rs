@@ -172,6 +172,9 @@ impl Tables {
             leases: self.leases.clone(),
             // Its clients submit none.
             workflows: BTreeMap::new(),
+            // Its fleet names none, so that nothing is to be told.
+            webhooks: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
             classes: self.classes.clone(),
         }
     }

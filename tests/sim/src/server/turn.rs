@@ -225,7 +225,10 @@ impl World {
                     self.send(conn, false, Packet::Server { ordinal, applied, message: Box::new(message) });
                 }
                 Effect::CloseSession { session, reason, .. } => self.end_session(index, session.0, reason),
-                Effect::Reply(_) | Effect::NotifyWatchers { .. } | Effect::NotifyWorkflow { .. } => {}
+                Effect::Reply(_)
+                | Effect::NotifyWatchers { .. }
+                | Effect::NotifyWorkflow { .. }
+                | Effect::NotifyOutbox => {}
             }
         }
         for (session, reason) in ended {

@@ -5,6 +5,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from tenure.v1 import cron_service_pb2 as _cron_service_pb2
 from tenure.v1 import job_pb2 as _job_pb2
 from tenure.v1 import job_service_pb2 as _job_service_pb2
+from tenure.v1 import webhook_service_pb2 as _webhook_service_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -367,16 +368,18 @@ class GetFleetRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetFleetResponse(_message.Message):
-    __slots__ = ("kinds", "slots", "tenants", "cron_entries")
+    __slots__ = ("kinds", "slots", "tenants", "cron_entries", "webhooks")
     KINDS_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     TENANTS_FIELD_NUMBER: _ClassVar[int]
     CRON_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    WEBHOOKS_FIELD_NUMBER: _ClassVar[int]
     kinds: _containers.RepeatedCompositeFieldContainer[Kind]
     slots: _containers.RepeatedCompositeFieldContainer[Slot]
     tenants: _containers.RepeatedCompositeFieldContainer[Tenant]
     cron_entries: _containers.RepeatedCompositeFieldContainer[_cron_service_pb2.CronEntry]
-    def __init__(self, kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., tenants: _Optional[_Iterable[_Union[Tenant, _Mapping]]] = ..., cron_entries: _Optional[_Iterable[_Union[_cron_service_pb2.CronEntry, _Mapping]]] = ...) -> None: ...
+    webhooks: _containers.RepeatedCompositeFieldContainer[_webhook_service_pb2.Webhook]
+    def __init__(self, kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., tenants: _Optional[_Iterable[_Union[Tenant, _Mapping]]] = ..., cron_entries: _Optional[_Iterable[_Union[_cron_service_pb2.CronEntry, _Mapping]]] = ..., webhooks: _Optional[_Iterable[_Union[_webhook_service_pb2.Webhook, _Mapping]]] = ...) -> None: ...
 
 class ListKindsRequest(_message.Message):
     __slots__ = ()

@@ -117,14 +117,15 @@ class FleetServiceServicer(object):
     """
 
     def Apply(self, request, context):
-        """Makes the kinds, slots, tenants and cron entries those of a fleet file. Applying twice changes nothing.
+        """Makes the kinds, slots, tenants, cron entries and webhooks those of a fleet file. Applying twice changes nothing. To
+        change webhooks one has to be an admin.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetFleet(self, request, context):
-        """The kinds, slots, tenants and cron entries in force.
+        """The kinds, slots, tenants, cron entries and webhooks in force.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

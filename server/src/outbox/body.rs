@@ -1,0 +1,90 @@
+//! What a webhook is told, byte for byte: canonical proto3 JSON of `tenure.v1.JobEvent` and its siblings, made once, when
+//! its subject ends. It goes into the commit that ends it, so that every try sends the same.
+
+use std::sync::LazyLock;
+
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
+use tenure_proto::v1;
+use tenure_scheduler::{Kind, NewDelivery, Subject};
+
+use crate::rpc::convert;
+
+static POOL: LazyLock<Result<DescriptorPool, prost_reflect::DescriptorError>> =
+    LazyLock::new(|| DescriptorPool::decode(tenure_proto::FILE_DESCRIPTOR_SET));
+
+/// Why there is no body: a bug in the descriptors.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// They are none.
+    #[error("the descriptor set is malformed")]
+    Descriptors(#[source] &'static prost_reflect::DescriptorError),
+    /// They have no such message.
+    #[error("the descriptor set has no {0}")]
+    NoMessage(&'static str),
+    /// The message does not fit them.
+    #[error("a message does not fit its descriptor")]
+    Message(#[from] prost::DecodeError),
+    /// It cannot be written.
+    #[error("a message cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The body of a new delivery; `kind` is that of its job, as it is in force.
+///
+/// # Errors
+/// A bug in the descriptors.
+pub(crate) fn body(new: &NewDelivery, kind: Option<&Kind>) -> Result<String, Error> {
+    let r#type = new.delivery.about.event();
+    let timestamp = Some(convert::timestamp(new.delivery.created_at));
+    match &new.subject {
+        Subject::Job(job) => {
+            let data = Some(convert::job::job(job, kind, None));
+            json("tenure.v1.JobEvent", &v1::JobEvent { r#type, timestamp, data })
+        }
+        Subject::Workflow(workflow) => {
+            let data = Some(convert::workflow::ended(workflow));
+            json("tenure.v1.WorkflowEvent", &v1::WorkflowEvent { r#type, timestamp, data })
+        }
+        Subject::Test => {
+            let data = Some(v1::TestEventData { webhook: new.delivery.webhook.to_string() });
+            json("tenure.v1.TestEvent", &v1::TestEvent { r#type, timestamp, data })
+        }
+    }
+}
+
+fn json(name: &'static str, message: &impl Message) -> Result<String, Error> {
+    let pool = POOL.as_ref().map_err(Error::Descriptors)?;
+    let descriptor = pool.get_message_by_name(name).ok_or(Error::NoMessage(name))?;
+    let dynamic = DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice())?;
+    let mut bytes = Vec::new();
+    let options = SerializeOptions::new();
+    dynamic.serialize_with_options(&mut serde_json::Serializer::new(&mut bytes), &options)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_scheduler::{About, Delivery, DeliveryId, DeliveryState, Wall, WebhookName};
+
+    use super::*;
+
+    #[test]
+    fn a_test_tells_its_type_its_time_and_its_webhook() {
+        let delivery = Delivery {
+            id: DeliveryId(1),
+            webhook: WebhookName::new("ci"),
+            about: About::Test,
+            created_at: Wall(1_780_000_000_123_456),
+            since: Wall(0),
+            tries: 0,
+            state: DeliveryState::Waiting { next: Wall(0) },
+            error: None,
+        };
+        let body = body(&NewDelivery { delivery, subject: Subject::Test }, None).unwrap();
+        assert_eq!(
+            body,
+            r#"{"type":"webhook.test","timestamp":"2026-05-28T20:26:40.123456Z","data":{"webhook":"ci"}}"#
+        );
+    }
+}
