@@ -85,6 +85,8 @@ async fn a_log_goes_on_with_the_next_attempt_on_another_node() -> anyhow::Result
         fleet.client().cordon(&first).await?;
         fleet.open("go")?;
         read.until(&mut log, |read| read.ended).await?;
+        // More may be said of one that is slow to be heard.
+        read.attempts.dedup_by_key(|attempt| attempt.token);
         let attempts: Vec<_> =
             read.attempts.iter().map(|attempt| (attempt.attempt, attempt.node.as_str())).collect();
         ensure!(attempts == [(1, first.as_str()), (2, other)], "{attempts:?}");

@@ -229,10 +229,10 @@ impl Reading {
         self.say_attempt(execution, "").await?;
         let Some(node) = execution.node.clone() else { return Ok(()) };
         self.live(execution, &node).await?;
-        if !self.asked.follow {
-            return Ok(());
-        }
         while self.runs(execution.token).await? {
+            if !self.asked.follow {
+                return Ok(());
+            }
             self.changed().await?;
         }
         // What its node has not come to say.
