@@ -393,8 +393,8 @@ fn what_waits_for_one_receiver_is_bounded() {
 
 fn job_of(job: JobId) -> Enqueue {
     let line = Line::parse("enqueue a kind=k").unwrap();
-    match commands::enqueue(&line, job, None, Now::default()) {
-        Command::Enqueue(enqueue) => *enqueue,
-        other => panic!("{other:?}"),
-    }
+    let Command::Enqueue(enqueue) = commands::enqueue(&line, job, None, Now::default()) else {
+        panic!("an enqueue is one")
+    };
+    *enqueue
 }

@@ -161,10 +161,11 @@ async fn waits_and_watches_whose_callers_went_away_keep_nobody_from_hearing_of_t
     }
     let wait = v1::WaitJobRequest { job_id: job.id.clone(), timeout: None };
     let mut jobs = served.jobs.clone();
-    let waiting = tokio::spawn(async move { jobs.wait_job(wait).await });
+    let mut waiting = tokio::task::JoinSet::new();
+    waiting.spawn(async move { jobs.wait_job(wait).await });
     let cancel = v1::CancelJobRequest { job_id: job.id.clone(), reason: String::new() };
     served.jobs.clone().cancel_job(cancel).await.expect("it is cancelled");
-    let told = timeout(SOON, waiting).await.expect("in time").expect("it ends").expect("an answer");
-    assert!(told.into_inner().done);
+    let told = timeout(SOON, waiting.join_next()).await.expect("in time").expect("one waits");
+    assert!(told.expect("it ends").expect("an answer").into_inner().done);
     served.end().await;
 }
