@@ -3,7 +3,9 @@
 use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
-    super::{commit::statements, connect, election, examine, identity, journal, log_tails, outbox, reader, schema},
+    super::{
+        commit::statements, connect, election, examine, identity, journal, log_tails, outbox, reader, schema,
+    },
     Store, sql,
 };
 use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
