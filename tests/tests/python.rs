@@ -39,7 +39,10 @@ async fn it_is_built_as_a_source_archive_and_a_wheel_with_its_types() -> anyhow:
     let sources = python::copy()?;
     let tools = python::tools().await?;
     let mut build = Command::new(&tools);
-    build.args(["-B", "-m", "build", "--no-isolation", "--outdir"]).arg(out.path()).arg(sources.path().join("python"));
+    build
+        .args(["-B", "-m", "build", "--no-isolation", "--outdir"])
+        .arg(out.path())
+        .arg(sources.path().join("python"));
     python::run(&mut build, PATIENCE).await?;
     let mut names: Vec<String> = fs::read_dir(out.path())?
         .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))

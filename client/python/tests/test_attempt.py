@@ -135,9 +135,7 @@ class Speaking(unittest.TestCase):
 
     def test_who_may_not_stay_detaches_with_what_it_waited_for(self) -> None:
         must = words.WaitForJobsResponse(answer=node_wire.WAIT_ANSWER_MUST_DETACH)
-        running = [node_wire.InputResult(job_id=job, state=job_pb2.JOB_STATE_RUNNING) for job in "ab"]
-        ends = words.AttemptServiceGetChildResultsResponse(results=running)
-        self.serve(WaitForJobs=must, GetChildResults=ends)
+        self.serve(WaitForJobs=must)
         registered = _Registered(print, (), (ValueError,), False)
         attempt = self.plain()
         with self.assertRaises(tenure.Detach) as raised:
@@ -154,28 +152,16 @@ class Speaking(unittest.TestCase):
         without = tenure.Attempt(wire.Work(token=7, kind="k"))
         self.assertTrue(_end_of(raised.exception, registered, without).failed.error.startswith("tenure"))
 
-    def test_who_has_nothing_left_to_wait_for_does_not_detach(self) -> None:
-        must = words.WaitForJobsResponse(answer=node_wire.WAIT_ANSWER_MUST_DETACH)
-        states = [job_pb2.JOB_STATE_SUCCEEDED, job_pb2.JOB_STATE_DEAD, job_pb2.JOB_STATE_RUNNING]
-        told = [node_wire.InputResult(job_id=job, state=state) for job, state in zip("abc", states)]
-        agent = self.serve(WaitForJobs=must, GetChildResults=words.AttemptServiceGetChildResultsResponse(results=told))
-        attempt = self.plain()
-        over: List[Dict[str, Any]] = [
-            {"until": tenure.Until.ANY},
-            {"until": tenure.Until.FIRST_FAILURE},
-            {"at_least": 1},
-            {"at_least": 3},
-        ]
-        for terms in over:
-            self.assertEqual(len(attempt.wait(["a", "b", "c"], **terms)), 3, terms)
-        for terms in [{}, {"at_least": 2}]:
-            with self.assertRaises(tenure.Detach):
-                attempt.wait(["a", "b", "c"], **terms)
-        # Who came back from a wait has waited, whatever ended it.
-        resumed = tenure.Attempt(wire.Work(token=7, input_results=3), [wire.WorkInputs(results=told)])
-        asked = len(agent.seen)
-        self.assertEqual(resumed.wait(["a", "b", "c"], max_wait=1), resumed.inputs)
-        self.assertEqual(len(agent.seen), asked)
+    def test_who_came_back_from_a_wait_has_waited_whatever_ended_it(self) -> None:
+        agent = self.serve(WaitForJobs=words.WaitForJobsResponse(answer=node_wire.WAIT_ANSWER_MUST_DETACH))
+        told = [node_wire.InputResult(index=at, job_id=job, state=job_pb2.JOB_STATE_RUNNING) for at, job in enumerate("ab")]
+        work = wire.Work(token=7, input_results=2, socket=self.path)
+        attempt = tenure.Attempt(work, [wire.WorkInputs(results=told)])
+        self.addCleanup(attempt._close)
+        self.assertEqual(attempt.wait(["a", "b"], max_wait=1), attempt.inputs)
+        self.assertEqual(agent.seen, [])
+        with self.assertRaises(tenure.Detach):
+            attempt.wait(["b", "a"])
 
     def test_ends_of_children_come_in_pages_and_in_order(self) -> None:
         def page(request: words.AttemptServiceGetChildResultsRequest, _: Any) -> Any:

@@ -290,10 +290,10 @@ impl Attempt {
         let waits = self
             .voice
             .call(How::Waits(&self.stop), request, async |mut client, it| client.wait_for_jobs(it).await);
-        let goes_on = matches!(waits.await?.answer(), WaitAnswer::Go);
-        let ends = self.results(wait.children()).await?;
-        // A node that lets nobody stay does not look at them; without this a job would come back for ever.
-        Ok(if goes_on || wait.is_over(&ends) { Waited::Over(ends) } else { Waited::MustDetach })
+        match waits.await?.answer() {
+            WaitAnswer::Go => Ok(Waited::Over(self.results(wait.children()).await?)),
+            WaitAnswer::MustDetach | WaitAnswer::Unspecified | WaitAnswer::Parked => Ok(Waited::MustDetach),
+        }
     }
 
     /// How children stand, in this order.

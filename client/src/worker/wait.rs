@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure_proto::node::v1::{Detach, ResultBytes, WaitTerms, WorkDetached};
-use tenure_proto::v1::{JobState, WaitPolicy};
+use tenure_proto::v1::WaitPolicy;
 
 use super::attempt::Input;
 use crate::wire;
@@ -94,62 +94,7 @@ impl Wait {
         WaitTerms { job_ids, policy, at_least, max_wait }
     }
 
-    /// Whether nothing is left to wait for, but for time.
-    pub(super) fn is_over(&self, ends: &[Input]) -> bool {
-        let is_ended = |end: &&Input| match end.state {
-            JobState::Succeeded | JobState::Dead | JobState::Cancelled | JobState::Expired => true,
-            // There is no such job.
-            JobState::Unspecified => true,
-            JobState::Scheduled
-            | JobState::Queued
-            | JobState::Running
-            | JobState::Waiting
-            | JobState::Blocked => false,
-        };
-        let ended = ends.iter().filter(is_ended).count();
-        let good = ends.iter().filter(|end| end.state == JobState::Succeeded).count();
-        let bad = ended - good;
-        let wanted = usize::try_from(self.detach.at_least).unwrap_or(usize::MAX);
-        let met = match self.detach.policy() {
-            WaitPolicy::Any => good > 0,
-            WaitPolicy::AtLeast => good >= wanted || ends.len() - bad < wanted,
-            WaitPolicy::FirstFailure => bad > 0,
-            WaitPolicy::All | WaitPolicy::Unspecified => false,
-        };
-        met || ended == ends.len()
-    }
-
     pub(super) fn into_wire(self) -> WorkDetached {
         WorkDetached { detach: Some(self.detach), state: self.state }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_is_over_once_its_policy_is_met_or_cannot_be_met_any_more() {
-        let ends = [JobState::Succeeded, JobState::Dead, JobState::Running].map(|state| Input {
-            job_id: String::new(),
-            state,
-            result: None,
-            error: String::new(),
-            partial: false,
-        });
-        let named = || ["a", "b", "c"];
-        for over in [
-            Wait::any(named()),
-            Wait::first_failure(named()),
-            Wait::at_least(1, named()),
-            Wait::at_least(3, named()),
-        ] {
-            assert!(over.is_over(&ends), "{over:?}");
-        }
-        for open in [Wait::all(named()), Wait::at_least(2, named())] {
-            assert!(!open.is_over(&ends) && open.is_over(&ends[..2]), "{open:?}");
-        }
-        assert!(!Wait::any(["c"]).is_over(&ends[2..]));
-        assert!(Wait::all([""; 0]).is_over(&[]));
     }
 }

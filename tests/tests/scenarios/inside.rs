@@ -196,12 +196,16 @@ async fn who_may_not_stay_comes_back_and_who_does_not_go_is_stopped() -> anyhow:
         .node(NodePlan::new("n1").slot("shell", 2).indexed("gpu", &[7]).tables(CALM));
     scenario(plan, async |fleet| {
         let mut worker = worker_with(fleet, "n1", 4, "-").await?;
-        let family = r#""children": ["child", 2, "sleep 10"]"#;
-        let moved = enqueue(fleet, "py.async", &format!("[{{\"park\": true, {family}}}]")).await?;
+        // It comes back for each of both, and goes on where it has waited already.
+        let family = |step: &str| {
+            format!(r#"{{"park": true, "step": "{step}", "children": ["child", 2, "sleep 10"]}}"#)
+        };
+        let steps = format!("[{}, {}]", family("one"), family("two"));
+        let moved = enqueue(fleet, "py.async", &steps).await?;
         fleet.all_succeed(std::slice::from_ref(&moved), LONG).await?;
         ensure!(left(fleet, &moved).await? == "succeeded,succeeded");
-        let ended = attempts(fleet, &moved, 2).await?;
-        ensure!(ended[0].cause == "detach" && ended.len() == 2, "{ended:?}");
+        let ended = attempts(fleet, &moved, 3).await?;
+        ensure!(ended.len() == 3 && ended[0].cause == "detach" && ended[1].cause == "detach", "{ended:?}");
 
         let family = r#""stubborn": true, "children": ["child", 1, "wait go"]"#;
         let stubborn = enqueue(fleet, "py.task", &format!("[{{\"park\": true, {family}}}]")).await?;

@@ -12,11 +12,15 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
+use crate::workers::CALM;
+
 /// Nothing here takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn plan() -> Plan {
-    Plan::new().kind(KindPlan::new("shell.task").need("shell", 1)).node(NodePlan::new("n1").slot("shell", 2))
+    Plan::new()
+        .kind(KindPlan::new("shell.task").need("shell", 1))
+        .node(NodePlan::new("n1").slot("shell", 2).tables(CALM))
 }
 
 /// A program of a producer.
@@ -171,7 +175,7 @@ print("done")
 async fn python_describes_workflows_submits_follows_cancels_and_takes_back() -> anyhow::Result<()> {
     let plan = Plan::new()
         .kind(KindPlan::new("shell.task").need("shell", 1).line("max_failures = 1"))
-        .node(NodePlan::new("n1").slot("shell", 4));
+        .node(NodePlan::new("n1").slot("shell", 4).tables(CALM));
     scenario(plan, async |fleet| {
         let mut submitter = program(WORKFLOWS, &fleet.endpoint(), &[]).await?;
         let said = python::run(&mut submitter, PATIENCE).await?;

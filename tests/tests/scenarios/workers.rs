@@ -49,7 +49,7 @@ pub(crate) async fn worker_with(
         &fleet.directory().join("logs/worker"),
         fleet.mark(),
         None,
-        &[("TENURE_WORKER_SOCKET".to_owned(), socket), ("TEST_TENURE".to_owned(), text(&binary::tenure()?))],
+        &[("TENURE_WORKER_SOCKET".to_owned(), socket), ("TEST_TENURE".to_owned(), text(binary::tenure()?))],
     )
 }
 

@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 
 from . import _calls, _socket
-from ._attempt import BaseAttempt, Child, Detach, Input, Lease, NotSupported, Until, is_over, lease_of, used
+from ._attempt import BaseAttempt, Child, Detach, Input, Lease, NotSupported, Until, lease_of, used
 from ._jobs import Enqueued, NewJob, PayloadLike
 from ._times import Seconds
 from .errors import TenureError, Unavailable, refusal_of
@@ -126,12 +126,9 @@ class Attempt(BaseAttempt):
         if (waited := self._waited(detach.terms)) is not None:
             return waited
         request = _socket.wait(detach, str(uuid.uuid4()))
-        must_detach = _socket.may_not_stay(await self._ask("WaitForJobs", request, asks=True, for_ever=True))
-        ends = await self.results(children)
-        # A node that lets nobody stay does not look at them; without this a job would come back for ever.
-        if must_detach and not is_over(detach.terms, ends):
+        if _socket.may_not_stay(await self._ask("WaitForJobs", request, asks=True, for_ever=True)):
             raise detach
-        return ends
+        return await self.results(children)
 
     async def results(self, children: Sequence[Child]) -> Tuple[Input, ...]:
         """How children stand, in this order.

@@ -223,20 +223,6 @@ def input_of(told: node_wire.InputResult, before: int = 0) -> Input:
     )
 
 
-def is_over(terms: node_wire.WaitTerms, ends: Sequence[Input]) -> bool:
-    """Whether nothing is left to wait for, but for time."""
-    ended = [end for end in ends if end.state.is_final or end.state is JobState.UNKNOWN]
-    good = sum(end.state is JobState.SUCCEEDED for end in ended)
-    bad = len(ended) - good
-    if terms.policy == job_pb2.WAIT_POLICY_ANY:
-        met = good > 0
-    elif terms.policy == job_pb2.WAIT_POLICY_AT_LEAST:
-        met = good >= terms.at_least or len(ends) - bad < terms.at_least
-    else:
-        met = terms.policy == job_pb2.WAIT_POLICY_FIRST_FAILURE and bad > 0
-    return met or len(ended) == len(ends)
-
-
 @dataclass(frozen=True)
 class Lease:
     """Whether an attempt may still do what must not be done twice."""

@@ -10,7 +10,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Set, Tuple, Union
 import grpc
 
 from . import _calls, _socket
-from ._attempt import BaseAttempt, Child, Detach, Input, Lease, NotSupported, Stopped, Until, is_over, lease_of, used
+from ._attempt import BaseAttempt, Child, Detach, Input, Lease, NotSupported, Stopped, Until, lease_of, used
 from ._jobs import Enqueued, NewJob, PayloadLike
 from ._times import Seconds, seconds
 from .errors import TenureError, Unavailable, refusal_of
@@ -124,12 +124,9 @@ class Attempt(BaseAttempt):
         if (waited := self._waited(detach.terms)) is not None:
             return waited
         request = _socket.wait(detach, str(uuid.uuid4()))
-        must_detach = _socket.may_not_stay(self._ask("WaitForJobs", request, asks=True, for_ever=True))
-        ends = self.results(children)
-        # A node that lets nobody stay does not look at them; without this a job would come back for ever.
-        if must_detach and not is_over(detach.terms, ends):
+        if _socket.may_not_stay(self._ask("WaitForJobs", request, asks=True, for_ever=True)):
             raise detach
-        return ends
+        return self.results(children)
 
     def results(self, children: Sequence[Child]) -> Tuple[Input, ...]:
         """How children stand, in this order.

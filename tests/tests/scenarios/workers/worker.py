@@ -124,7 +124,7 @@ def say(attempt, step):
 def family(attempt, step):
     """Children of a step; of an async function something to be awaited."""
     kind, count, payload = step["children"]
-    return attempt.enqueue_batch([tenure.NewJob(kind, payload) for _ in range(count)], step="family")
+    return attempt.enqueue_batch([tenure.NewJob(kind, payload) for _ in range(count)], step=step.get("step", "family"))
 
 
 def ends(inputs):
