@@ -25,7 +25,7 @@ fn plan() -> Plan {
 }
 
 /// Starts a worker of a node.
-async fn worker(fleet: &Fleet, node: &str, concurrency: u32) -> anyhow::Result<Process> {
+pub(crate) async fn worker(fleet: &Fleet, node: &str, concurrency: u32) -> anyhow::Result<Process> {
     worker_with(fleet, node, concurrency, "-").await
 }
 
