@@ -35,7 +35,7 @@ async fn greet(attempt: Attempt) -> Result<Output, Failure> {
     if name.is_empty() {
         return Err(Failure::retry("nobody is there yet").after(Duration::from_millis(200)));
     }
-    attempt.add_usage("tokens", 12);
+    attempt.add_usage("tokens", 12).await?;
     Ok(Output::text(format!("Hello, {name}!")))
 }
 

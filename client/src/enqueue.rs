@@ -42,7 +42,7 @@ impl Client {
     /// same jobs may be sent again as they are.
     pub async fn enqueue_batch(&self, jobs: &[NewJob]) -> Vec<Result<Enqueued, Error>> {
         let mut answers = Vec::with_capacity(jobs.len());
-        for chunk in chunks(jobs) {
+        for chunk in chunks(jobs, MAX_MESSAGE_BYTES) {
             match self.enqueue_chunk(chunk).await {
                 Ok(items) => answers.extend(items),
                 Err(error @ Error::Unavailable { .. }) => {
@@ -66,7 +66,8 @@ impl Client {
     }
 }
 
-fn batch_answer(item: EnqueueBatchItem, job: &NewJob, retried: bool) -> Result<Enqueued, Error> {
+/// What became of one of several jobs.
+pub(crate) fn batch_answer(item: EnqueueBatchItem, job: &NewJob, retried: bool) -> Result<Enqueued, Error> {
     match item.answer {
         Some(enqueue_batch_item::Answer::Enqueued(answer)) => enqueued(answer, job, retried),
         Some(enqueue_batch_item::Answer::Refused(status)) => {
@@ -83,14 +84,14 @@ fn enqueued(answer: EnqueueResponse, sent: &NewJob, retried: bool) -> Result<Enq
     Ok(Enqueued { deduplicated: answer.deduplicated && !own, job })
 }
 
-/// Cuts the jobs into runs that each fit one message.
-fn chunks(jobs: &[NewJob]) -> impl Iterator<Item = &[NewJob]> {
+/// Cuts the jobs into runs that each fit one message of so many bytes.
+pub(crate) fn chunks(jobs: &[NewJob], most: usize) -> impl Iterator<Item = &[NewJob]> {
     let mut rest = jobs;
     std::iter::from_fn(move || {
         let mut bytes = 0;
         let fits = rest.iter().take(MAX_BATCH_JOBS).take_while(|job| {
             bytes += job.size_in_batch();
-            bytes <= MAX_MESSAGE_BYTES
+            bytes <= most
         });
         // A job that is too large alone is sent alone: the server names its limit.
         let length = fits.count().max(1);
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     fn sizes(jobs: &[NewJob]) -> Vec<usize> {
-        chunks(jobs).map(<[NewJob]>::len).collect()
+        chunks(jobs, MAX_MESSAGE_BYTES).map(<[NewJob]>::len).collect()
     }
 
     #[test]
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn large_jobs_are_cut_by_the_exact_encoded_size() {
         let jobs: Vec<NewJob> = (0..9).map(|_| NewJob::new("k").payload(vec![7; 256 * 1024])).collect();
-        for chunk in chunks(&jobs) {
+        for chunk in chunks(&jobs, MAX_MESSAGE_BYTES) {
             let message = EnqueueBatchRequest { jobs: chunk.iter().map(|job| job.spec().clone()).collect() };
             assert_eq!(message.encoded_len(), chunk.iter().map(NewJob::size_in_batch).sum::<usize>());
             assert!(message.encoded_len() <= MAX_MESSAGE_BYTES);

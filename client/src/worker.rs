@@ -7,7 +7,8 @@
 //! ended.
 //!
 //! ```no_run
-//! use tenure_client::worker::{Attempt, Failure, Output, Worker};
+//! use tenure_client::NewJob;
+//! use tenure_client::worker::{Attempt, Failure, Output, Wait, Waited, Worker};
 //! use tokio_util::sync::CancellationToken;
 //!
 //! async fn greet(attempt: Attempt) -> Result<Output, Failure> {
@@ -15,13 +16,29 @@
 //!     Ok(Output::text(format!("Hello, {name}!")))
 //! }
 //!
+//! /// Has children, and waits for them; it comes back if it may not stay.
+//! async fn family(attempt: Attempt) -> Result<Output, Failure> {
+//!     attempt.progress(10, "has children").await?;
+//!     let children = ["a", "b"].map(|name| NewJob::new("greet").payload(name));
+//!     // An attempt that comes after this one finds these children, instead of new ones.
+//!     let children: Vec<_> = (0..).zip(children).map(|(at, job)| attempt.child("names", at, job)).collect();
+//!     attempt.enqueue(&children).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
+//!     let wait = Wait::all(children.iter().map(NewJob::id));
+//!     match attempt.wait(&wait).await? {
+//!         Waited::Over(ends) => Ok(Output::text(format!("{} have ended", ends.len()))),
+//!         Waited::MustDetach => Ok(Output::detach(wait)),
+//!     }
+//! }
+//!
 //! # async fn example(stop: CancellationToken) -> Result<(), tenure_client::worker::Error> {
-//! Worker::at("/var/lib/tenure/agent/workers/1000.sock").concurrency(8).job("greet", greet).run(stop).await
+//! Worker::at("/var/lib/tenure/agent/workers/1000.sock").concurrency(8).job("greet", greet).job("family", family).run(stop).await
 //! # }
 //! ```
 
 mod attempt;
 mod stream;
+mod voice;
+mod wait;
 mod watchdog;
 
 use std::collections::BTreeMap;
@@ -40,6 +57,8 @@ use self::watchdog::Watchdog;
 use crate::Refusal;
 
 pub use self::attempt::{Attempt, Data, Failure, Input, Output, StopReason};
+pub use self::voice::Lease;
+pub use self::wait::{Wait, Waited};
 
 /// Between two tries to attach: the first wait, which doubles, and the longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -80,7 +99,7 @@ impl Worker {
         Self { socket: socket.into(), concurrency: 1, jobs: BTreeMap::new() }
     }
 
-    /// How many attempts run at once, 1 to 1,000. One that blocks its thread and does not stop is ended by killing the
+    /// How many attempts run at once, 1 to 1,000, without those that wait for their children. One that blocks its thread and does not stop is ended by killing the
     /// process, with all others in it.
     #[must_use]
     pub fn concurrency(mut self, attempts: u32) -> Self {

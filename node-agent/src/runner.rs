@@ -217,6 +217,8 @@ struct Orders {
     saves: u64,
     /// Its run clock is to stand still.
     parked: bool,
+    /// It gave back what it held in order to wait, and does not get it back: it is to detach. Never false again.
+    must_detach: bool,
 }
 
 impl Runner {
@@ -330,7 +332,9 @@ impl Runner {
 
     /// The directory of an attempt.
     pub fn attempt_dir(&self, token: FencingToken) -> PathBuf {
-        self.shared.options.attempts_dir.join(token.to_string())
+        let workers = &self.shared.options.workers;
+        let directory = workers.attempt_dir(token);
+        directory.unwrap_or_else(|| self.shared.options.attempts_dir.join(token.to_string()))
     }
 
     /// What an attempt prints.

@@ -4,7 +4,8 @@
 //! task of each attempt that it runs (`runner/hosted.rs`). Not responsible for sockets (`workers/door.rs`), nor for what an
 //! attempt's end means.
 //!
-//! Invariants: a worker never has more attempts than it said it takes; once a worker is over, each of its attempts has been
+//! Invariants: a worker never gets an attempt while it has as many as it said it takes, of which those that wait for other jobs
+//! are none, or the jobs that they wait for might never find a place; once a worker is over, each of its attempts has been
 //! told so, and nothing new is given to it.
 
 mod door;
@@ -26,7 +27,9 @@ use crate::shim::tree::Identity;
 
 pub use self::door::{Door, Error};
 
-/// Messages that wait for a worker to read them. It has at most 1,000 attempts, each with few words; one that does not read
+/// The most attempts of one worker, those that wait among them.
+const MOST_AT_ONCE: usize = 1_000;
+/// Messages that wait for a worker to read them. It has at most [`MOST_AT_ONCE`] attempts, each with few words; one that does not read
 /// is killed for it by the deadlines of its attempts.
 const OUTBOUND: usize = 1_024;
 /// Words of a worker about one attempt that wait for its task: its end, and that the worker is over.
@@ -75,6 +78,8 @@ struct Takes {
     concurrency: usize,
     /// Also attempts that go on from other jobs' ends.
     inputs: bool,
+    /// Its attempts speak at sockets of their own.
+    sockets: bool,
 }
 
 /// A message that waits for a worker to read it.
@@ -95,6 +100,8 @@ struct Attached {
     inputs: Arc<Semaphore>,
     over: CancellationToken,
     attempts: BTreeMap<FencingToken, Given>,
+    /// How many of them wait for other jobs.
+    waiting: usize,
     /// The agent kills it, for this attempt.
     condemned: Option<FencingToken>,
 }
@@ -105,6 +112,8 @@ struct Given {
     words: mpsc::Sender<Word>,
     /// The worker was told of it.
     handed_over: bool,
+    /// It waits for other jobs.
+    waits: bool,
 }
 
 /// The kinds of which no worker takes an attempt now.
@@ -139,6 +148,8 @@ pub(crate) struct Place {
     outbound: mpsc::Sender<Outgoing>,
     inputs: Arc<Semaphore>,
     words: mpsc::Receiver<Word>,
+    /// Its attempts speak at sockets of their own.
+    pub(crate) sockets: bool,
 }
 
 impl Workers {
@@ -164,21 +175,30 @@ impl Workers {
         &self.shared.options
     }
 
+    /// The directory of an attempt, if it has a place.
+    pub(crate) fn attempt_dir(&self, token: FencingToken) -> Option<PathBuf> {
+        self.state()
+            .places
+            .contains(&token)
+            .then(|| record::attempt_dir(&self.shared.options.directory, token.0))
+    }
+
     /// A place for an attempt, in the worker with the most room. `inputs`: it goes on from other jobs' ends. None: nobody has
     /// any.
     pub(crate) fn reserve(&self, kind: &str, token: FencingToken, inputs: bool) -> Option<Place> {
         let mut state = self.state();
-        let free = |worker: &Attached| worker.takes.concurrency.saturating_sub(worker.attempts.len());
+        let free = |worker: &Attached| worker.takes.concurrency.saturating_sub(worker.active());
         let takes = |worker: &Attached| worker.takes(kind) && (worker.takes.inputs || !inputs);
         let best = state.workers.iter_mut().filter(|(_, worker)| takes(worker));
         let (&id, worker) = best.max_by_key(|(_, worker)| free(worker))?;
         let (sender, words) = mpsc::channel(WORDS);
-        worker.attempts.insert(token, Given { words: sender, handed_over: false });
+        worker.attempts.insert(token, Given { words: sender, handed_over: false, waits: false });
         let (identity, outbound, inputs) =
             (worker.identity, worker.outbound.clone(), Arc::clone(&worker.inputs));
+        let sockets = worker.takes.sockets;
         state.places.insert(token);
         self.publish(&state);
-        Some(Place { workers: self.clone(), worker: id, token, identity, outbound, inputs, words })
+        Some(Place { workers: self.clone(), worker: id, token, identity, outbound, inputs, words, sockets })
     }
 
     /// Every attempt that has a place, or whose end is not in the spool yet.
@@ -201,6 +221,7 @@ impl Workers {
             inputs: Arc::new(Semaphore::new(INPUTS)),
             over: over.clone(),
             attempts: BTreeMap::new(),
+            waiting: 0,
             condemned: None,
         };
         state.workers.insert(id, attached);
@@ -227,7 +248,7 @@ impl Workers {
         if worker.attempts.get(&token).is_none_or(|attempt| !attempt.handed_over) {
             return false;
         }
-        let attempt = worker.attempts.remove(&token);
+        let attempt = worker.remove(token);
         self.publish(&state);
         // It was never told anything before.
         attempt.is_some_and(|attempt| attempt.words.try_send(Word::Ended(Box::new(ended))).is_ok())
@@ -279,8 +300,19 @@ impl Workers {
         let mut state = self.state();
         state.places.remove(&token);
         if let Some(worker) = state.workers.get_mut(&id) {
-            worker.attempts.remove(&token);
+            worker.remove(token);
         }
+        self.publish(&state);
+    }
+
+    fn waits(&self, id: u64, token: FencingToken, waits: bool) {
+        let mut state = self.state();
+        let Some(worker) = state.workers.get_mut(&id) else { return };
+        let Some(attempt) = worker.attempts.get_mut(&token).filter(|attempt| attempt.waits != waits) else {
+            return;
+        };
+        attempt.waits = waits;
+        worker.waiting = if waits { worker.waiting + 1 } else { worker.waiting.saturating_sub(1) };
         self.publish(&state);
     }
 
@@ -310,8 +342,20 @@ impl Attached {
     fn takes(&self, kind: &str) -> bool {
         !self.leaving
             && self.condemned.is_none()
-            && self.attempts.len() < self.takes.concurrency
+            && self.active() < self.takes.concurrency
+            && self.attempts.len() < MOST_AT_ONCE
             && self.takes.kinds.contains(kind)
+    }
+
+    /// How many of its attempts do not wait.
+    fn active(&self) -> usize {
+        self.attempts.len().saturating_sub(self.waiting)
+    }
+
+    fn remove(&mut self, token: FencingToken) -> Option<Given> {
+        let attempt = self.attempts.remove(&token)?;
+        self.waiting = self.waiting.saturating_sub(usize::from(attempt.waits));
+        Some(attempt)
     }
 }
 
@@ -348,6 +392,11 @@ impl Place {
         }
     }
 
+    /// The attempt waits for other jobs, or does not any more.
+    pub(crate) fn waits(&self, waits: bool) {
+        self.workers.waits(self.worker, self.token, waits);
+    }
+
     /// Kills the worker for this attempt.
     pub(crate) fn condemn(&self) {
         self.workers.condemn(self.worker, self.token);
@@ -368,86 +417,4 @@ fn kill(worker: Identity) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn workers() -> Workers {
-        let kinds = BTreeMap::from([("a".to_owned(), 0), ("b".to_owned(), 0)]);
-        Workers::new(Options { kinds, ..Options::default() })
-    }
-
-    /// A process that is nobody's any more.
-    fn nobody() -> Identity {
-        Identity { pid: i32::MAX, start: 0 }
-    }
-
-    fn takes(kinds: &[&str], concurrency: usize) -> Takes {
-        Takes { kinds: kinds.iter().map(|&name| name.to_owned()).collect(), concurrency, inputs: false }
-    }
-
-    fn closed(workers: &Workers) -> Vec<String> {
-        workers.room().borrow().closed.keys().cloned().collect()
-    }
-
-    #[test]
-    fn a_kind_has_room_while_a_worker_takes_more_and_each_change_counts_once() {
-        let workers = workers();
-        assert_eq!(closed(&workers), ["a", "b"]);
-        assert!(workers.reserve("a", FencingToken(1), false).is_none());
-        let (first, _queue, _over) = workers.attach(nobody(), takes(&["a"], 1));
-        assert_eq!(closed(&workers), ["b"]);
-        let (_, _second_queue, _) = workers.attach(nobody(), takes(&["a", "b"], 2));
-        assert_eq!((closed(&workers).len(), workers.room().borrow().changes), (0, 2));
-        let places: Vec<_> = (1..=3).map(|token| workers.reserve("a", FencingToken(token), false)).collect();
-        assert!(places.iter().all(Option::is_some));
-        assert_eq!(closed(&workers), ["a", "b"]);
-        assert!(workers.reserve("b", FencingToken(4), false).is_none());
-        drop(places);
-        assert_eq!(closed(&workers).len(), 0);
-        let changes = workers.room().borrow().changes;
-        workers.leaving(first);
-        workers.detach(first);
-        assert_eq!((closed(&workers).len(), workers.room().borrow().changes), (0, changes));
-    }
-
-    #[tokio::test]
-    async fn inputs_are_for_who_takes_them_and_wait_for_who_does_not_read() {
-        let workers = workers();
-        let (_, _queue, _) = workers.attach(nobody(), takes(&["a"], 9));
-        assert!(workers.reserve("a", FencingToken(1), true).is_none(), "an old library takes none");
-        let (id, mut queue, _) = workers.attach(nobody(), Takes { inputs: true, ..takes(&["a"], 1) });
-        let place = workers.reserve("a", FencingToken(1), true).unwrap();
-        assert_eq!(place.worker, id);
-        let inputs = || WorkInputs { token: 1, ..WorkInputs::default() };
-        for _ in 0..INPUTS {
-            assert!(place.give(inputs()).await);
-        }
-        let mut third = Box::pin(place.give(inputs()));
-        assert!(futures_util::poll!(third.as_mut()).is_pending());
-        drop(queue.recv().await.unwrap());
-        assert!(third.await);
-        drop(queue);
-        assert!(!place.give(inputs()).await, "nobody reads any more");
-    }
-
-    #[tokio::test]
-    async fn who_loses_its_worker_hears_it_and_whose_fault_it_was() {
-        let workers = workers();
-        let (id, _queue, over) = workers.attach(nobody(), takes(&["a"], 3));
-        let mut places: Vec<_> =
-            (1..=3).map(|token| workers.reserve("a", FencingToken(token), false).unwrap()).collect();
-        let handed = |place: &Place| place.hand_over(Work { token: place.token.0, ..Work::default() });
-        assert!(!workers.ended(id, WorkEnded { token: 3, ..WorkEnded::default() }), "it was not told of it");
-        assert!(places.iter().all(handed));
-        let ended = |token| WorkEnded { token, ..WorkEnded::default() };
-        assert!(workers.ended(id, ended(3)) && !workers.ended(id, ended(4)));
-        assert!(matches!(places[2].next().await, Word::Ended(ended) if ended.token == 3));
-        places[1].condemn();
-        assert!(over.is_cancelled() && workers.reserve("a", FencingToken(5), false).is_none());
-        workers.detach(id);
-        assert_eq!(workers.attempts().len(), 3, "the end of one is not in the spool yet");
-        assert!(matches!(places[0].next().await, Word::Over { for_another: true }));
-        assert!(matches!(places[1].next().await, Word::Over { for_another: false }));
-        assert!(!places[0].say(Body::Deadline(Default::default())) || over.is_cancelled());
-    }
-}
+mod tests;

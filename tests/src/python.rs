@@ -46,9 +46,8 @@ pub async fn environment() -> anyhow::Result<PathBuf> {
             return linked(directory, &python, &package.join("src"));
         }
         // pip builds where the sources are: it gets a copy.
-        let copy = tempfile::Builder::new().prefix("tenure-python-").tempdir()?;
+        let copy = copy()?;
         let from = copy.path().join("python");
-        copy_sources(&package, &from)?;
         installed(directory, &["install".as_ref(), from.as_os_str()], "TENURE_PYTHON").await
     })
     .await
@@ -149,6 +148,16 @@ fn sources(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// A copy of the package, as `python` in a directory of its own.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn copy() -> anyhow::Result<tempfile::TempDir> {
+    let copy = tempfile::Builder::new().prefix("tenure-python-").tempdir()?;
+    copy_sources(&package(), &copy.path().join("python"))?;
+    Ok(copy)
 }
 
 fn copy_sources(package: &Path, to: &Path) -> anyhow::Result<()> {

@@ -12,6 +12,8 @@ use tenure_proto::node::v1::{
 use tenure_proto::v1::JobState;
 use tokio_util::sync::CancellationToken;
 
+use super::voice::Voice;
+use super::wait::Wait;
 use crate::wire;
 
 /// One attempt of a job. Clones are of the same attempt.
@@ -59,6 +61,8 @@ pub struct Attempt {
     /// Cancelled once it is to stop.
     pub stop: CancellationToken,
     pub(super) told: Arc<Mutex<Told>>,
+    /// Where it speaks for itself.
+    pub(super) voice: Arc<Voice>,
 }
 
 /// How another job ended.
@@ -73,6 +77,8 @@ pub struct Input {
     pub result: Option<Data>,
     /// Why there is no result, for people. Empty: there is one, or none is missing.
     pub error: String,
+    /// It had been asked to wrap up before it wrote that.
+    pub partial: bool,
 }
 
 /// Bytes of a media type.
@@ -114,8 +120,18 @@ pub enum StopReason {
 }
 
 /// What an attempt leaves behind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output(Option<(Bytes, String)>);
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output(Left);
+
+/// What is left.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Left {
+    #[default]
+    Nothing,
+    Result(Bytes, String),
+    /// It waits, and comes back.
+    Detached(Box<Wait>),
+}
 
 /// Why an attempt has failed. Every error becomes one by `?`: another attempt may help then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,12 +167,12 @@ impl Attempt {
             wrap_up: CancellationToken::new(),
             stop: CancellationToken::new(),
             told: Arc::default(),
+            voice: Arc::new(Voice::new(work.socket)),
         }
     }
 
-    /// Adds to what the attempt has used, such as `tokens`: the budget of its kind is charged with it, however it ends. At most
-    /// 16 counters ([a-z0-9._-], at most 63), each at most 2^53.
-    pub fn add_usage(&self, counter: &str, amount: u64) {
+    /// Adds to what is told at the end.
+    pub(super) fn spent(&self, counter: &str, amount: u64) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = told.usage.entry(counter.to_owned()).or_default();
         *sum = sum.saturating_add(amount);
@@ -176,7 +192,12 @@ impl Attempt {
     /// Its end for the agent. An error of one that was told to stop is that it has.
     pub(super) fn ended(&self, answer: Option<Result<Output, Failure>>) -> WorkEnded {
         let end = match answer {
-            Some(Ok(output)) => End::Succeeded(output.into_wire()),
+            Some(Ok(Output(Left::Detached(_)))) if self.voice.is_mute() => {
+                let error =
+                    "the agent of this node is too old: an attempt in a worker cannot wait for others";
+                End::Failed(Failure::retry(error).into_wire())
+            }
+            Some(Ok(output)) => output.into_wire(),
             Some(Err(failure)) if self.stop_reason().is_none() => End::Failed(failure.into_wire()),
             Some(Err(_)) | None => End::Stopped(WorkStopped {}),
         };
@@ -186,14 +207,14 @@ impl Attempt {
 }
 
 impl Input {
-    fn of(told: InputResult) -> Self {
-        let state = told.state();
+    pub(super) fn of(told: InputResult) -> Self {
+        let (state, partial) = (told.state(), told.partial);
         let (result, error) = match told.answer {
             Some(Answer::Result(result)) => (Some(Data::of(result)), String::new()),
             Some(Answer::Error(error)) => (None, error),
             None => (None, String::new()),
         };
-        Self { job_id: told.job_id, state, result, error }
+        Self { job_id: told.job_id, state, result, error, partial }
     }
 }
 
@@ -227,13 +248,23 @@ impl Output {
 
     /// Bytes of a media type. Above the inline limit of the server the attempt fails for good.
     pub fn bytes(data: impl Into<Bytes>, content_type: impl Into<String>) -> Self {
-        Self(Some((data.into(), content_type.into())))
+        Self(Left::Result(data.into(), content_type.into()))
     }
 
-    fn into_wire(self) -> WorkSucceeded {
-        let has_result = self.0.is_some();
-        let (data, content_type) = self.0.unwrap_or_default();
-        WorkSucceeded { has_result, data, content_type }
+    /// It ends in order to wait for children, and holds nothing meanwhile. The job comes back as another execution, which begins at
+    /// its beginning, with [`Attempt::resumed`], [`Attempt::inputs`] (how the children ended, in order) and [`Attempt::state`].
+    pub fn detach(wait: Wait) -> Self {
+        Self(Left::Detached(Box::new(wait)))
+    }
+
+    fn into_wire(self) -> End {
+        match self.0 {
+            Left::Nothing => End::Succeeded(WorkSucceeded::default()),
+            Left::Result(data, content_type) => {
+                End::Succeeded(WorkSucceeded { has_result: true, data, content_type })
+            }
+            Left::Detached(wait) => End::Detached(wait.into_wire()),
+        }
     }
 }
 
@@ -291,8 +322,8 @@ mod tests {
     #[test]
     fn an_answer_counts_and_an_error_of_one_that_was_told_to_stop_is_that_it_has() {
         let attempt = Attempt::new(Work { token: 7, ..Work::default() }, Before::default());
-        attempt.add_usage("tokens", 5);
-        attempt.add_usage("tokens", 6);
+        attempt.spent("tokens", 5);
+        attempt.spent("tokens", 6);
         let ended = attempt.ended(Some(Ok(Output::none())));
         assert_eq!((ended.token, ended.usage.get("tokens")), (7, Some(&11)));
         assert!(matches!(ended.end, Some(End::Succeeded(WorkSucceeded { has_result: false, .. }))));
@@ -306,6 +337,19 @@ mod tests {
         assert!(matches!(end(&attempt, failed()), End::Stopped(_)));
         assert!(matches!(end(&attempt, None), End::Stopped(_)));
         assert!(matches!(end(&attempt, Some(Ok(Output::text("x")))), End::Succeeded(_)));
+    }
+
+    #[test]
+    fn who_detaches_names_whom_it_waits_for_if_its_agent_understands_that() {
+        let wait = || Wait::at_least(1, ["a", "b"]).state("half", "text/plain").same_node();
+        let work = |socket: &str| Work { socket: socket.to_owned(), ..Work::default() };
+        let attempt = Attempt::new(work("/socket"), Before::default());
+        let End::Detached(told) = end(&attempt, Some(Ok(Output::detach(wait())))) else { panic!("it waits") };
+        let detach = told.detach.unwrap();
+        assert_eq!((detach.job_ids.len(), detach.at_least, detach.same_node), (2, 1, true));
+        assert_eq!(told.state.unwrap().data, "half");
+        let old = Attempt::new(work(""), Before::default());
+        assert!(matches!(end(&old, Some(Ok(Output::detach(wait())))), End::Failed(_)));
     }
 
     #[test]

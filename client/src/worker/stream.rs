@@ -26,6 +26,8 @@ use crate::Refusal;
 const DECODE_LIMIT: usize = 4 << 20;
 /// An agent on the same machine that does not answer by then is none.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Ends that wait to be written.
+const QUEUE: usize = 64;
 /// An attempt that is to stop is dropped so long before its worker would be killed.
 const BEFORE_THE_KILL: Duration = Duration::from_millis(500);
 
@@ -61,7 +63,7 @@ impl<'a> Stream<'a> {
 
     /// Serves until the stream is over and nothing runs any more: whether it was welcomed, and how it ended.
     pub(super) async fn serve(mut self, shutdown: &CancellationToken) -> (bool, Result<(), Broken>) {
-        let (say, queue) = mpsc::channel(self.queue_length());
+        let (say, queue) = mpsc::channel(QUEUE);
         let opened = self.open(&say, queue).await;
         let mut inbound = match opened {
             Ok(inbound) => inbound,
@@ -81,11 +83,6 @@ impl<'a> Stream<'a> {
         (welcomed, ended)
     }
 
-    /// Room for an end of each attempt, and for Hello and Leaving: it is never full.
-    fn queue_length(&self) -> usize {
-        usize::try_from(self.worker.concurrency).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(8)
-    }
-
     async fn open(
         &self,
         say: &mpsc::Sender<WorkerMessage>,
@@ -98,6 +95,7 @@ impl<'a> Stream<'a> {
             concurrency: self.worker.concurrency,
             library: concat!("tenure-client/", env!("CARGO_PKG_VERSION")).to_owned(),
             inputs: true,
+            sockets: true,
         };
         drop(say.try_send(WorkerMessage { body: Some(Body::Hello(hello)) })); // It is empty.
         let mut client = WorkerServiceClient::new(channel.map_err(Broken::Unreachable)?)

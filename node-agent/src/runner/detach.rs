@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use tenure_proto::node::v1::{Detach, ResultBytes};
+use tenure_proto::node::v1::{Detach, ResultBytes, WorkDetached};
 use tenure_proto::v1::WaitPolicy;
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ pub(super) const EXIT_CODE: i32 = 79;
 pub(super) const LARGEST: u64 = 1 << 20;
 /// The largest state, in bytes.
 const LARGEST_STATE: usize = 256 * 1024;
+/// The longest media type, in bytes.
+pub(super) const LONGEST_TYPE: usize = 255;
 /// The longest wait: ten years, as long as a server takes it.
 const LONGEST_WAIT: Duration = Duration::from_secs(10 * 366 * 86_400);
 /// Children that one wait may name, whatever a parent may have.
@@ -65,18 +67,52 @@ pub(super) fn read(workspace: &Workspace, uid: u32) -> Option<Result<Wanted, Str
     }
 }
 
+/// What an attempt in a worker waits for, if a session can carry that.
+///
+/// # Errors
+/// What is wrong with it, for people.
+pub(super) fn check(it: WorkDetached) -> Result<Wanted, String> {
+    let WorkDetached { detach, state } = it;
+    let detach = detach.ok_or("it says not for whom it waits")?;
+    named(&detach.job_ids)?;
+    if detach.policy == i32::from(WaitPolicy::AtLeast) && detach.at_least == 0 {
+        return Err("at_least must be at least 1".to_owned());
+    }
+    if WaitPolicy::try_from(detach.policy).is_err() {
+        return Err(format!("{} is no policy of a wait", detach.policy));
+    }
+    let max_wait = detach.max_wait.map(Duration::try_from).transpose();
+    if max_wait.ok().is_none_or(|wait| wait.is_some_and(|wait| wait > LONGEST_WAIT)) {
+        return Err("max_wait is negative, or longer than ten years".to_owned());
+    }
+    small_enough(state.as_ref().map(|state| state.data.len()))?;
+    let typed =
+        |state: &ResultBytes| state.content_type.len() <= LONGEST_TYPE && !state.content_type.contains('\0');
+    if !state.as_ref().is_none_or(typed) {
+        return Err("the media type of the state is none".to_owned());
+    }
+    Ok(Wanted { detach, state })
+}
+
+fn named(children: &[String]) -> Result<(), String> {
+    if children.len() > MOST_NAMED {
+        return Err(format!("{} children are named, at most {MOST_NAMED} can be", children.len()));
+    }
+    let Some(bad) = children.iter().find(|id| !is_job(id)) else { return Ok(()) };
+    let shown: String = bad.chars().take(64).collect();
+    Err(format!("{shown:?} is no id of a job"))
+}
+
+fn small_enough(state: Option<usize>) -> Result<(), String> {
+    match state.filter(|&bytes| bytes > LARGEST_STATE) {
+        Some(bytes) => Err(format!("the state has {bytes} bytes, at most {LARGEST_STATE}")),
+        None => Ok(()),
+    }
+}
+
 fn parse(bytes: &[u8]) -> Result<Wanted, String> {
     let file: File = serde_json::from_slice(bytes).map_err(|error| format!("the wait file: {error}"))?;
-    if file.children.len() > MOST_NAMED {
-        return Err(format!(
-            "the wait file names {} children, at most {MOST_NAMED} can be",
-            file.children.len()
-        ));
-    }
-    if let Some(bad) = file.children.iter().find(|id| !is_job(id)) {
-        let shown: String = bad.chars().take(64).collect();
-        return Err(format!("the wait file: {shown:?} is no id of a job"));
-    }
+    named(&file.children).map_err(|why| format!("the wait file: {why}"))?;
     let (policy, at_least) = match file.policy {
         Policy::All => (WaitPolicy::All, 0),
         Policy::Any => (WaitPolicy::Any, 0),
@@ -90,9 +126,7 @@ fn parse(bytes: &[u8]) -> Result<Wanted, String> {
         .filter(|wait| wait.is_none_or(|wait| wait <= LONGEST_WAIT))
         .ok_or_else(|| "the wait file: max_wait_s is negative, or longer than ten years".to_owned())?;
     let state = file.state.map(|state| state.to_string().into_bytes());
-    if let Some(large) = state.as_ref().filter(|state| state.len() > LARGEST_STATE) {
-        return Err(format!("the wait file: the state has {} bytes, at most {LARGEST_STATE}", large.len()));
-    }
+    small_enough(state.as_ref().map(Vec::len)).map_err(|why| format!("the wait file: {why}"))?;
     let content_type = "application/json".to_owned();
     Ok(Wanted {
         detach: Detach {
@@ -130,6 +164,31 @@ mod tests {
         assert_eq!((all.detach.policy(), all.detach.at_least), (WaitPolicy::AtLeast, 2));
         assert!(all.detach.same_node && all.detach.max_wait.is_some());
         assert_eq!(&all.state.unwrap().data[..], b"{\"step\":2}");
+    }
+
+    #[test]
+    fn what_a_worker_waits_for_has_the_same_bounds() {
+        let good = Detach { job_ids: vec![ID.to_owned()], ..Detach::default() };
+        let state = |bytes, content_type: &str| {
+            Some(ResultBytes { data: vec![7; bytes].into(), content_type: content_type.to_owned() })
+        };
+        let of = |detach: &Detach, state| check(WorkDetached { detach: Some(detach.clone()), state });
+        let fine = of(&good, state(LARGEST_STATE, "a/b")).unwrap();
+        assert_eq!((fine.detach, fine.state.is_some()), (good.clone(), true));
+        assert!(of(&good, state(LARGEST_STATE + 1, "a/b")).unwrap_err().contains("262145"));
+        assert!(of(&good, state(1, "a\0")).unwrap_err().contains("media type"));
+        assert!(check(WorkDetached::default()).is_err());
+        let seconds = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
+        for bad in [
+            Detach { job_ids: vec!["x".to_owned()], ..good.clone() },
+            Detach { job_ids: vec![ID.to_owned(); MOST_NAMED + 1], ..good.clone() },
+            Detach { policy: WaitPolicy::AtLeast.into(), ..good.clone() },
+            Detach { policy: 99, ..good.clone() },
+            Detach { max_wait: seconds(-1), ..good.clone() },
+            Detach { max_wait: seconds(400_000_000), ..good.clone() },
+        ] {
+            assert!(of(&bad, None).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 mod course;
 mod end;
 mod inputs;
+mod voice;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +21,15 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use self::course::{Course, Due, Why};
-use self::end::Ending;
+use self::end::{Ending, Spoken};
+use self::voice::Voice;
 use super::aftermath::Inherited;
 use super::{Error, Event, Orders, Shared, indexes};
 use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
 use crate::runner::indexes::Assigned;
+use crate::runner::socket::{About, Lease, Of};
 use crate::shim::tree::Identity;
 use crate::trace::AttemptSpan;
 use crate::workers::record::{self, Record};
@@ -49,13 +52,7 @@ pub(super) async fn run(shared: Arc<Shared>, grant: Grant, orders: watch::Receiv
     let trace = shared.options.spans.attempt(&grant);
     let grant = trace.enter(grant);
     let token = FencingToken(grant.token);
-    if grant.progress_timeout.is_some() {
-        let _entered = span.enter();
-        tracing::warn!(
-            "nobody watches the silence of an attempt in a worker; its progress_timeout does nothing"
-        );
-    }
-    let hosted = Hosted { token, job: grant.job_id.clone(), shared, orders, trace };
+    let hosted = Hosted { token, job: grant.job_id.clone(), shared, orders, trace, voice: None };
     hosted.run(grant).instrument(span).await;
 }
 
@@ -105,7 +102,10 @@ async fn lost(shared: Arc<Shared>, record: Record) {
     let spool = Arc::clone(&shared);
     let known = tokio::task::spawn_blocking(move || spool.spool.contains(token)).await.unwrap_or(false);
     if !known {
-        let report = end::lost(&record.job, token, "its agent died, and the next one killed its worker");
+        let directory = record::attempt_dir(&shared.options.workers.options().directory, token.0);
+        let spoken = tokio::task::spawn_blocking(move || voice::left(&directory)).await.unwrap_or_default();
+        let error = "its agent died, and the next one killed its worker";
+        let report = end::lost(&record.job, token, error, spoken);
         shared.spool(report, End::Finished).await;
     }
     shared.tell(Event::Reaped { token }).await;
@@ -137,12 +137,15 @@ struct Hosted {
     shared: Arc<Shared>,
     orders: watch::Receiver<Orders>,
     trace: AttemptSpan,
+    /// Where it speaks for itself, if its worker can.
+    voice: Option<Voice>,
 }
 
 enum Input {
     Word(Word),
     Orders,
     Due,
+    Checkpoint,
 }
 
 impl Hosted {
@@ -168,6 +171,9 @@ impl Hosted {
         if !self.remember(&grant, &place, gone_by, &assigned).await {
             return self.give_up(OwnRule::Workdir).await;
         }
+        if !self.open_voice(&grant, &place, !assigned.is_empty()).await {
+            return self.give_up(OwnRule::Workdir).await;
+        }
         let inputs = match self.give_inputs(&grant, &place).await {
             Ok(inputs) => inputs,
             Err(rule) => {
@@ -182,8 +188,11 @@ impl Hosted {
         let limit = length(grant.hard_time_limit).unwrap_or(DEFAULT_HARD_LIMIT);
         let lease = length(grant.lease).unwrap_or_default();
         let soft = length(grant.soft_time_limit);
+        // A worker whose attempts have no socket cannot say anything: its silence is none.
+        let silence = length(grant.progress_timeout).filter(|_| self.voice.is_some());
         let course = Course::new(now, (limit, grace, lease), gone_by).with_soft(soft, soft_grace);
-        let work = Work { input_results: inputs, ..work(grant, grace, gone_by, &assigned) };
+        let socket = self.voice.as_ref().map(|voice| voice.path().to_owned()).unwrap_or_default();
+        let work = Work { input_results: inputs, socket, ..work(grant, grace, gone_by, &assigned) };
         if self.orders.borrow().stop.is_some() || !place.hand_over(work) {
             // Nothing has run.
             if inputs.is_some() {
@@ -193,7 +202,7 @@ impl Hosted {
         }
         self.trace.started();
         self.shared.tell(Event::Started { token: self.token }).await;
-        self.watch(place, course).await;
+        self.watch(place, course.with_silence(silence), soft_grace).await;
     }
 
     /// Waits for the order to start. False: it is never to start, or nobody gives orders any more.
@@ -226,11 +235,42 @@ impl Hosted {
         }
     }
 
-    /// Follows it to its end.
-    async fn watch(mut self, mut place: Place, mut course: Course) {
+    /// Makes the socket at which it speaks for itself, if its worker can. False: there has to be one, and there is none.
+    async fn open_voice(&mut self, grant: &Grant, place: &Place, numbered: bool) -> bool {
+        if !place.sockets {
+            if grant.progress_timeout.is_some() {
+                tracing::warn!(
+                    "a worker with an old library cannot say how its attempts get on; progress_timeout does nothing"
+                );
+            }
+            return true;
+        }
+        let options = self.shared.options.workers.options();
+        let of = Of {
+            lease: Lease { job: self.job.clone(), token: self.token },
+            about: About::of(grant),
+            dir: record::attempt_dir(&options.directory, self.token.0),
+            uid: options.kinds.get(&grant.kind).copied().unwrap_or_default(),
+            numbered,
+        };
+        match Voice::open(&self.shared, of, self.orders.clone()).await {
+            Ok(voice) => {
+                self.voice = Some(voice);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the socket of an attempt cannot be made; its grant is given back");
+                false
+            }
+        }
+    }
+
+    /// Follows it to its end. `within`: so long it has for detaching, once it is told that it must.
+    async fn watch(mut self, mut place: Place, mut course: Course, within: Duration) {
         let clock = self.shared.options.clock;
         let ending = loop {
             let due = course.next();
+            let checkpoint = self.voice.as_ref().and_then(Voice::checkpoint_due);
             let input = tokio::select! {
                 // Cancel-safe, as documented there.
                 word = place.next() => Input::Word(word),
@@ -238,6 +278,10 @@ impl Hosted {
                 Ok(()) = self.orders.changed() => Input::Orders,
                 // Cancel-safe: the deadline stays.
                 () = clock.sleep_until(due) => Input::Due,
+                // Cancel-safe: the deadline stays.
+                () = clock.sleep_until(checkpoint.unwrap_or(Mono::MAX)), if checkpoint.is_some() => {
+                    Input::Checkpoint
+                }
             };
             match input {
                 Input::Word(Word::Ended(ended)) => break Ending::Said(ended),
@@ -245,32 +289,59 @@ impl Hosted {
                     gone(&self.shared, self.token, place.identity).await;
                     break Ending::Over { for_another };
                 }
-                Input::Orders => self.follow_orders(&place, &mut course),
+                Input::Orders => self.follow_orders(&place, &mut course, within),
                 Input::Due => {
                     if let Some(due) = course.due(clock.now()) {
-                        carry_out(due, &place, self.token);
+                        self.carry_out(due, &place).await;
                     }
+                }
+                Input::Checkpoint => {
+                    if let Some(voice) = &mut self.voice {
+                        voice.checkpoint_told(clock.now());
+                    }
+                    self.shared.tell(Event::Checkpointed { token: self.token }).await;
                 }
             }
         };
-        let limit = self.shared.max_result();
-        let (report, end) = end::report((&self.job, self.token), ending, &course, (clock.now(), limit));
+        // From here on it says no more.
+        let spoken = match self.voice.take() {
+            Some(voice) => voice.heard().await,
+            None => Spoken::default(),
+        };
+        let moment = (clock.now(), self.shared.max_result());
+        let (report, end) = end::report((&self.job, self.token), ending, spoken, &course, moment);
         self.report(report, end, place).await;
     }
 
     /// Brings the worker up to the present orders.
-    fn follow_orders(&mut self, place: &Place, course: &mut Course) {
+    fn follow_orders(&mut self, place: &Place, course: &mut Course, within: Duration) {
         let orders = *self.orders.borrow_and_update();
+        let now = self.shared.options.clock.now();
+        course.pause(orders.parked, now);
+        place.waits(orders.parked);
+        if self.voice.as_mut().is_some_and(|voice| voice.follow(orders, now)) {
+            course.heard(now);
+        }
+        if orders.must_detach {
+            course.must_detach(now, within);
+        }
         if course.extend(orders.gone_by) {
             let deadline = WorkDeadline { token: self.token.0, gone_by_us: orders.gone_by.as_micros() };
             // A worker that does not hear it ends itself in time.
             place.say(Body::Deadline(deadline));
         }
         if let Some(stop) = orders.stop
-            && let Some(due) = course.ordered(self.shared.options.clock.now(), stop)
+            && let Some(due) = course.ordered(now, stop)
         {
             carry_out(due, place, self.token);
         }
+    }
+
+    async fn carry_out(&self, due: Due, place: &Place) {
+        if let (Due::WrapUp { .. }, Some(voice)) = (due, &self.voice) {
+            voice.asked_to_wrap_up().await;
+        }
+        carry_out(due, place, self.token);
     }
 
     async fn report(mut self, report: Report, end: End, place: Place) {
@@ -288,6 +359,7 @@ impl Hosted {
     /// Ends an attempt that never started.
     async fn give_up(mut self, rule: OwnRule) {
         self.trace.never_started(rule);
+        self.voice = None;
         self.shared.indexes.release(self.token);
         forget(&self.shared, self.token).await;
         self.shared.tell(Event::NeverStarted { token: self.token, rule }).await;
@@ -308,8 +380,8 @@ fn carry_out(due: Due, place: &Place, token: FencingToken) {
 
 fn say_stop(place: &Place, token: FencingToken, why: Why, grace: Duration) {
     let reason = match why {
-        Why::Limit | Why::SoftLimit => StopWorkReason::TimeLimit,
-        Why::CutOff => StopWorkReason::LeaseLost,
+        Why::Limit | Why::SoftLimit | Why::Stalled => StopWorkReason::TimeLimit,
+        Why::CutOff | Why::Detach => StopWorkReason::LeaseLost,
         Why::Ordered(StopReason::Cancelled) => StopWorkReason::Cancelled,
         Why::Ordered(StopReason::Drained) => StopWorkReason::Drained,
         Why::Ordered(StopReason::NotLive | StopReason::Unanswered | StopReason::Superseded) => {
@@ -349,5 +421,6 @@ fn work(grant: Grant, grace: Duration, gone_by: Mono, assigned: &Assigned) -> Wo
         partial: grant.partial.map(|left| left.data).unwrap_or_default(),
         indexes: assigned.iter().map(|(slot, numbers)| (slot.clone(), indexes::value(numbers))).collect(),
         input_results: None,
+        socket: String::new(),
     }
 }

@@ -11,6 +11,7 @@
 mod calls;
 mod desk;
 mod heard;
+mod judge;
 mod kept;
 mod said;
 mod service;

@@ -10,11 +10,11 @@ use super::socket::{Failure, Said};
 use crate::shim::{Cause, ExitRecord};
 
 /// The cause of a failure that the job has explained.
-const SAID: &str = "said";
+pub(super) const SAID: &str = "said";
 /// The cause of an end that is none: it waits for others.
-const DETACH: &str = "detach";
+pub(super) const DETACH: &str = "detach";
 /// The cause of an end that wants to wait for what cannot be read.
-const BAD_WAIT: &str = "bad_wait";
+pub(super) const BAD_WAIT: &str = "bad_wait";
 
 /// Whether the command ended in order to wait, if it left a wait file.
 pub(super) fn wants_to_wait(record: &ExitRecord, said: &Said) -> bool {
@@ -66,12 +66,7 @@ fn failed(finished: &mut Finished, record: &ExitRecord, failure: &Failure) {
     if !heeded {
         return;
     }
-    let length = |length: std::time::Duration| length.try_into().ok();
-    finished.retry_after = failure.retry_after.and_then(length);
-    finished.throttled = failure
-        .throttled
-        .as_ref()
-        .map(|slot| Throttled { slot: slot.clone(), retry_after: failure.retry_after.and_then(length) });
+    heed(finished, failure);
     if spoken {
         let permanent = failure.permanent;
         finished.set_outcome(if permanent {
@@ -84,6 +79,16 @@ fn failed(finished: &mut Finished, record: &ExitRecord, failure: &Failure) {
             finished.error.clone_from(&failure.reason);
         }
     }
+}
+
+/// When it may be tried again, and what is to be slowed down.
+pub(super) fn heed(finished: &mut Finished, failure: &Failure) {
+    let length = |length: std::time::Duration| length.try_into().ok();
+    finished.retry_after = failure.retry_after.and_then(length);
+    finished.throttled = failure
+        .throttled
+        .as_ref()
+        .map(|slot| Throttled { slot: slot.clone(), retry_after: failure.retry_after.and_then(length) });
 }
 
 #[cfg(test)]

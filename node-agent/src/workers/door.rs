@@ -294,7 +294,8 @@ impl Service {
             return Err(bad("hello.concurrency", &format!("must be 1 to {MOST_ATTEMPTS}")));
         }
         let concurrency = usize::try_from(hello.concurrency).unwrap_or(usize::MAX);
-        Ok(Takes { kinds: hello.kinds.iter().cloned().collect(), concurrency, inputs: hello.inputs })
+        let kinds = hello.kinds.iter().cloned().collect();
+        Ok(Takes { kinds, concurrency, inputs: hello.inputs, sockets: hello.sockets })
     }
 }
 

@@ -58,8 +58,14 @@ impl Record {
     }
 }
 
-/// Removes the record of an attempt, of which nothing runs any more. Blocks.
+/// Where the socket of an attempt is, and what it has said. Not there if its worker has nothing to say.
+pub(crate) fn attempt_dir(directory: &Path, token: u64) -> PathBuf {
+    directory.join(token.to_string())
+}
+
+/// Removes the record of an attempt, of which nothing runs any more, and what it has said. Blocks.
 pub(crate) fn remove(directory: &Path, token: u64) {
+    remove_said(&attempt_dir(directory, token));
     if let Err(error) = fs::remove_file(path(directory, token))
         && error.kind() != io::ErrorKind::NotFound
     {
@@ -67,7 +73,16 @@ pub(crate) fn remove(directory: &Path, token: u64) {
     }
 }
 
-/// Every record of an earlier agent; what cannot be read says nothing and is removed. Blocks.
+fn remove_said(directory: &Path) {
+    if let Err(error) = fs::remove_dir_all(directory)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %directory.display(), %error, "what a worker's attempt has said cannot be removed");
+    }
+}
+
+/// Every record of an earlier agent; what cannot be read says nothing and is removed, and what was said by an attempt that has
+/// no record. Blocks.
 pub(crate) fn scan(directory: &Path) -> io::Result<Vec<Record>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -75,8 +90,13 @@ pub(crate) fn scan(directory: &Path) -> io::Result<Vec<Record>> {
         Err(error) => return Err(error),
     };
     let mut records = Vec::new();
+    let mut said = BTreeMap::new();
     for entry in entries {
         let path = entry?.path();
+        if let Some(token) = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok()) {
+            said.insert(token, path);
+            continue;
+        }
         let end = path.extension().and_then(|end| end.to_str());
         if !matches!(end, Some(END | "tmp")) {
             continue;
@@ -90,6 +110,10 @@ pub(crate) fn scan(directory: &Path) -> io::Result<Vec<Record>> {
             }
         }
     }
+    for record in &records {
+        said.remove(&record.token);
+    }
+    said.values().for_each(|orphan| remove_said(orphan));
     Ok(records)
 }
 
@@ -109,7 +133,11 @@ mod tests {
         fs::write(home.path().join("8.json"), "{").unwrap();
         fs::write(home.path().join("9.tmp"), "").unwrap();
         fs::write(home.path().join("0.sock"), "").unwrap();
+        for token in [7, 8] {
+            fs::create_dir(attempt_dir(home.path(), token)).unwrap();
+        }
         assert_eq!(scan(home.path()).unwrap(), [record]);
+        assert!(attempt_dir(home.path(), 7).exists() && !attempt_dir(home.path(), 8).exists());
         remove(home.path(), 7);
         remove(home.path(), 7);
         assert_eq!(scan(home.path()).unwrap(), []);

@@ -335,7 +335,8 @@ pub struct Finished {
     #[prost(int32, optional, tag = "3")]
     pub signal: ::core::option::Option<i32>,
     /// A short stable word: exit, signal, oom, limit, disk, spawn; said: the job itself said why, and its words count for
-    /// more than its exit code; detach; bad_wait: its wait file cannot be read.
+    /// more than its exit code; detach; bad_wait: what it wanted to wait for cannot be waited for; must_detach: it gave back what it
+    /// held in order to wait, could not have it again, and did not end. Of an attempt in a worker: exit, error, worker_died.
     #[prost(string, tag = "4")]
     pub cause: ::prost::alloc::string::String,
     /// For people, at most 4 KiB; longer ones are cut by the node.
@@ -1932,7 +1933,7 @@ pub struct WaitForJobsRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WaitForJobsResponse {
     /// GO, or MUST_DETACH: nothing is waited for any more; leave what is needed to go on, with the children, in the file
-    /// TENURE_WAIT, and exit with 79. Never PARKED.
+    /// TENURE_WAIT, and exit with 79; an attempt in a worker ends as WorkDetached. Never PARKED.
     #[prost(enumeration = "WaitAnswer", tag = "1")]
     pub answer: i32,
 }
@@ -2004,10 +2005,10 @@ pub mod attempt_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Served by the node agent on a Unix socket of its own for each attempt, at TENURE_SOCKET; the server does not have it. Who
-    /// may open the socket is the attempt: no request names a job. The socket is there until the command has ended. While the
-    /// agent restarts it is away for a moment: UNAVAILABLE, and calls may be repeated. Every error carries google.rpc.ErrorInfo
-    /// with domain "tenure".
+    /// Served by the node agent on a Unix socket of its own for each attempt, at TENURE_SOCKET, or of an attempt in a worker at
+    /// `Work.socket`; the server does not have it. Who may open the socket is the attempt: no request names a job. The socket is
+    /// there until the attempt has ended. While the agent restarts it is away for a moment: UNAVAILABLE, and calls may be repeated.
+    /// Every error carries google.rpc.ErrorInfo with domain "tenure".
     #[derive(Debug, Clone)]
     pub struct AttemptServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2155,7 +2156,7 @@ pub mod attempt_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Keeps these bytes for the attempt that follows if this one fails, in the place of those before; it finds them in the file
-        /// TENURE_CHECKPOINT. The node has them at once, the server about every ten seconds and at the end of the attempt.
+        /// TENURE_CHECKPOINT, or in `Work.checkpoint`. The node has them at once, the server about every ten seconds and at the end of the attempt.
         pub async fn save_checkpoint(
             &mut self,
             request: impl tonic::IntoRequest<super::SaveCheckpointRequest>,
@@ -2287,7 +2288,8 @@ pub mod attempt_service_client {
                 .insert(GrpcMethod::new("tenure.node.v1.AttemptService", "CheckLease"));
             self.inner.unary(req, path, codec).await
         }
-        /// Says why the command is about to fail. Counts if it then ends otherwise than with 0. The newest word counts.
+        /// Says why the command is about to fail. Counts if it then ends otherwise than with 0. The newest word counts. Of an attempt in
+        /// a worker it counts if its worker dies, and fills in what WorkFailed leaves out.
         pub async fn fail(
             &mut self,
             request: impl tonic::IntoRequest<super::FailRequest>,
@@ -2349,7 +2351,7 @@ pub mod attempt_service_server {
             tonic::Status,
         >;
         /// Keeps these bytes for the attempt that follows if this one fails, in the place of those before; it finds them in the file
-        /// TENURE_CHECKPOINT. The node has them at once, the server about every ten seconds and at the end of the attempt.
+        /// TENURE_CHECKPOINT, or in `Work.checkpoint`. The node has them at once, the server about every ten seconds and at the end of the attempt.
         async fn save_checkpoint(
             &self,
             request: tonic::Request<super::SaveCheckpointRequest>,
@@ -2390,16 +2392,17 @@ pub mod attempt_service_server {
             tonic::Response<super::CheckLeaseResponse>,
             tonic::Status,
         >;
-        /// Says why the command is about to fail. Counts if it then ends otherwise than with 0. The newest word counts.
+        /// Says why the command is about to fail. Counts if it then ends otherwise than with 0. The newest word counts. Of an attempt in
+        /// a worker it counts if its worker dies, and fills in what WorkFailed leaves out.
         async fn fail(
             &self,
             request: tonic::Request<super::FailRequest>,
         ) -> std::result::Result<tonic::Response<super::FailResponse>, tonic::Status>;
     }
-    /// Served by the node agent on a Unix socket of its own for each attempt, at TENURE_SOCKET; the server does not have it. Who
-    /// may open the socket is the attempt: no request names a job. The socket is there until the command has ended. While the
-    /// agent restarts it is away for a moment: UNAVAILABLE, and calls may be repeated. Every error carries google.rpc.ErrorInfo
-    /// with domain "tenure".
+    /// Served by the node agent on a Unix socket of its own for each attempt, at TENURE_SOCKET, or of an attempt in a worker at
+    /// `Work.socket`; the server does not have it. Who may open the socket is the attempt: no request names a job. The socket is
+    /// there until the attempt has ended. While the agent restarts it is away for a moment: UNAVAILABLE, and calls may be repeated.
+    /// Every error carries google.rpc.ErrorInfo with domain "tenure".
     #[derive(Debug)]
     pub struct AttemptServiceServer<T> {
         inner: Arc<T>,
@@ -2969,6 +2972,10 @@ pub struct WorkerHello {
     /// it, and gives it such attempts without what they go on from: `Work.input_results` is absent then.
     #[prost(bool, tag = "4")]
     pub inputs: bool,
+    /// Its attempts speak for themselves: it is told the socket of each as `Work.socket`, and may say `WorkEnded.detached`. An old
+    /// agent ignores it, and names no socket.
+    #[prost(bool, tag = "70")]
+    pub sockets: bool,
 }
 /// It is about to end. Once the agent has answered and the attempts that it has have ended, it closes the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2979,7 +2986,7 @@ pub struct WorkEnded {
     /// Required. The fencing token of the attempt.
     #[prost(uint64, tag = "1")]
     pub token: u64,
-    /// What it used, by counter (\[a-z0-9._-\], at most 63), at most 16 of them, each at most 2^53. Charged to the budget of its
+    /// What it used that it has not said at its socket, by counter (\[a-z0-9._-\], at most 63), at most 16 of them, each at most 2^53. Charged to the budget of its
     /// kind however it ended.
     #[prost(btree_map = "string, uint64", tag = "5")]
     pub usage: ::prost::alloc::collections::BTreeMap<
@@ -2987,7 +2994,7 @@ pub struct WorkEnded {
         u64,
     >,
     /// One of these.
-    #[prost(oneof = "work_ended::End", tags = "2, 3, 4")]
+    #[prost(oneof = "work_ended::End", tags = "2, 3, 4, 70")]
     pub end: ::core::option::Option<work_ended::End>,
 }
 /// Nested message and enum types in `WorkEnded`.
@@ -3004,6 +3011,10 @@ pub mod work_ended {
         /// It stopped because it was told to, or because its worker leaves.
         #[prost(message, tag = "4")]
         Stopped(super::WorkStopped),
+        /// It ended in order to wait, and comes back. Only of an attempt whose Work has a socket: an old agent takes it for
+        /// WorkStopped.
+        #[prost(message, tag = "70")]
+        Detached(super::WorkDetached),
     }
 }
 /// It did what it was asked to.
@@ -3039,6 +3050,18 @@ pub struct WorkFailed {
 /// It stopped because it was told to, or because its worker leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WorkStopped {}
+/// It ended in order to wait for others. The job stands as waiting and comes back as another execution, which is handed their
+/// ends as WorkInputs. One that was told to stop has stopped, whatever it wanted to wait for. What cannot be waited for is a
+/// failure (`bad_wait`).
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkDetached {
+    /// Required: for whom, and until when.
+    #[prost(message, optional, tag = "1")]
+    pub detach: ::core::option::Option<Detach>,
+    /// What the next execution finds again, at most 256 KiB: WorkInputs.state. Absent: nothing.
+    #[prost(message, optional, tag = "2")]
+    pub state: ::core::option::Option<ResultBytes>,
+}
 /// What an agent says to a worker.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WorkMessage {
@@ -3166,6 +3189,11 @@ pub struct Work {
     /// worker, which does not say that it takes them, never gets an attempt that has any.
     #[prost(uint32, optional, tag = "19")]
     pub input_results: ::core::option::Option<u32>,
+    /// The path of a Unix socket of the attempt's own, at which it says how it gets on, what it used, has children and waits:
+    /// AttemptService. It is there until the attempt has ended; only the user of the worker can open it. Empty: the worker's
+    /// Hello did not ask for it, or the agent is old; then nobody hears of that.
+    #[prost(string, tag = "70")]
+    pub socket: ::prost::alloc::string::String,
 }
 /// An attempt is to wrap up: it ran into its soft time limit. What it leaves from now on is a partial result. After the grace
 /// it is told to stop.

@@ -15,6 +15,7 @@ mod hosts;
 mod identities;
 mod indexes;
 mod input;
+mod inside;
 mod jobs;
 mod leaders;
 mod limits;

@@ -12,11 +12,15 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
+use crate::workers::CALM;
+
 /// Nothing here takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn plan() -> Plan {
-    Plan::new().kind(KindPlan::new("shell.task").need("shell", 1)).node(NodePlan::new("n1").slot("shell", 2))
+    Plan::new()
+        .kind(KindPlan::new("shell.task").need("shell", 1))
+        .node(NodePlan::new("n1").slot("shell", 2).tables(CALM))
 }
 
 /// A program of a producer.
@@ -106,6 +110,76 @@ for wrong in [tenure.Tls(ca), tenure.Tls(cert, cert, key)]:
             .is_some_and(|line| line.starts_with("KIND_NOT_FOUND [") && line.contains("shell.task"));
         ensure!(lines.first() == Some(&"by-tls") && told, "{said}");
         ensure!(lines.get(2..) == Some(&["refused", "refused"]), "{said}");
+        Ok(())
+    })
+    .await
+}
+
+/// Submits, follows, cancels and takes back, in threads and in asyncio.
+const WORKFLOWS: &str = r#"
+import asyncio, tenure, tenure.aio
+
+def task(steps):
+    return tenure.NewJob("shell.task", steps)
+
+def shown(found):
+    return [(member.place, member.state.value) for member in found.members]
+
+with tenure.Client() as client:
+    chord = tenure.chord([task("result a"), tenure.chain(task("exit 0"), task("exit 1"))], task("result all"), at_least=1)
+    workflow = tenure.NewWorkflow(tenure.chain(task("exit 0"), chord), name="whole")
+    client.workflows.check(workflow)
+    assert not list(client.workflows.list()), "a check stores nothing"
+    assert not client.workflows.submit(workflow).deduplicated
+    assert client.workflows.submit(workflow).deduplicated
+    *_, last = client.workflows.watch(workflow.id)
+    assert (last.state, last.total, last.done) == (tenure.WorkflowState.SUCCEEDED, 5, 5), last
+    found = client.workflows.get(workflow.id)
+    assert shown(found) == [(0, "succeeded"), (1, "succeeded"), (2, "succeeded"), (3, "dead"), (4, "succeeded")], found
+    assert client.result(found.members[4].job_id).text() == "all"
+    try:
+        client.workflows.submit(tenure.NewWorkflow(task("exit 0"), id=workflow.id))
+        raise SystemExit("another content under the same id")
+    except tenure.AlreadyExists as no:
+        assert no.reason == "WORKFLOW_ID_REUSED", no
+    try:
+        client.workflows.get(tenure.new_job_id())
+        raise SystemExit("a workflow that nobody knows")
+    except tenure.WorkflowNotFound:
+        pass
+    fails = tenure.NewWorkflow(tenure.chain(task("exit 1"), task("exit 0")))
+    client.workflows.submit(fails)
+    assert client.workflows.wait(fails.id).state is tenure.WorkflowState.DEAD
+    back = client.workflows.requeue_member(fails.id, 0)
+    assert (back.state, back.round) == (tenure.WorkflowState.RUNNING, 2), back
+    assert client.workflows.wait(fails.id).state is tenure.WorkflowState.DEAD
+
+async def main():
+    async with tenure.aio.Client() as client:
+        stays = tenure.NewWorkflow(tenure.group(task("wait never"), task("wait never")))
+        await client.workflows.submit(stays)
+        assert (await client.workflows.cancel(stays.id, "enough")).cancel_requested
+        assert (await client.workflows.wait(stays.id)).state is tenure.WorkflowState.CANCELLED
+        assert [member.state.value for member in (await client.workflows.get(stays.id)).members] == ["cancelled"] * 2
+        dead = [seen.id async for seen in client.workflows.list(tenure.WorkflowState.DEAD)]
+        assert dead == [fails.id], dead
+        await client.workflows.requeue_member(fails.id, 0)
+        seen = [workflow.state.value async for workflow in client.workflows.watch(fails.id)]
+        assert seen[-1] == "dead" and seen.count("dead") == 1, seen
+
+asyncio.run(main())
+print("done")
+"#;
+
+#[tokio::test]
+async fn python_describes_workflows_submits_follows_cancels_and_takes_back() -> anyhow::Result<()> {
+    let plan = Plan::new()
+        .kind(KindPlan::new("shell.task").need("shell", 1).line("max_failures = 1"))
+        .node(NodePlan::new("n1").slot("shell", 4).tables(CALM));
+    scenario(plan, async |fleet| {
+        let mut submitter = program(WORKFLOWS, &fleet.endpoint(), &[]).await?;
+        let said = python::run(&mut submitter, PATIENCE).await?;
+        ensure!(said == "done\n", "{said}");
         Ok(())
     })
     .await

@@ -26,6 +26,16 @@ fn plan() -> Plan {
 
 /// Starts a worker of a node.
 pub(crate) async fn worker(fleet: &Fleet, node: &str, concurrency: u32) -> anyhow::Result<Process> {
+    worker_with(fleet, node, concurrency, "-").await
+}
+
+/// Starts a worker of a node whose attempts lock what they need: slots as a [`tenure_tests::intervals::Need`] is displayed.
+pub(crate) async fn worker_with(
+    fleet: &Fleet,
+    node: &str,
+    concurrency: u32,
+    needs: &str,
+) -> anyhow::Result<Process> {
     let environment = python::environment().await?;
     let script = binary::repository().join("tests/tests/scenarios/workers/worker.py");
     let text = |path: &std::path::Path| path.display().to_string();
@@ -35,29 +45,29 @@ pub(crate) async fn worker(fleet: &Fleet, node: &str, concurrency: u32) -> anyho
     Process::start(
         "a worker",
         &environment.join("bin/python"),
-        &["-B", &script, &directory, node, &concurrency.to_string()],
+        &["-B", &script, &directory, node, &concurrency.to_string(), needs.trim_matches('-')],
         &fleet.directory().join("logs/worker"),
         fleet.mark(),
         None,
-        &[("TENURE_WORKER_SOCKET".to_owned(), socket)],
+        &[("TENURE_WORKER_SOCKET".to_owned(), socket), ("TEST_TENURE".to_owned(), text(binary::tenure()?))],
     )
 }
 
-async fn enqueue(fleet: &Fleet, kind: &str, steps: &str) -> anyhow::Result<String> {
+pub(crate) async fn enqueue(fleet: &Fleet, kind: &str, steps: &str) -> anyhow::Result<String> {
     let job = NewJob::new(kind).payload(steps.to_owned()).content_type("application/json");
     fleet.client().enqueue(&job).await?;
     Ok(job.id().to_owned())
 }
 
 /// SIGTERM: it ends what it runs, and then itself.
-async fn leave(mut worker: Process) -> anyhow::Result<()> {
+pub(crate) async fn leave(mut worker: Process) -> anyhow::Result<()> {
     worker.signal(Signal::TERM)?;
     let status = worker.ended(PATIENCE).await?;
     ensure!(status.success(), "the worker ended with {status}\n{}", worker.tail());
     Ok(())
 }
 
-async fn attempts(fleet: &Fleet, job: &str, count: usize) -> anyhow::Result<Vec<Attempt>> {
+pub(crate) async fn attempts(fleet: &Fleet, job: &str, count: usize) -> anyhow::Result<Vec<Attempt>> {
     until("its attempts", PATIENCE, async || {
         let attempts = fleet.client().attempts(job).await.map_err(|error| error.to_string())?;
         level(attempts.len() >= count, || format!("{attempts:?}")).map(|()| attempts)
@@ -304,7 +314,7 @@ fn member(steps: &str) -> NewJob {
 }
 
 /// What a job left, which ends in time.
-async fn left(fleet: &Fleet, job: &str) -> anyhow::Result<String> {
+pub(crate) async fn left(fleet: &Fleet, job: &str) -> anyhow::Result<String> {
     fleet.state(job, JobState::Succeeded, PATIENCE).await?;
     Ok(String::from_utf8(fleet.client().result(job).await?.data.to_vec())?)
 }

@@ -7,8 +7,22 @@
 ``tenure.v1`` has the messages of the wire for everything that has no nicer type here.
 """
 
-from ._ids import new_job_id
+from ._attempt import (
+    BaseAttempt,
+    Detach,
+    Input,
+    JobFailed,
+    Lease,
+    NotSupported,
+    Permanent,
+    Retry,
+    SoftLimit,
+    Stopped,
+    Until,
+)
+from ._ids import child_id, new_job_id
 from ._jobs import Enqueued, Job, JobState, NewJob, OnParent, Result, requirement
+from ._plain import Attempt
 from ._servers import DEFAULT_ENDPOINT, RetryPolicy, Tls
 from .client import Client
 from .errors import (
@@ -36,17 +50,33 @@ from .errors import (
     TreeLimit,
     Unavailable,
     UnexpectedAnswer,
+    WorkflowNotFound,
 )
-from .worker import Attempt, Input, JobFailed, Permanent, Retry, SoftLimit, Stopped, Worker
+from .worker import Worker
+from .workflows import (
+    Member,
+    NewWorkflow,
+    Part,
+    Policy,
+    Submitted,
+    Workflow,
+    WorkflowState,
+    WorkflowWithMembers,
+    chain,
+    chord,
+    group,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyExists",
     "Attempt",
+    "BaseAttempt",
     "BudgetExhausted",
     "Client",
     "DEFAULT_ENDPOINT",
+    "Detach",
     "EndpointError",
     "Enqueued",
     "FieldViolation",
@@ -59,13 +89,19 @@ __all__ = [
     "JobState",
     "KindNotFound",
     "KindPaused",
+    "Lease",
+    "Member",
     "NewJob",
+    "NewWorkflow",
     "NotAllowed",
     "NotDone",
     "NotFound",
+    "NotSupported",
     "OnParent",
+    "Part",
     "PayloadTooLarge",
     "Permanent",
+    "Policy",
     "PreconditionFailed",
     "PreconditionViolation",
     "ProducerRate",
@@ -78,12 +114,22 @@ __all__ = [
     "RetryPolicy",
     "SoftLimit",
     "Stopped",
+    "Submitted",
     "TenureError",
     "Tls",
     "TreeLimit",
     "Unavailable",
     "UnexpectedAnswer",
+    "Until",
     "Worker",
+    "Workflow",
+    "WorkflowNotFound",
+    "WorkflowState",
+    "WorkflowWithMembers",
+    "chain",
+    "child_id",
+    "chord",
+    "group",
     "new_job_id",
     "requirement",
 ]

@@ -8,6 +8,8 @@ from ._jobs import Enqueued, Job, JobState, NewJob, PayloadLike, Result
 from ._times import Seconds, duration, seconds
 from .errors import TenureError, UnexpectedAnswer, refusal_of_item
 from .v1 import job_service_pb2 as wire
+from .v1.job_service_pb2_grpc import JobServiceStub
+from .v1.workflow_service_pb2_grpc import WorkflowServiceStub
 
 #: One long poll of ``wait``, in seconds. The server takes up to 10 minutes; shorter polls notice a dead connection sooner.
 POLL = 60.0
@@ -15,6 +17,14 @@ POLL = 60.0
 _MAX_MESSAGE_BYTES = 1024 * 1024
 #: The server takes at most this many jobs in one batch.
 _MAX_BATCH_JOBS = 1_000
+
+
+class Stub(JobServiceStub, WorkflowServiceStub):
+    """The methods of all services that a client calls; no two have the same name."""
+
+    def __init__(self, channel: Any) -> None:
+        JobServiceStub.__init__(self, channel)  # type: ignore[no-untyped-call]
+        WorkflowServiceStub.__init__(self, channel)  # type: ignore[no-untyped-call]
 
 
 def new_job(job: Union[NewJob, str], payload: PayloadLike, fields: Any) -> NewJob:
@@ -37,15 +47,15 @@ def enqueued(answer: wire.EnqueueResponse, sent: NewJob, retried: bool) -> Enque
     return Enqueued(Job.of(answer.job), answer.deduplicated and not own)
 
 
-def batches(jobs: Sequence[NewJob]) -> Iterable[List[NewJob]]:
-    """Cuts jobs into runs that each fit one message. One that is too large alone is sent alone: the server names its
+def batches(jobs: Sequence[NewJob], most: int = _MAX_MESSAGE_BYTES) -> Iterable[List[NewJob]]:
+    """Cuts jobs into runs that each fit one message of ``most`` bytes. One that is too large alone is sent alone: the server names its
     limit."""
     run: List[NewJob] = []
     size = 0
     for job in jobs:
         encoded = job.spec().ByteSize()
         framed = encoded + 1 + len(_varint(encoded))
-        if run and (size + framed > _MAX_MESSAGE_BYTES or len(run) == _MAX_BATCH_JOBS):
+        if run and (size + framed > most or len(run) == _MAX_BATCH_JOBS):
             yield run
             run, size = [], 0
         run.append(job)
@@ -60,13 +70,13 @@ def _varint(number: int) -> bytes:
 
 
 def batch_answers(
-    answer: wire.EnqueueBatchResponse, sent: Sequence[NewJob], retried: bool
+    items: Sequence[wire.EnqueueBatchItem], sent: Sequence[NewJob], retried: bool
 ) -> List[Union[Enqueued, TenureError]]:
     """One answer per job, in their order."""
-    if len(answer.items) != len(sent):
+    if len(items) != len(sent):
         raise UnexpectedAnswer("the answer to EnqueueBatch has not one item for each of the jobs")
     answers: List[Union[Enqueued, TenureError]] = []
-    for item, job in zip(answer.items, sent):
+    for item, job in zip(items, sent):
         which = item.WhichOneof("answer")
         if which == "enqueued":
             answers.append(enqueued(item.enqueued, job, retried))

@@ -1,4 +1,5 @@
-"""The client of producers and operators for asyncio: ``tenure.Client``, with ``await``.
+"""The client of producers and operators for asyncio: ``tenure.Client``, with ``await``; and ``Attempt``, what ``async`` functions
+of workers get.
 
 A method means the same here as there; what can become of a call is the same, too. A call that is cancelled may have been
 carried out: enqueue the same ``NewJob`` again.
@@ -16,13 +17,14 @@ import grpc
 import grpc.aio
 
 from . import _calls
+from ._aio_attempt import Attempt
 from ._jobs import Enqueued, Job, JobState, NewJob, PayloadLike, Result
 from ._servers import CHANNEL_OPTIONS, RetryPolicy, Tls, Tries, backoff, targets
 from ._times import Seconds
+from ._workflow_calls import AsyncWorkflows
 from .errors import NotDone, Refusal, TenureError, Unavailable, UnexpectedAnswer, refusal_of
 from .v1 import job_pb2
 from .v1 import job_service_pb2 as wire
-from .v1.job_service_pb2_grpc import JobServiceStub
 
 _log = logging.getLogger("tenure")
 
@@ -59,10 +61,12 @@ class Client:
             else grpc.aio.insecure_channel(target.address, CHANNEL_OPTIONS)
             for target in found
         ]
-        self._stubs = [JobServiceStub(channel) for channel in self._channels]  # type: ignore[no-untyped-call]
+        self._stubs = [_calls.Stub(channel) for channel in self._channels]
         self._current = 0
         #: The addresses of the servers, between commas.
         self.endpoint = ",".join(target.address for target in found)
+        #: Jobs behind and beside each other.
+        self.workflows = AsyncWorkflows(self)
 
     async def close(self) -> None:
         """Closes the connections. Calls in flight end as ``Unavailable``."""
@@ -106,7 +110,7 @@ class Client:
             tries = self._tries()
             try:
                 answer = await self._call("EnqueueBatch", wire.EnqueueBatchRequest(jobs=[job.spec() for job in batch]), tries)
-                answers += _calls.batch_answers(answer, batch, tries.sent > 1)
+                answers += _calls.batch_answers(answer.items, batch, tries.sent > 1)
             except Unavailable as error:
                 answers += [error] * (len(everything) - len(answers))
                 break
@@ -165,18 +169,22 @@ class Client:
         Level-triggered: each item is the whole job, and whoever reads slowly skips states in between, never the last. Goes
         on through restarts of the servers, as far as the retry policy reaches.
         """
-        watched = _calls.Watched()
+        async for job in self._follow("WatchJob", wire.WatchJobRequest(job_id=job_id), _calls.Watched()):
+            yield job
+
+    async def _follow(self, rpc: str, request: Any, watched: Any) -> AsyncIterator[Any]:
+        """What ``watched`` takes of a stream, over restarts of the servers, until it is at its end."""
         broken: Optional[float] = None
         times = 0
         while not watched.at_end:
             place, stub = self._server()
-            stream = stub.WatchJob(wire.WatchJobRequest(job_id=job_id))
+            stream = getattr(stub, rpc)(request)
             try:
                 async for message in stream:
                     broken, times = None, 0
-                    job = watched.take(message)
-                    if job is not None:
-                        yield job
+                    news = watched.take(message)
+                    if news is not None:
+                        yield news
                 if not watched.at_end:
                     raise UnexpectedAnswer("a watch ended before the final state")
             except grpc.RpcError as error:
@@ -264,4 +272,4 @@ class Client:
             await asyncio.sleep(pause)
 
 
-__all__: Sequence[str] = ["Client"]
+__all__: Sequence[str] = ["Attempt", "Client"]

@@ -151,6 +151,10 @@ class JobNotFound(NotFound):
     """No such job, or not any more."""
 
 
+class WorkflowNotFound(NotFound):
+    """No such workflow, or not any more."""
+
+
 class KindNotFound(NotFound):
     """The fleet file declares no such kind; ``metadata`` has the nearest names."""
 
@@ -231,6 +235,7 @@ _OF_REASON: Mapping[str, type[Refusal]] = {
     "PRODUCER_RATE": ProducerRate,
     "QUEUE_FULL": QueueFull,
     "TREE_LIMIT": TreeLimit,
+    "WORKFLOW_NOT_FOUND": WorkflowNotFound,
 }
 
 _OF_CODE: Mapping[grpc.StatusCode, type[Refusal]] = {

@@ -26,261 +26,47 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Awaitable, Callable, Dict, Iterator, List, Optional, Tuple, Type, TypeVar, Union
 
 import grpc
 
-from ._jobs import BYTES, JobState, _state, encode
-from ._times import Seconds, duration, length, seconds
+from . import _aio_attempt
+from ._attempt import Detach, JobFailed, NotSupported, SoftLimit, Stopped
+from ._jobs import BYTES, encode
+from ._plain import Attempt
+from ._socket import CHANNEL_OPTIONS, Address
+from ._times import duration
 from .errors import EndpointError, TenureError
-from .node.v1 import node_service_pb2 as node_wire
 from .node.v1 import worker_service_pb2 as wire
 from .node.v1.worker_service_pb2_grpc import WorkerServiceStub
 
-__all__ = ["Attempt", "Input", "JobFailed", "Permanent", "Retry", "SoftLimit", "Stopped", "Worker"]
+__all__ = ["Handler", "Worker"]
 
 _log = logging.getLogger("tenure.worker")
 
-#: A function that runs attempts.
-Handler = Callable[["Attempt"], Union[Any, Awaitable[Any]]]
+#: A function that runs attempts: a plain one, or one with ``async def``.
+Handler = Union[Callable[[Attempt], Any], Callable[[_aio_attempt.Attempt], Awaitable[Any]]]
+
+_H = TypeVar("_H", bound=Handler)
+_Any = Union[Attempt, _aio_attempt.Attempt]
 
 _PERMANENT: Tuple[Type[BaseException], ...] = (ValueError, TypeError, KeyError)
 _RECONNECT_S = (0.1, 5.0)
 #: The process ends itself so long before an attempt must be gone.
 _LAST_S = 1.0
 _EXIT_LATE = 70
-_CHANNEL_OPTIONS: List[Tuple[str, Any]] = [
-    ("grpc.enable_retries", 0),
-    # A path is no authority.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.max_receive_message_length", 4 * 1024 * 1024),
-    # Two workers of one process have two connections.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.primary_user_agent", "tenure-python-worker"),
-]
-
-
-class JobFailed(TenureError):
-    """Raised by a function of a job: the attempt has failed, in these words."""
-
-    permanent = False
-
-    def __init__(
-        self,
-        reason: str,
-        *,
-        retry_after: Optional[Seconds] = None,
-        throttled: str = "",
-    ) -> None:
-        """
-        :param reason: for people; never payload.
-        :param retry_after: not tried again before this long.
-        :param throttled: a fleet slot of the job whose provider wants no more for ``retry_after``: until then nothing that
-            needs it starts, in the whole fleet.
-        """
-        super().__init__(reason)
-        self.retry_after = retry_after
-        self.throttled = throttled
-
-
-class Retry(JobFailed):
-    """Another attempt may help."""
-
-
-class Permanent(JobFailed):
-    """No further attempt would help: the job is dead at once."""
-
-    permanent = True
-
-
-class SoftLimit(TenureError):
-    """Raised once inside an attempt that ran into its soft time limit, by ``Attempt.check`` and ``Attempt.sleep``: what the
-    function returns from now on is a partial result. One that does not catch it has timed out."""
-
-
-class Stopped(BaseException):
-    """Raised inside an attempt that is to stop, by ``Attempt.check``; ``asyncio`` functions are cancelled instead.
-
-    It is no ``Exception``, so that what catches those does not catch it.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        #: ``cancelled``, ``time_limit``, ``drained`` or ``lease_lost``.
-        self.reason = reason
-
+#: Functions that wait for other jobs keep their threads, and others run meanwhile: an agent gives a worker no more at once.
+_MOST_THREADS = 1_000
 
 @dataclass
 class _Registered:
-    handler: Handler
+    handler: Callable[[Any], Any]
     retry_on: Tuple[Type[BaseException], ...]
     permanent: Tuple[Type[BaseException], ...]
     is_async: bool
-
-
-@dataclass(frozen=True)
-class Input:
-    """How another job ended, for one that goes on from there."""
-
-    #: Its place in the order in which they were named or declared, from 0.
-    index: int
-    #: Which job.
-    job_id: str
-    #: How it ended. One that is not final: it had not ended when the wait was over. ``UNKNOWN``: there is no such job.
-    state: JobState
-    #: What it wrote. None: it wrote nothing, or did not succeed.
-    data: Optional[bytes]
-    #: The media type of that.
-    content_type: str
-    #: Why there is no result, for people; empty: none is missing.
-    error: str
-
-    def text(self) -> str:
-        """What it wrote, as UTF-8.
-
-        :raises ValueError: if it wrote nothing.
-        """
-        if self.data is None:
-            raise ValueError(f"the job {self.job_id} left no result: {self.error or self.state.value}")
-        return self.data.decode()
-
-    def json(self) -> Any:
-        """What it wrote, as JSON.
-
-        :raises ValueError: if it wrote nothing, or something else.
-        """
-        return json.loads(self.text())
-
-
-class Attempt:
-    """One attempt of a job, as its function sees it."""
-
-    def __init__(self, work: wire.Work, worker: "Worker", before: Sequence[wire.WorkInputs] = ()) -> None:
-        self._worker = worker
-        self._stop = threading.Event()
-        self._soft = False
-        self._soft_raised = False
-        # Either of them happened.
-        self._woken = threading.Event()
-        self._reason = ""
-        self._usage: Dict[str, int] = {}
-        self._task: "Optional[asyncio.Task[Any]]" = None
-        #: The job.
-        self.job_id = work.job_id
-        #: The fencing token of this execution: hand it to what must not be written twice.
-        self.token = work.token
-        #: The kind.
-        self.kind = work.kind
-        #: 1-based.
-        self.attempt = work.attempt
-        #: Whose work it is.
-        self.tenant = work.tenant
-        #: The input.
-        self.payload = work.payload
-        #: Its media type; empty: none was given.
-        self.content_type = work.content_type
-        #: The dedupe key of the job, or its id: the same for each of its attempts.
-        self.idempotency_key = work.idempotency_key
-        #: Empty: it has no parent.
-        self.parent_id = work.parent_id
-        #: W3C trace context; empty: none.
-        self.traceparent = work.traceparent
-        self.tracestate = work.tracestate
-        #: Seconds after which it is told to stop.
-        self.hard_time_limit = length(work.hard_time_limit)
-        #: Seconds after which it is asked to wrap up. None: never.
-        self.soft_time_limit = length(work.soft_time_limit) if work.HasField("soft_time_limit") else None
-        #: What an earlier attempt of the job saved for this one to go on from. Empty: nothing.
-        self.checkpoint = work.checkpoint
-        #: The partial result of an earlier attempt. Empty: none.
-        self.partial = work.partial
-        #: Whether it goes on from something: from the ends of jobs that came before it in a workflow, or of its children,
-        #: with what its execution before left when it detached.
-        self.resumed = work.HasField("input_results")
-        #: How those jobs ended, in the order in which they were named or declared. Empty: it waited for nobody.
-        self.inputs: Tuple[Input, ...] = tuple(_input(told) for part in before for told in part.results)
-        #: What its execution before left when it detached. None: nothing.
-        self.state: Optional[bytes] = next((part.state.data for part in before if part.HasField("state")), None)
-        #: The numbers of its units of slots that have numbers, such as those of its GPUs.
-        self.indexes: Mapping[str, Tuple[int, ...]] = {
-            slot: tuple(int(number) for number in numbers.split(",")) for slot, numbers in work.indexes.items()
-        }
-
-    def text(self) -> str:
-        """The payload as UTF-8."""
-        return self.payload.decode()
-
-    def json(self) -> Any:
-        """The payload as JSON. One that is none fails the job for good, unless the function says otherwise."""
-        return json.loads(self.payload)
-
-    def use(self, **counters: int) -> None:
-        """Adds to what the attempt has used, such as ``use(tokens=1234)``: its kind's budget is charged with it."""
-        for counter, amount in counters.items():
-            if amount < 0:
-                raise ValueError(f"{counter} cannot shrink by {-amount}")
-            self._usage[counter] = self._usage.get(counter, 0) + amount
-
-    @property
-    def stopping(self) -> bool:
-        """Whether it is to stop."""
-        return self._stop.is_set()
-
-    @property
-    def stop_reason(self) -> str:
-        """Why: ``cancelled``, ``time_limit``, ``drained`` or ``lease_lost``; empty while it is not to stop."""
-        return self._reason
-
-    @property
-    def wrapping_up(self) -> bool:
-        """Whether it ran into its soft time limit: what it returns from now on is a partial result."""
-        return self._soft
-
-    def check(self) -> None:
-        """Raises ``Stopped`` if the attempt is to stop, and ``SoftLimit``, once, if it is to wrap up. For functions with
-        threads, often: there is no other way to stop them but to kill the worker."""
-        if self._stop.is_set():
-            raise Stopped(self._reason)
-        if self._soft and not self._soft_raised:
-            self._soft_raised = True
-            self._woken.clear()
-            if self._stop.is_set():
-                self._woken.set()
-            raise SoftLimit(f"the soft time limit of {self.soft_time_limit or 0.0:g} s is over")
-
-    def sleep(self, how_long: Seconds) -> None:
-        """Sleeps, and raises what ``check`` raises, as soon as it would."""
-        self.check()
-        if self._woken.wait(seconds(how_long)):
-            self.check()
-
-    def _wrap_up(self) -> None:
-        self._soft = True
-        self._woken.set()
-
-    def _told(self, reason: str) -> None:
-        if self._stop.is_set():
-            return
-        self._reason = reason
-        self._stop.set()
-        self._woken.set()
-        task = self._task
-        if task is not None:
-            task.get_loop().call_soon_threadsafe(task.cancel, reason)
-
-
-def _input(told: node_wire.InputResult) -> Input:
-    result = told.result if told.HasField("result") else None
-    return Input(
-        index=told.index,
-        job_id=told.job_id,
-        state=_state(told.state),
-        data=None if result is None else result.data,
-        content_type="" if result is None else result.content_type,
-        error=told.error,
-    )
 
 
 _REASONS = {
@@ -305,7 +91,7 @@ class Worker:
     def __init__(self, socket: Optional[str] = None, *, concurrency: int = 1) -> None:
         """
         :param socket: the agent's socket for the user of this process. None: what ``TENURE_WORKER_SOCKET`` says.
-        :param concurrency: how many attempts run at once. One that does not stop is ended by killing the process, with all
+        :param concurrency: how many attempts run at once, without those that wait for their children. One that does not stop is ended by killing the process, with all
             others in it: ``1`` for functions that may hang.
         :raises EndpointError: if nobody names a socket.
         """
@@ -315,7 +101,7 @@ class Worker:
         self._concurrency = concurrency
         self._jobs: Dict[str, _Registered] = {}
         self._lock = threading.Lock()
-        self._attempts: Dict[int, Attempt] = {}
+        self._attempts: Dict[int, _Any] = {}
         self._deadlines: Dict[int, int] = {}
         # What attempts go on from whose work has not come yet, by token; of the thread that listens alone.
         self._before: Dict[int, List[wire.WorkInputs]] = {}
@@ -333,9 +119,10 @@ class Worker:
         *,
         retry_on: Union[Type[BaseException], Tuple[Type[BaseException], ...]] = (),
         permanent: Union[Type[BaseException], Tuple[Type[BaseException], ...]] = _PERMANENT,
-    ) -> Callable[[Handler], Handler]:
-        """Registers the function that runs attempts of a kind. It takes an ``Attempt``; what it returns is the result: bytes,
-        text, or anything that ``json.dumps`` takes; None: no result.
+    ) -> Callable[[_H], _H]:
+        """Registers the function that runs attempts of a kind. A plain one takes a ``tenure.Attempt``, one with ``async def`` a
+        ``tenure.aio.Attempt``; what it returns is the result: bytes, text, or anything that ``json.dumps`` takes; None: no
+        result; a ``Detach``: the job waits, and comes back.
 
         :param retry_on: exceptions after which another attempt may help, though ``permanent`` has them, too.
         :param permanent: exceptions that no further attempt cures.
@@ -343,7 +130,7 @@ class Worker:
         retried = retry_on if isinstance(retry_on, tuple) else (retry_on,)
         final = permanent if isinstance(permanent, tuple) else (permanent,)
 
-        def register(handler: Handler) -> Handler:
+        def register(handler: _H) -> _H:
             if kind in self._jobs:
                 raise ValueError(f"the kind {kind} has a function already")
             self._jobs[kind] = _Registered(handler, retried, final, inspect.iscoroutinefunction(handler))
@@ -370,7 +157,7 @@ class Worker:
         if any(registered.is_async for registered in self._jobs.values()):
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, name="tenure-loop", daemon=True).start()
-        threads = ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="tenure-job")
+        threads = ThreadPoolExecutor(max_workers=_MOST_THREADS, thread_name_prefix="tenure-job")
         try:
             pause = _RECONNECT_S[0]
             while not self._leaving.is_set():
@@ -417,6 +204,7 @@ class Worker:
             concurrency=self._concurrency,
             library=f"tenure-python {__version__}",
             inputs=True,
+            sockets=True,
         )
         self._before.clear()
         outbound.put(wire.WorkerMessage(hello=hello))
@@ -430,7 +218,8 @@ class Worker:
             while (message := outbound.get()) is not None:
                 yield message
 
-        with grpc.insecure_channel(f"unix:{self._socket}", _CHANNEL_OPTIONS) as channel:
+        address = Address(self._socket)
+        with closing(address), grpc.insecure_channel(address.target, CHANNEL_OPTIONS) as channel:
             stub = WorkerServiceStub(channel)  # type: ignore[no-untyped-call]
             stream = stub.Attach(said())
             threading.Thread(target=self._leave, args=(outbound,), name="tenure-leave", daemon=True).start()
@@ -516,11 +305,13 @@ class Worker:
         outbound: "queue.SimpleQueue[Optional[wire.WorkerMessage]]",
         threads: ThreadPoolExecutor,
     ) -> None:
-        attempt = Attempt(work, self, self._before.pop(work.token, ()))
+        before = self._before.pop(work.token, ())
+        registered = self._jobs.get(work.kind)
+        runs_in_loop = registered is not None and registered.is_async and self._loop is not None
+        attempt: _Any = _aio_attempt.Attempt(work, before) if runs_in_loop else Attempt(work, before)
         with self._lock:
             self._attempts[attempt.token] = attempt
             self._deadlines[attempt.token] = work.gone_by_us
-        registered = self._jobs.get(work.kind)
 
         def ended(end: wire.WorkEnded) -> None:
             end.token = attempt.token
@@ -536,10 +327,10 @@ class Worker:
         if registered is None:
             return ended(_failed(TenureError(f"this worker does not run {work.kind}"), False, None))
         context = contextvars.copy_context()
-        if registered.is_async and self._loop is not None:
-            asyncio.run_coroutine_threadsafe(_run_async(registered, attempt, ended), self._loop)
-        else:
+        if isinstance(attempt, Attempt):
             threads.submit(context.run, _run, registered, attempt, ended)
+        elif self._loop is not None:
+            asyncio.run_coroutine_threadsafe(_run_async(registered, attempt, ended), self._loop)
 
     def _watch(self) -> None:
         """Ends the process before an attempt must be gone that has not ended, whatever holds up the other threads."""
@@ -556,34 +347,47 @@ class Worker:
 def _run(registered: _Registered, attempt: Attempt, ended: Callable[[wire.WorkEnded], None]) -> None:
     try:
         attempt.check()
-        end = _succeeded(registered.handler(attempt))
+        end = _succeeded(registered.handler(attempt), attempt)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is how the attempt ended
         end = _end_of(error, registered, attempt)
+    attempt._close()
     ended(end)
 
 
-async def _run_async(registered: _Registered, attempt: Attempt, ended: Callable[[wire.WorkEnded], None]) -> None:
-    running = asyncio.ensure_future(_awaited(registered.handler, attempt))
-    attempt._task = running
-    if attempt.stopping:
-        running.cancel(attempt.stop_reason)
+async def _run_async(
+    registered: _Registered, attempt: _aio_attempt.Attempt, ended: Callable[[wire.WorkEnded], None]
+) -> None:
+    running = asyncio.ensure_future(_awaited(registered, attempt))
+    attempt._begin(running)
     try:
-        end = _succeeded(await running)
+        end = _succeeded(await running, attempt)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is how the attempt ended
         end = _end_of(error, registered, attempt)
-    ended(end)
+    try:
+        await attempt._close()
+    finally:
+        ended(end)
 
 
-async def _awaited(handler: Handler, attempt: Attempt) -> Any:
-    return await handler(attempt)
+async def _awaited(registered: _Registered, attempt: _aio_attempt.Attempt) -> Any:
+    return await registered.handler(attempt)
 
 
-def _end_of(error: BaseException, registered: _Registered, attempt: Attempt) -> wire.WorkEnded:
+def _end_of(error: BaseException, registered: _Registered, attempt: _Any) -> wire.WorkEnded:
     stopped = isinstance(error, (Stopped, asyncio.CancelledError, KeyboardInterrupt, SystemExit))
     if stopped and attempt.stopping or isinstance(error, SoftLimit):
         return wire.WorkEnded(stopped=wire.WorkStopped())
+    if isinstance(error, Detach):
+        return _detached(error, attempt)
     _log.info("attempt %s of %s failed", attempt.attempt, attempt.job_id, exc_info=error)
     return _failed(error, _is_permanent(error, registered), error if isinstance(error, JobFailed) else None)
+
+
+def _detached(detach: Detach, attempt: _Any) -> wire.WorkEnded:
+    if attempt.socket:
+        return detach._wire()
+    error = NotSupported("the agent of this node is too old: an attempt in a worker cannot wait for others")
+    return _failed(error, False, None)
 
 
 def _is_permanent(error: BaseException, registered: _Registered) -> bool:
@@ -594,7 +398,9 @@ def _is_permanent(error: BaseException, registered: _Registered) -> bool:
     return isinstance(error, registered.permanent)
 
 
-def _succeeded(result: Any) -> wire.WorkEnded:
+def _succeeded(result: Any, attempt: _Any) -> wire.WorkEnded:
+    if isinstance(result, Detach):
+        return _detached(result, attempt)
     if result is None:
         return wire.WorkEnded(succeeded=wire.WorkSucceeded(content_type=BYTES))
     data, content_type = encode(result)

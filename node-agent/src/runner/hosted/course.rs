@@ -20,6 +20,10 @@ pub(super) enum Why {
     Limit,
     /// It did not wrap up within its soft grace.
     SoftLimit,
+    /// Nothing was heard of it for its `progress_timeout`.
+    Stalled,
+    /// It gave back what it held in order to wait, was told to detach, and did not within its soft grace.
+    Detach,
     /// Nobody has renewed its lease.
     CutOff,
 }
@@ -54,6 +58,14 @@ pub(super) struct Course {
     pub(super) asked: bool,
     /// When it is asked to wrap up, and then when it is told to stop; and the time between.
     soft: Option<(Mono, Duration)>,
+    /// How long it may be silent, and when it was heard last.
+    silence: Option<(Duration, Mono)>,
+    /// Since when it is parked, and its limits stand still. None: it is not.
+    paused: Option<Mono>,
+    /// For how long it was before.
+    paused_for: Duration,
+    /// By when it has to have detached.
+    detach_by: Option<Mono>,
     limit: Mono,
     grace: Duration,
     /// At most this before `gone_by` it is told.
@@ -75,6 +87,10 @@ impl Course {
             why: None,
             asked: false,
             soft: None,
+            silence: None,
+            paused: None,
+            paused_for: Duration::ZERO,
+            detach_by: None,
             limit: now + limit,
             grace,
             last_grace,
@@ -88,6 +104,48 @@ impl Course {
     pub(super) fn with_soft(mut self, limit: Option<Duration>, grace: Duration) -> Self {
         self.soft = limit.map(|limit| (self.started + limit, grace));
         self
+    }
+
+    /// With a limit of its silence. None: silence is no fault.
+    pub(super) fn with_silence(mut self, most: Option<Duration>) -> Self {
+        self.silence = most.map(|most| (most, self.started));
+        self
+    }
+
+    /// It said something.
+    pub(super) fn heard(&mut self, now: Mono) {
+        if let Some((_, since)) = &mut self.silence {
+            *since = now;
+        }
+    }
+
+    /// Parked, an attempt spends none of its time limits, and is not silent. Its lease runs on.
+    pub(super) fn pause(&mut self, paused: bool, now: Mono) {
+        match (self.paused, paused) {
+            (None, true) => self.paused = Some(now),
+            (Some(since), false) => {
+                let length = now.since(since);
+                self.paused = None;
+                self.paused_for += length;
+                self.limit = self.limit + length;
+                if let Some((at, _)) = &mut self.soft {
+                    *at = *at + length;
+                }
+                self.heard(now);
+            }
+            (None, false) | (Some(_), true) => {}
+        }
+    }
+
+    /// It holds less than it was granted, and has so long to end in order to wait. Told again it has no more.
+    pub(super) fn must_detach(&mut self, now: Mono, within: Duration) {
+        self.detach_by.get_or_insert(now + within);
+    }
+
+    /// How long it has run, without the time that it was parked.
+    pub(super) fn ran_for(&self, now: Mono) -> Duration {
+        let parked = self.paused.map_or(Duration::ZERO, |since| now.since(since));
+        now.since(self.started).saturating_sub(self.paused_for + parked)
     }
 
     /// The lease was renewed; whether that moves the deadline.
@@ -104,7 +162,12 @@ impl Course {
         }
         match self.kill_at {
             Some(kill_at) => kill_at.min(self.gone_by - LAST),
-            None => self.limit.min(self.cut_off()).min(self.soft.map_or(Mono::MAX, |(at, _)| at)),
+            None if self.paused.is_some() => self.cut_off(),
+            None => {
+                let soft = self.soft.map(|(at, _)| at);
+                let further = [soft, self.silent_at(), self.detach_by].into_iter().flatten().min();
+                self.limit.min(self.cut_off()).min(further.unwrap_or(Mono::MAX))
+            }
         }
     }
 
@@ -118,8 +181,11 @@ impl Course {
                 self.killed = true;
                 Some(Due::Kill)
             }
+            None if self.paused.is_some() => self.stop(now, Why::CutOff, self.last_grace),
             None if now >= self.limit => self.stop(now, Why::Limit, self.grace),
             None if now >= self.cut_off() => self.stop(now, Why::CutOff, self.last_grace),
+            None if self.silent_at().is_some_and(|at| now >= at) => self.stop(now, Why::Stalled, self.grace),
+            None if self.detach_by.is_some_and(|at| now >= at) => self.stop(now, Why::Detach, self.grace),
             None if self.asked => self.stop(now, Why::SoftLimit, self.grace),
             None => {
                 let grace = self.soft.map_or(Duration::ZERO, |(_, grace)| grace);
@@ -140,6 +206,10 @@ impl Course {
         self.stop(now, Why::Ordered(stop.reason), grace)
     }
 
+    fn silent_at(&self) -> Option<Mono> {
+        self.silence.map(|(most, since)| since + most)
+    }
+
     fn cut_off(&self) -> Mono {
         self.gone_by - LAST - self.last_grace
     }
@@ -157,79 +227,4 @@ impl Course {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: u64) -> Mono {
-        Mono::from_micros(seconds * 1_000_000)
-    }
-
-    fn course() -> Course {
-        let (limit, grace, lease) =
-            (Duration::from_secs(100), Duration::from_secs(10), Duration::from_secs(20));
-        Course::new(at(1_000), (limit, grace, lease), at(1_019))
-    }
-
-    fn stop(reason: StopReason, at_once: bool) -> Stop {
-        Stop { reason, at_once }
-    }
-
-    #[test]
-    fn without_a_renewal_it_is_told_and_killed_before_it_must_be_gone() {
-        let mut course = course();
-        // A fifth of the lease is shorter than the grace.
-        assert_eq!(course.next(), at(1_014));
-        assert_eq!(course.due(at(1_013)), None);
-        let told = Due::Stop { why: Why::CutOff, grace: Duration::from_secs(4) };
-        assert_eq!(course.due(at(1_014)), Some(told));
-        assert_eq!(course.due(at(1_018)), Some(Due::Kill));
-        assert_eq!((course.next(), course.why), (Mono::MAX, Some(Why::CutOff)));
-    }
-
-    #[test]
-    fn a_renewal_moves_it_up_to_the_hard_limit() {
-        let mut course = course();
-        assert!(course.extend(at(1_500)) && !course.extend(at(1_400)));
-        assert_eq!(course.due(at(1_050)), None);
-        let told = Due::Stop { why: Why::Limit, grace: Duration::from_secs(10) };
-        assert_eq!((course.next(), course.due(at(1_100))), (at(1_100), Some(told)));
-        assert_eq!((course.due(at(1_109)), course.due(at(1_110))), (None, Some(Due::Kill)));
-    }
-
-    #[test]
-    fn an_order_counts_once_and_one_at_once_hurries_it() {
-        let mut course = course();
-        course.extend(at(1_500));
-        let first = course.ordered(at(1_001), stop(StopReason::Drained, false));
-        let grace = Duration::from_secs(10);
-        assert_eq!(first, Some(Due::Stop { why: Why::Ordered(StopReason::Drained), grace }));
-        assert_eq!(course.ordered(at(1_002), stop(StopReason::Cancelled, false)), None);
-        assert_eq!(course.ordered(at(1_003), stop(StopReason::Drained, true)), Some(Due::Kill));
-        assert_eq!(course.ordered(at(1_004), stop(StopReason::Drained, true)), None);
-        assert_eq!(course.why, Some(Why::Ordered(StopReason::Drained)));
-    }
-
-    #[test]
-    fn at_the_soft_limit_it_is_asked_to_wrap_up_and_stopped_if_it_does_not() {
-        let mut course = course().with_soft(Some(Duration::from_secs(30)), Duration::from_secs(20));
-        course.extend(at(2_000));
-        assert_eq!((course.next(), course.asked), (at(1_030), false));
-        assert_eq!(course.due(at(1_031)), Some(Due::WrapUp { grace: Duration::from_secs(20) }));
-        assert_eq!((course.due(at(1_050)), course.asked), (None, true));
-        let told = Due::Stop { why: Why::SoftLimit, grace: Duration::from_secs(10) };
-        assert_eq!(course.due(at(1_051)), Some(told));
-        assert_eq!(course.due(at(1_061)), Some(Due::Kill));
-        assert!(super::Course::with_soft(course, None, Duration::ZERO).soft.is_none());
-    }
-
-    #[test]
-    fn a_limit_near_the_end_of_the_lease_leaves_less_grace() {
-        let mut course = Course::new(
-            at(0),
-            (Duration::from_secs(12), Duration::from_secs(10), Duration::from_secs(20)),
-            at(19),
-        );
-        let told = Due::Stop { why: Why::Limit, grace: Duration::from_secs(6) };
-        assert_eq!(course.due(at(12)), Some(told));
-    }
-}
+mod tests;

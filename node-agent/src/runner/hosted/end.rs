@@ -5,19 +5,19 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::node::v1::{
-    Finished, FinishedOutcome, Report, ResultBytes, Returned, Throttled, WorkEnded, WorkFailed,
-    WorkSucceeded, report::Event, work_ended,
+    Checkpoint, Finished, FinishedOutcome, Report, ResultBytes, Returned, Throttled, WorkDetached, WorkEnded,
+    WorkFailed, WorkSucceeded, report::Event, work_ended,
 };
 
 use super::course::{Course, Why};
 use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
+use crate::runner::detach::{self, Wanted};
 use crate::runner::outcome::cut;
-use crate::runner::socket::{MOST_COUNTERS, MOST_USAGE};
+use crate::runner::socket::{Failure, MOST_COUNTERS, MOST_USAGE, Said};
+use crate::runner::words;
 
-/// The longest media type, in bytes.
-const LONGEST_TYPE: usize = 255;
 /// A longer back-off is none that a job may ask for.
 const LONGEST_BACKOFF: i64 = 24 * 3_600;
 
@@ -33,67 +33,100 @@ pub(super) enum Ending {
     },
 }
 
+/// What an attempt has said at its socket by its end.
+#[derive(Debug, Default)]
+pub(super) struct Spoken {
+    /// Its words.
+    pub(super) said: Said,
+    /// Its newest checkpoint.
+    pub(super) checkpoint: Option<Vec<u8>>,
+}
+
 /// The report of an end, and its kind.
 pub(super) fn report(
     (job, token): (&str, FencingToken),
     ending: Ending,
+    spoken: Spoken,
     course: &Course,
     (now, limit): (Mono, u64),
 ) -> (Report, End) {
-    let (event, end) = match ending {
-        Ending::Said(said) => {
-            let WorkEnded { end, usage, .. } = *said;
-            let partial = course.asked || matches!(course.why, Some(Why::Limit | Why::SoftLimit));
-            let (finished, end) = match (end, course.why) {
-                // Asked to wrap up it has done what it was asked for if it leaves something.
-                (Some(work_ended::End::Succeeded(it)), why) if why != Some(Why::Limit) => {
-                    if why == Some(Why::SoftLimit) && !it.has_result {
-                        stopped(why)
-                    } else {
-                        (Event::Finished(succeeded(it, limit, partial)), End::Finished)
-                    }
-                }
-                (Some(work_ended::End::Failed(it)), why)
-                    if !matches!(why, Some(Why::Limit | Why::SoftLimit)) =>
-                {
-                    (Event::Finished(failed(it)), End::Finished)
-                }
-                // Whatever it made of it: it had its time. What it has made is kept.
-                (Some(work_ended::End::Succeeded(it)), why) => {
-                    (with_partial(stopped(why).0, it, limit), End::Finished)
-                }
-                (Some(work_ended::End::Stopped(_)) | None, None) if course.asked => {
-                    stopped(Some(Why::SoftLimit))
-                }
-                (Some(work_ended::End::Stopped(_) | work_ended::End::Failed(_)) | None, why) => stopped(why),
-            };
-            (with_usage(finished, usage), end)
+    let Spoken { said, checkpoint } = spoken;
+    let (mut event, end, usage) = match ending {
+        Ending::Said(ended) => {
+            let WorkEnded { end, usage, .. } = *ended;
+            let (event, end) = in_its_words(end, &said, course, limit);
+            (event, end, usage)
         }
-        Ending::Over { for_another: true } if course.why.is_none() => {
-            (returned(OwnRule::Terminated), End::Returned)
+        Ending::Over { for_another } => {
+            let (event, end) = without_words(for_another, &said, course);
+            (event, end, BTreeMap::new())
         }
-        Ending::Over { .. } => match course.why {
-            Some(why) => stopped(Some(why)),
-            None => {
-                let error = "its worker died, or detached, while it ran";
-                (
-                    Event::Finished(finish(FinishedOutcome::Lost, "worker_died", error.to_owned())),
-                    End::Finished,
-                )
-            }
-        },
     };
-    let mut event = event;
     if let Event::Finished(finished) = &mut event {
-        finished.ran_for = prost_types::Duration::try_from(now.since(course.started)).ok();
+        finished.ran_for = prost_types::Duration::try_from(course.ran_for(now)).ok();
+        // What it wanted with a provider counts as well if it did not come to end by itself.
+        if matches!(finished.outcome(), FinishedOutcome::TimedOut | FinishedOutcome::Stalled)
+            && let Some(failure) = &said.failure
+        {
+            words::heed(finished, failure);
+        }
     }
+    let event = with_checkpoint(with_usage(event, said.usage, usage), checkpoint);
     (Report { job_id: job.to_owned(), token: token.0, event: Some(event) }, end)
 }
 
+/// The worker says how it ended.
+fn in_its_words(end: Option<work_ended::End>, said: &Said, course: &Course, limit: u64) -> (Event, End) {
+    let why = course.why;
+    let partial = course.asked || matches!(why, Some(Why::Limit | Why::SoftLimit));
+    let had_its_time = matches!(why, Some(Why::Limit | Why::SoftLimit | Why::Stalled));
+    match end {
+        Some(work_ended::End::Succeeded(it)) => match why {
+            // Whatever it made of it: it had its time. What it has made is kept.
+            Some(Why::Limit | Why::Stalled) => (with_partial(stopped(why).0, it, limit), End::Finished),
+            Some(Why::SoftLimit) if !it.has_result => stopped(why),
+            // Asked to wrap up it has done what it was asked for if it leaves something.
+            Some(Why::SoftLimit | Why::Ordered(_) | Why::CutOff | Why::Detach) | None => {
+                (Event::Finished(succeeded(it, limit, partial)), End::Finished)
+            }
+        },
+        Some(work_ended::End::Failed(it)) if !had_its_time => {
+            (Event::Finished(failed(it, said.failure.as_ref())), End::Finished)
+        }
+        Some(work_ended::End::Detached(it)) if matches!(why, None | Some(Why::Detach)) => {
+            (Event::Finished(detached(it)), End::Finished)
+        }
+        Some(work_ended::End::Stopped(_)) | None if why.is_none() && course.asked => {
+            stopped(Some(Why::SoftLimit))
+        }
+        Some(work_ended::End::Stopped(_) | work_ended::End::Failed(_) | work_ended::End::Detached(_))
+        | None => stopped(why),
+    }
+}
+
+/// Its worker is over, and has said nothing of it.
+fn without_words(for_another: bool, said: &Said, course: &Course) -> (Event, End) {
+    match (course.why, &said.failure) {
+        (Some(why), _) => stopped(Some(why)),
+        // It has said itself that it was about to fail.
+        (None, Some(failure)) => {
+            let it = WorkFailed { error: failure.reason.clone(), ..WorkFailed::default() };
+            let finished = Finished { cause: words::SAID.to_owned(), ..failed(it, Some(failure)) };
+            (Event::Finished(finished), End::Finished)
+        }
+        (None, None) if for_another => (returned(OwnRule::Terminated), End::Returned),
+        (None, None) => {
+            let error = "its worker died, or broke its stream, while it ran".to_owned();
+            (Event::Finished(finish(FinishedOutcome::Lost, "worker_died", error)), End::Finished)
+        }
+    }
+}
+
 /// A loss, of which nobody knows how long it ran.
-pub(super) fn lost(job: &str, token: FencingToken, error: &str) -> Report {
-    let finished = finish(FinishedOutcome::Lost, "lost", error.to_owned());
-    Report { job_id: job.to_owned(), token: token.0, event: Some(Event::Finished(finished)) }
+pub(super) fn lost(job: &str, token: FencingToken, error: &str, spoken: Spoken) -> Report {
+    let event = Event::Finished(finish(FinishedOutcome::Lost, "lost", error.to_owned()));
+    let event = with_checkpoint(with_usage(event, spoken.said.usage, BTreeMap::new()), spoken.checkpoint);
+    Report { job_id: job.to_owned(), token: token.0, event: Some(event) }
 }
 
 fn stopped(why: Option<Why>) -> (Event, End) {
@@ -110,6 +143,14 @@ fn stopped(why: Option<Why>) -> (Event, End) {
             let error = "stopped after its soft time limit and grace".to_owned();
             let finished = finish(FinishedOutcome::TimedOut, "soft_limit", error);
             return (Event::Finished(finished), End::Finished);
+        }
+        Some(Why::Stalled) => {
+            let error = "stopped: nothing was heard of it for its progress_timeout".to_owned();
+            return (Event::Finished(finish(FinishedOutcome::Stalled, "stalled", error)), End::Finished);
+        }
+        Some(Why::Detach) => {
+            let error = "stopped: it held nothing to run with any more, and did not detach".to_owned();
+            return (Event::Finished(finish(FinishedOutcome::Failed, "must_detach", error)), End::Finished);
         }
         Some(Why::Ordered(StopReason::NotLive | StopReason::Cancelled)) => {
             let finished =
@@ -142,7 +183,9 @@ fn succeeded(it: WorkSucceeded, limit: u64, partial: bool) -> Finished {
 }
 
 fn inline(data: bytes::Bytes, content_type: String) -> ResultBytes {
-    let fine = !content_type.is_empty() && content_type.len() <= LONGEST_TYPE && !content_type.contains('\0');
+    let fine = !content_type.is_empty()
+        && content_type.len() <= detach::LONGEST_TYPE
+        && !content_type.contains('\0');
     let content_type = if fine { content_type } else { "application/octet-stream".to_owned() };
     ResultBytes { data, content_type }
 }
@@ -165,8 +208,10 @@ fn with_partial(event: Event, it: WorkSucceeded, limit: u64) -> Event {
     }
 }
 
-fn failed(it: WorkFailed) -> Finished {
+/// What it leaves out is taken from what it said before.
+fn failed(it: WorkFailed, before: Option<&Failure>) -> Finished {
     let WorkFailed { permanent, error, retry_after, throttled_slot } = it;
+    let permanent = permanent || before.is_some_and(|before| before.permanent);
     let outcome = if permanent { FinishedOutcome::FailedPermanent } else { FinishedOutcome::Failed };
     // What is no duration is no wish: a server could not take the report.
     let is_one =
@@ -181,20 +226,58 @@ fn failed(it: WorkFailed) -> Finished {
     let throttled =
         crate::config::is_name(&throttled_slot).then_some(Throttled { slot: throttled_slot, retry_after });
     let error = if error.is_empty() { "it failed without a word".to_owned() } else { error };
-    Finished { retry_after, throttled, ..finish(outcome, "error", error) }
+    let mut finished = finish(outcome, "error", error);
+    if let Some(before) = before {
+        words::heed(&mut finished, before);
+    }
+    finished.retry_after = retry_after.or(finished.retry_after);
+    finished.throttled = throttled.or(finished.throttled);
+    finished
 }
 
-/// What it used is charged, however it ended; what cannot be charged is left out.
-fn with_usage(event: Event, usage: BTreeMap<String, u64>) -> Event {
-    let usage: BTreeMap<String, u64> = usage
-        .into_iter()
-        .filter(|(counter, count)| crate::config::is_name(counter) && *count <= MOST_USAGE)
-        .take(MOST_COUNTERS)
-        .collect();
+/// It waits for others, unless nobody can wait for that.
+fn detached(it: WorkDetached) -> Finished {
+    match detach::check(it) {
+        Ok(Wanted { detach, state }) => Finished {
+            detach: Some(detach),
+            result: state,
+            ..finish(FinishedOutcome::Detached, words::DETACH, String::new())
+        },
+        Err(why) => finish(FinishedOutcome::Failed, words::BAD_WAIT, why),
+    }
+}
+
+/// What it used is charged, however it ended: what it said at its socket, and what its worker says of it at its end. What
+/// cannot be charged is left out.
+fn with_usage(event: Event, said: BTreeMap<String, u64>, told: BTreeMap<String, u64>) -> Event {
+    let mut usage = said;
+    for (counter, count) in told.into_iter().filter(|(counter, _)| crate::config::is_name(counter)) {
+        let sum = usage.get(&counter).copied().unwrap_or(0).saturating_add(count);
+        if sum <= MOST_USAGE && (usage.len() < MOST_COUNTERS || usage.contains_key(&counter)) {
+            usage.insert(counter, sum);
+        }
+    }
     match event {
         Event::Finished(finished) => Event::Finished(Finished { usage, ..finished }),
         Event::Returned(returned) => Event::Returned(Returned { usage, ..returned }),
         event @ (Event::Accepted(_)
+        | Event::Started(_)
+        | Event::Progress(_)
+        | Event::Reaped(_)
+        | Event::Checkpoint(_)) => event,
+    }
+}
+
+/// What it saved is for the attempt that follows.
+fn with_checkpoint(event: Event, saved: Option<Vec<u8>>) -> Event {
+    let checkpoint = saved.map(|bytes| Checkpoint { data: bytes.into() });
+    match event {
+        Event::Finished(finished) if finished.outcome() != FinishedOutcome::Succeeded => {
+            Event::Finished(Finished { checkpoint, ..finished })
+        }
+        Event::Returned(returned) => Event::Returned(Returned { checkpoint, ..returned }),
+        event @ (Event::Finished(_)
+        | Event::Accepted(_)
         | Event::Started(_)
         | Event::Progress(_)
         | Event::Reaped(_)
@@ -207,136 +290,4 @@ fn finish(outcome: FinishedOutcome, cause: &str, error: String) -> Finished {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tenure_proto::node::v1::WorkStopped;
-
-    use super::*;
-    use crate::holdings::Stop;
-
-    fn course(why: Option<Why>) -> Course {
-        let now = Mono::from_micros(5_000_000);
-        let long = Duration::from_secs(1_000);
-        let mut course = Course::new(now, (long, long, long), now + long);
-        match why {
-            Some(Why::Ordered(reason)) => {
-                course.ordered(now, Stop { reason, at_once: false });
-            }
-            Some(_) => course.why = why,
-            None => {}
-        }
-        course
-    }
-
-    fn words(ending: Ending, why: Option<Why>) -> String {
-        words_of(ending, course(why))
-    }
-
-    fn words_of(ending: Ending, course: Course) -> String {
-        let now = Mono::from_micros(7_000_000);
-        let (report, end) = report(("j", FencingToken(1)), ending, &course, (now, 4));
-        match report.event {
-            Some(Event::Finished(finished)) => {
-                assert_eq!((end, finished.ran_for.map(|ran| ran.seconds)), (End::Finished, Some(2)));
-                let outcome =
-                    finished.outcome().as_str_name().trim_start_matches("FINISHED_OUTCOME_").to_owned();
-                let partial = if finished.partial { " partial" } else { "" };
-                assert!(!finished.partial || finished.result.is_some());
-                format!("{outcome} {} {:?}{partial}", finished.cause, finished.usage)
-            }
-            Some(Event::Returned(returned)) => {
-                assert_eq!((end, returned.started), (End::Returned, true));
-                format!("returned {} {:?}", returned.rule, returned.usage)
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn said(end: work_ended::End) -> Ending {
-        let usage = BTreeMap::from([("tokens".to_owned(), 7), ("Bad Name".to_owned(), 1)]);
-        Ending::Said(Box::new(WorkEnded { token: 1, end: Some(end), usage }))
-    }
-
-    fn success(data: &'static [u8]) -> Ending {
-        said(work_ended::End::Succeeded(WorkSucceeded {
-            has_result: true,
-            data: data.into(),
-            content_type: String::new(),
-        }))
-    }
-
-    fn stop() -> Ending {
-        said(work_ended::End::Stopped(WorkStopped {}))
-    }
-
-    #[test]
-    fn what_a_worker_says_counts_unless_its_time_was_over() {
-        assert_eq!(words(success(b"1234"), None), "SUCCEEDED exit {\"tokens\": 7}");
-        assert_eq!(words(success(b"12345"), None), "FAILED_PERMANENT result_too_large {\"tokens\": 7}");
-        let failed =
-            || said(work_ended::End::Failed(WorkFailed { permanent: true, ..WorkFailed::default() }));
-        assert_eq!(words(failed(), None), "FAILED_PERMANENT error {\"tokens\": 7}");
-        let cancelled = Some(Why::Ordered(StopReason::Cancelled));
-        assert_eq!(words(success(b""), cancelled), "SUCCEEDED exit {\"tokens\": 7}");
-        assert_eq!(words(success(b""), Some(Why::Limit)), "TIMED_OUT limit {\"tokens\": 7} partial");
-        assert_eq!(words(failed(), Some(Why::Limit)), "TIMED_OUT limit {\"tokens\": 7}");
-    }
-
-    #[test]
-    fn who_was_asked_to_wrap_up_leaves_a_partial_result_or_has_timed_out() {
-        let asked = |why| {
-            let mut course = course(why);
-            course.asked = true;
-            course
-        };
-        let late = asked(Some(Why::SoftLimit));
-        let asked = asked(None);
-        assert_eq!(words_of(success(b"8"), asked), "SUCCEEDED exit {\"tokens\": 7} partial");
-        assert_eq!(words_of(stop(), asked), "TIMED_OUT soft_limit {\"tokens\": 7}");
-        assert_eq!(words_of(success(b"8"), late), "SUCCEEDED exit {\"tokens\": 7} partial");
-        assert_eq!(words_of(stop(), late), "TIMED_OUT soft_limit {\"tokens\": 7}");
-        let nothing = said(work_ended::End::Succeeded(WorkSucceeded::default()));
-        assert_eq!(words_of(nothing, late), "TIMED_OUT soft_limit {\"tokens\": 7}");
-    }
-
-    #[test]
-    fn who_stopped_as_told_is_stopped_for_that_reason() {
-        assert_eq!(
-            words(stop(), Some(Why::Ordered(StopReason::Cancelled))),
-            "REVOKED revoked {\"tokens\": 7}"
-        );
-        assert_eq!(
-            words(stop(), Some(Why::Ordered(StopReason::Drained))),
-            "returned draining {\"tokens\": 7}"
-        );
-        assert_eq!(words(stop(), Some(Why::CutOff)), "returned cut_off {\"tokens\": 7}");
-        assert_eq!(words(stop(), None), "returned draining {\"tokens\": 7}");
-    }
-
-    #[test]
-    fn a_worker_that_died_loses_what_it_had_but_not_for_the_fault_of_another() {
-        let over = |for_another| Ending::Over { for_another };
-        assert_eq!(words(over(false), None), "LOST worker_died {}");
-        assert_eq!(words(over(true), None), "returned terminated {}");
-        assert_eq!(words(over(false), Some(Why::Limit)), "TIMED_OUT limit {}");
-        assert_eq!(words(over(false), Some(Why::Ordered(StopReason::Drained))), "returned draining {}");
-    }
-
-    #[test]
-    fn a_failure_may_ask_for_time_and_slow_down_its_slot() {
-        let after = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
-        let asks = |retry_after, slot: &str| {
-            failed(WorkFailed { retry_after, throttled_slot: slot.to_owned(), ..WorkFailed::default() })
-        };
-        let asked = asks(after(60), "anthropic");
-        assert_eq!((asked.retry_after, asked.throttled.unwrap().retry_after), (after(60), after(60)));
-        assert_eq!(asks(after(1 << 40), "").retry_after, after(LONGEST_BACKOFF));
-        let odd = Some(prost_types::Duration { seconds: 1, nanos: 2_000_000_000 });
-        assert_eq!(asks(odd, "").retry_after, None);
-        assert_eq!(inline(bytes::Bytes::new(), "text\0".to_owned()).content_type, "application/octet-stream");
-        let silent = asks(after(-1), "");
-        assert!(silent.retry_after.is_none() && silent.throttled.is_none());
-        assert_eq!(silent.error, "it failed without a word");
-    }
-}
+mod tests;

@@ -91,7 +91,7 @@ impl Desk {
         Self { shared, lease, about, uid, numbered, orders, kept: Kept::read(dir), progress }
     }
 
-    pub(super) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.kept.dir()
     }
 
@@ -180,6 +180,11 @@ impl Desk {
     /// The run clock of the attempt stands still, or goes on.
     pub(super) fn pause(&self, paused: bool) {
         self.shared.order(self.lease.token, |orders| orders.parked = paused);
+    }
+
+    /// It had parked, and does not get back what it gave.
+    pub(super) fn must_detach(&self) {
+        self.shared.order(self.lease.token, |orders| orders.must_detach = true);
     }
 
     /// The newest progress is told by [`Desk::tell_progress`].

@@ -20,6 +20,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::desk::{Begun, Desk};
 use super::heard;
+use super::judge;
 use super::kept::ended;
 use super::said::{Failure, Stand, Terms};
 use crate::config::is_name;
@@ -141,9 +142,13 @@ impl AttemptService for Service {
             check_text("wait_id", &wait_id, LONGEST_WAIT_ID)?;
             let terms = terms_of(terms)?;
             self.desk.heard();
-            let answer = match self.desk.begin(wait_id, terms).await? {
-                Begun::MustDetach => WaitAnswer::MustDetach,
+            let answer = match self.desk.begin(wait_id, terms.clone()).await? {
                 Begun::As(epoch) => self.over(epoch).await?,
+                Begun::MustDetach => {
+                    let _heard = heard::while_asked(&self.desk);
+                    let over = judge::is_over(&self.desk, &terms).await.map_err(said_by_server)?;
+                    if over { WaitAnswer::Go } else { WaitAnswer::MustDetach }
+                }
             };
             Ok(Response::new(WaitForJobsResponse { answer: answer.into() }))
         };

@@ -38,6 +38,9 @@ pub(super) async fn drive(desk: Arc<Desk>) {
                 desk.tell_waiting(epoch, Some(kept.clone())).await;
                 desk.pause(true);
                 let verdict = resumed(&mut orders, epoch).await;
+                if verdict == WaitVerdict::MustDetach {
+                    desk.must_detach();
+                }
                 desk.pause(false);
                 let kept = (verdict == WaitVerdict::MustDetach).then(|| kept.clone());
                 Stand::Over { verdict, kept }
@@ -49,6 +52,9 @@ pub(super) async fn drive(desk: Arc<Desk>) {
                 tokio::select! {
                     // Both only ask; the server takes the same number for the same wait.
                     verdict = resumed(&mut orders, epoch) => {
+                        if verdict == WaitVerdict::MustDetach {
+                            desk.must_detach();
+                        }
                         Stand::Over { verdict, kept: None }
                     }
                     answer = ask(&desk, &wait) => answer,
@@ -76,14 +82,21 @@ async fn resumed(orders: &mut watch::Receiver<Orders>, epoch: u64) -> WaitVerdic
 
 /// Asks the server, again and again while it is away.
 async fn ask(desk: &Desk, wait: &Wait) -> Stand {
-    let mut pause = AGAIN.0;
+    let (mut pause, mut repeated) = (AGAIN.0, false);
     loop {
         let request =
             BeginWaitRequest { lease: None, wait_epoch: wait.epoch, terms: Some(wire(&wait.terms)) };
         match desk.calls().begin_wait(desk.lease(), request).await {
-            Ok(answer) => return answered(&answer),
+            Ok(answer) => {
+                // It may have been parked by a call whose answer was lost.
+                if repeated && matches!(answer.answer(), WaitAnswer::MustDetach) {
+                    desk.must_detach();
+                }
+                return answered(&answer);
+            }
             Err(status) if is_away(&status) => {
                 tracing::debug!(%status, "the server cannot be asked to park an attempt; again soon");
+                repeated = true;
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(AGAIN.1);
             }

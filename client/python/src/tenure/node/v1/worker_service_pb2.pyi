@@ -45,23 +45,25 @@ class WorkerMessage(_message.Message):
     def __init__(self, hello: _Optional[_Union[WorkerHello, _Mapping]] = ..., ended: _Optional[_Union[WorkEnded, _Mapping]] = ..., leaving: _Optional[_Union[WorkerLeaving, _Mapping]] = ...) -> None: ...
 
 class WorkerHello(_message.Message):
-    __slots__ = ("kinds", "concurrency", "library", "inputs")
+    __slots__ = ("kinds", "concurrency", "library", "inputs", "sockets")
     KINDS_FIELD_NUMBER: _ClassVar[int]
     CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
     LIBRARY_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
+    SOCKETS_FIELD_NUMBER: _ClassVar[int]
     kinds: _containers.RepeatedScalarFieldContainer[str]
     concurrency: int
     library: str
     inputs: bool
-    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., concurrency: _Optional[int] = ..., library: _Optional[str] = ..., inputs: bool = ...) -> None: ...
+    sockets: bool
+    def __init__(self, kinds: _Optional[_Iterable[str]] = ..., concurrency: _Optional[int] = ..., library: _Optional[str] = ..., inputs: bool = ..., sockets: bool = ...) -> None: ...
 
 class WorkerLeaving(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class WorkEnded(_message.Message):
-    __slots__ = ("token", "succeeded", "failed", "stopped", "usage")
+    __slots__ = ("token", "succeeded", "failed", "stopped", "detached", "usage")
     class UsageEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -73,13 +75,15 @@ class WorkEnded(_message.Message):
     SUCCEEDED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     STOPPED_FIELD_NUMBER: _ClassVar[int]
+    DETACHED_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     token: int
     succeeded: WorkSucceeded
     failed: WorkFailed
     stopped: WorkStopped
+    detached: WorkDetached
     usage: _containers.ScalarMap[str, int]
-    def __init__(self, token: _Optional[int] = ..., succeeded: _Optional[_Union[WorkSucceeded, _Mapping]] = ..., failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., stopped: _Optional[_Union[WorkStopped, _Mapping]] = ..., usage: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    def __init__(self, token: _Optional[int] = ..., succeeded: _Optional[_Union[WorkSucceeded, _Mapping]] = ..., failed: _Optional[_Union[WorkFailed, _Mapping]] = ..., stopped: _Optional[_Union[WorkStopped, _Mapping]] = ..., detached: _Optional[_Union[WorkDetached, _Mapping]] = ..., usage: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class WorkSucceeded(_message.Message):
     __slots__ = ("has_result", "data", "content_type")
@@ -106,6 +110,14 @@ class WorkFailed(_message.Message):
 class WorkStopped(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class WorkDetached(_message.Message):
+    __slots__ = ("detach", "state")
+    DETACH_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    detach: _session_pb2.Detach
+    state: _session_pb2.ResultBytes
+    def __init__(self, detach: _Optional[_Union[_session_pb2.Detach, _Mapping]] = ..., state: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ...) -> None: ...
 
 class WorkMessage(_message.Message):
     __slots__ = ("welcome", "work", "deadline", "stop", "left", "wrap_up", "inputs")
@@ -148,7 +160,7 @@ class WorkerWelcome(_message.Message):
     def __init__(self, node: _Optional[str] = ..., clock: _Optional[_Union[WorkClock, str]] = ...) -> None: ...
 
 class Work(_message.Message):
-    __slots__ = ("job_id", "token", "kind", "attempt", "tenant", "payload", "content_type", "idempotency_key", "parent_id", "traceparent", "tracestate", "hard_time_limit", "grace", "gone_by_us", "indexes", "soft_time_limit", "checkpoint", "partial", "input_results")
+    __slots__ = ("job_id", "token", "kind", "attempt", "tenant", "payload", "content_type", "idempotency_key", "parent_id", "traceparent", "tracestate", "hard_time_limit", "grace", "gone_by_us", "indexes", "soft_time_limit", "checkpoint", "partial", "input_results", "socket")
     class IndexesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -175,6 +187,7 @@ class Work(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     PARTIAL_FIELD_NUMBER: _ClassVar[int]
     INPUT_RESULTS_FIELD_NUMBER: _ClassVar[int]
+    SOCKET_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     token: int
     kind: str
@@ -194,7 +207,8 @@ class Work(_message.Message):
     checkpoint: bytes
     partial: bytes
     input_results: int
-    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., kind: _Optional[str] = ..., attempt: _Optional[int] = ..., tenant: _Optional[str] = ..., payload: _Optional[bytes] = ..., content_type: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., gone_by_us: _Optional[int] = ..., indexes: _Optional[_Mapping[str, str]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., checkpoint: _Optional[bytes] = ..., partial: _Optional[bytes] = ..., input_results: _Optional[int] = ...) -> None: ...
+    socket: str
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., kind: _Optional[str] = ..., attempt: _Optional[int] = ..., tenant: _Optional[str] = ..., payload: _Optional[bytes] = ..., content_type: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., hard_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., gone_by_us: _Optional[int] = ..., indexes: _Optional[_Mapping[str, str]] = ..., soft_time_limit: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., checkpoint: _Optional[bytes] = ..., partial: _Optional[bytes] = ..., input_results: _Optional[int] = ..., socket: _Optional[str] = ...) -> None: ...
 
 class WrapUpWork(_message.Message):
     __slots__ = ("token", "grace")
