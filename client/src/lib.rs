@@ -50,6 +50,7 @@ mod fleet;
 mod job_spec;
 mod jobs;
 mod refusal;
+mod results;
 mod retry;
 mod servers;
 mod watch;
@@ -66,6 +67,7 @@ pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};
 pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal, Resource};
+pub use results::ResultStream;
 pub use retry::RetryPolicy;
 /// The messages of the wire, for everything that has no nicer type here.
 pub use tenure_proto::v1 as proto;

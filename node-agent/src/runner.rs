@@ -17,6 +17,7 @@ mod inputs;
 mod outcome;
 mod replace;
 mod socket;
+mod upload;
 mod words;
 mod workspace;
 
@@ -42,9 +43,10 @@ use crate::workers::Workers;
 
 use self::aftermath::Followed;
 use self::indexes::Indexes;
+use self::upload::Limits;
 
 pub use self::aftermath::{Adopted, Before, Inherited};
-pub use self::socket::Calls;
+pub use self::socket::{Calls, Lines};
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
 const EVENTS: usize = 256;
@@ -188,6 +190,8 @@ struct Shared {
     spool: Arc<Spool>,
     /// The inline limit of results, as the server named it.
     max_result: AtomicU64,
+    /// Results above that and up to this are uploaded. None: no server has said so yet.
+    max_upload: watch::Sender<Option<u64>>,
     /// To the task of each attempt.
     orders: Mutex<BTreeMap<FencingToken, watch::Sender<Orders>>>,
     events: mpsc::Sender<Event>,
@@ -229,6 +233,7 @@ impl Runner {
             indexes,
             spool,
             max_result,
+            max_upload: watch::Sender::new(None),
             orders: Mutex::default(),
             events: sender,
         });
@@ -347,6 +352,11 @@ impl Runner {
         self.shared.max_result.store(bytes.min(DEFAULT_MAX_RESULT), Ordering::Relaxed);
     }
 
+    /// Results above the inline limit and up to this are uploaded; 0: none.
+    pub fn limit_uploads(&self, bytes: u64) {
+        self.shared.max_upload.send_replace(Some(bytes));
+    }
+
     /// Waits until every task has ended: nothing runs, and every directory is removed.
     ///
     /// # Errors
@@ -397,5 +407,17 @@ impl Shared {
 
     fn max_result(&self) -> u64 {
         self.max_result.load(Ordering::Relaxed)
+    }
+
+    /// Up to which size results are taken.
+    fn limits(&self) -> Limits {
+        Limits { inline: self.max_result(), uploaded: self.max_upload.borrow().unwrap_or_default() }
+    }
+
+    /// The same, once a server has said so.
+    async fn limits_of_server(&self) -> Limits {
+        // It is never closed: this holds the sender.
+        drop(self.max_upload.subscribe().wait_for(Option::is_some).await);
+        self.limits()
     }
 }

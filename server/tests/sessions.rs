@@ -6,6 +6,8 @@ mod attaching;
 mod children;
 #[path = "support/node.rs"]
 mod node;
+#[path = "sessions/results.rs"]
+mod results;
 #[path = "support/served.rs"]
 mod served;
 

@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 use self::course::{Course, Due, Why};
 use self::end::Ending;
 use super::aftermath::Inherited;
-use super::{Error, Event, Orders, Shared, indexes};
+use super::{Error, Event, Orders, Shared, indexes, upload};
 use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
@@ -253,8 +253,10 @@ impl Hosted {
                 }
             }
         };
-        let limit = self.shared.max_result();
-        let (report, end) = end::report((&self.job, self.token), ending, &course, (clock.now(), limit));
+        let limits = self.shared.limits();
+        let (mut report, end) = end::report((&self.job, self.token), ending, &course, (clock.now(), limits));
+        let large = upload::taken_from(&mut report, limits);
+        let report = upload::before(&self.shared, report, large, Some(self.orders.clone())).await;
         self.report(report, end, place).await;
     }
 

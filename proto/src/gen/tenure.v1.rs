@@ -452,6 +452,34 @@ pub struct Result {
     #[prost(bool, tag = "7")]
     pub partial: bool,
 }
+/// What a result is, without its bytes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResultHead {
+    /// The job.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The fencing token of the execution that produced it.
+    #[prost(uint64, tag = "2")]
+    pub token: u64,
+    /// A media type, as the node said. May be empty.
+    #[prost(string, tag = "3")]
+    pub content_type: ::prost::alloc::string::String,
+    /// How many bytes there are.
+    #[prost(uint64, tag = "4")]
+    pub size: u64,
+    /// The SHA-256 of the bytes, 32 of them.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub sha256: ::prost::bytes::Bytes,
+    /// When it was stored.
+    #[prost(message, optional, tag = "6")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it is swept.
+    #[prost(message, optional, tag = "7")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// It is what there was when its execution had to end.
+    #[prost(bool, tag = "8")]
+    pub partial: bool,
+}
 /// Where a job stands. The last four are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1189,6 +1217,33 @@ pub struct ListAttemptsResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
+/// Request of ReadResult.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadResultRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+}
+/// Answer of ReadResult.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadResultResponse {
+    /// Set by the server.
+    #[prost(oneof = "read_result_response::Part", tags = "1, 2")]
+    pub part: ::core::option::Option<read_result_response::Part>,
+}
+/// Nested message and enum types in `ReadResultResponse`.
+pub mod read_result_response {
+    /// Set by the server.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Part {
+        /// The first message, and no other.
+        #[prost(message, tag = "1")]
+        Head(super::ResultHead),
+        /// The next bytes, at most 256 KiB.
+        #[prost(bytes, tag = "2")]
+        Data(::prost::bytes::Bytes),
+    }
+}
 /// Generated client implementations.
 pub mod job_service_client {
     #![allow(
@@ -1544,7 +1599,8 @@ pub mod job_service_client {
                 .insert(GrpcMethod::new("tenure.v1.JobService", "DeleteJob"));
             self.inner.unary(req, path, codec).await
         }
-        /// The result of a succeeded job.
+        /// The result of a succeeded job. One that is over the inline limit, 256 KiB, is refused with RESULT_TOO_LARGE: ReadResult
+        /// has it.
         pub async fn get_result(
             &mut self,
             request: impl tonic::IntoRequest<super::GetResultRequest>,
@@ -1593,6 +1649,32 @@ pub mod job_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("tenure.v1.JobService", "ListAttempts"));
             self.inner.unary(req, path, codec).await
+        }
+        /// The result of a succeeded job, whatever its size: what it is, then its bytes in order. The stream ends well only when
+        /// all of them were sent.
+        pub async fn read_result(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReadResultRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ReadResultResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.JobService/ReadResult",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.JobService", "ReadResult"));
+            self.inner.server_streaming(req, path, codec).await
         }
     }
 }
@@ -1693,7 +1775,8 @@ pub mod job_service_server {
             tonic::Response<super::DeleteJobResponse>,
             tonic::Status,
         >;
-        /// The result of a succeeded job.
+        /// The result of a succeeded job. One that is over the inline limit, 256 KiB, is refused with RESULT_TOO_LARGE: ReadResult
+        /// has it.
         async fn get_result(
             &self,
             request: tonic::Request<super::GetResultRequest>,
@@ -1709,6 +1792,18 @@ pub mod job_service_server {
             tonic::Response<super::ListAttemptsResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the ReadResult method.
+        type ReadResultStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ReadResultResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The result of a succeeded job, whatever its size: what it is, then its bytes in order. The stream ends well only when
+        /// all of them were sent.
+        async fn read_result(
+            &self,
+            request: tonic::Request<super::ReadResultRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ReadResultStream>, tonic::Status>;
     }
     /// Jobs. Every error carries google.rpc.ErrorInfo with domain "tenure"; a refusal stores nothing.
     #[derive(Debug)]
@@ -2367,6 +2462,52 @@ pub mod job_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.JobService/ReadResult" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReadResultSvc<T: JobService>(pub Arc<T>);
+                    impl<
+                        T: JobService,
+                    > tonic::server::ServerStreamingService<super::ReadResultRequest>
+                    for ReadResultSvc<T> {
+                        type Response = super::ReadResultResponse;
+                        type ResponseStream = T::ReadResultStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReadResultRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as JobService>::read_result(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReadResultSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

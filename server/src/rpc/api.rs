@@ -20,6 +20,7 @@ use crate::{
     config::Retention,
     handle::{Handle, Submission},
     metrics::Metrics,
+    results::Results,
     snapshot::Published,
 };
 
@@ -35,6 +36,8 @@ pub(crate) struct Api {
     pub(crate) metrics: Arc<Metrics>,
     /// For kinds that name none, when a fleet file is applied.
     pub(crate) retention: watch::Receiver<Retention>,
+    /// Results over the inline limit.
+    pub(crate) results: Results,
 }
 
 impl Api {

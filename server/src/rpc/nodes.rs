@@ -5,12 +5,13 @@
 //! node that holds it, and to nobody else.
 
 mod children;
+mod uploads;
 mod waits;
 
 use tenure_proto::node::v1::{
-    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse,
-    GetChildResultsRequest, GetChildResultsResponse, NodeMessage, ServerMessage,
-    node_service_server::NodeService,
+    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, FetchResultRequest,
+    GetChildResultsRequest, GetChildResultsResponse, NodeMessage, ServerMessage, UploadResultRequest,
+    UploadResultResponse, node_service_server::NodeService,
 };
 use tenure_scheduler::LeaseName;
 use tokio::sync::mpsc;
@@ -71,6 +72,24 @@ impl NodeService for Nodes {
     ) -> Result<Response<GetChildResultsResponse>, Status> {
         let caller = Caller::of(&request)?;
         self.api.answer(waits::results(&self.api, &caller, &request.into_inner()).await)
+    }
+
+    async fn upload_result(
+        &self,
+        request: Request<Streaming<UploadResultRequest>>,
+    ) -> Result<Response<UploadResultResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        self.api.answer(uploads::upload(&self.api, caller, request.into_inner()).await)
+    }
+
+    type FetchResultStream = uploads::Fetched;
+
+    async fn fetch_result(
+        &self,
+        request: Request<FetchResultRequest>,
+    ) -> Result<Response<Self::FetchResultStream>, Status> {
+        let caller = Caller::of(&request)?;
+        self.api.answer(uploads::fetch(&self.api, &caller, &request.into_inner()).await)
     }
 }
 

@@ -515,5 +515,6 @@ impl From<SubmitError> for No {
     }
 }
 
+mod results;
 #[cfg(test)]
 mod tests;

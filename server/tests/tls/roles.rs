@@ -12,7 +12,7 @@ use crate::desk::{Desk, reason, uri};
 const MAY: &[(&str, &str)] = &[
     (
         "tenure.v1.JobService",
-        "p-oa Enqueue EnqueueBatch GetResult CancelJob RequeueJob ReprioritizeJob DeleteJob",
+        "p-oa Enqueue EnqueueBatch GetResult ReadResult CancelJob RequeueJob ReprioritizeJob DeleteJob",
     ),
     ("tenure.v1.JobService", "pvoa GetJob ListJobs ExplainJob WaitJob WatchJob ListAttempts"),
     ("tenure.v1.WorkflowService", "p-oa SubmitWorkflow CancelWorkflow RequeueMember"),
@@ -25,7 +25,10 @@ const MAY: &[(&str, &str)] = &[
         "tenure.v1.FleetService",
         "oa Apply PauseKind ResumeKind SetCapacity PauseSlot ResumeSlot CordonNode UncordonNode DrainNode ForgetNode",
     ),
-    ("tenure.node.v1.NodeService", "n Session EnqueueChildren BeginWait GetChildResults"),
+    (
+        "tenure.node.v1.NodeService",
+        "n Session EnqueueChildren BeginWait GetChildResults UploadResult FetchResult",
+    ),
     ("tenure.v1.CronService", "voa ListCronEntries"),
     ("tenure.v1.CronService", "oa PauseCronEntry ResumeCronEntry RunCronEntry"),
     ("grpc.health.v1.Health", "pnvoa Check Watch"),

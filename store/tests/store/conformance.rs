@@ -3,13 +3,14 @@
 mod cases;
 mod lists;
 mod model;
+mod objects;
 mod refusals;
 
 /// One module per store, with every case as a test of its own.
 macro_rules! exam {
     ($($module:ident: $store:ty),+ $(,)?) => {
         $(mod $module {
-            use super::{cases, lists, model, refusals};
+            use super::{cases, lists, model, objects, refusals};
             use crate::lived_through;
 
             exam!(@tests $store;
@@ -28,6 +29,7 @@ macro_rules! exam {
                     after_an_error_only_a_takeover_helps, an_update_needs_the_token_of_its_row,
                     deleting_what_is_not_there_is_a_mismatch, the_last_instant_of_a_cron_entry_never_falls, a_missing_payload_is_refused,
                     every_second_wall_has_a_name, a_refused_turn_leaves_no_trace;
+                objects: what_is_wanted_is_what_a_row_names_or_may_come_to_name, objects_go_with_their_rows;
                 model: random_turns_equal_the_model;
                 lived_through: loading_equals_having_lived_through_it, what_comes_and_goes_in_one_turn_leaves_nothing;
             );

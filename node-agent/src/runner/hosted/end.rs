@@ -15,6 +15,7 @@ use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
 use crate::runner::outcome::cut;
 use crate::runner::socket::{MOST_COUNTERS, MOST_USAGE};
+use crate::runner::upload::Limits;
 
 /// The longest media type, in bytes.
 const LONGEST_TYPE: usize = 255;
@@ -38,7 +39,7 @@ pub(super) fn report(
     (job, token): (&str, FencingToken),
     ending: Ending,
     course: &Course,
-    (now, limit): (Mono, u64),
+    (now, limits): (Mono, Limits),
 ) -> (Report, End) {
     let (event, end) = match ending {
         Ending::Said(said) => {
@@ -50,7 +51,7 @@ pub(super) fn report(
                     if why == Some(Why::SoftLimit) && !it.has_result {
                         stopped(why)
                     } else {
-                        (Event::Finished(succeeded(it, limit, partial)), End::Finished)
+                        (Event::Finished(succeeded(it, limits, partial)), End::Finished)
                     }
                 }
                 (Some(work_ended::End::Failed(it)), why)
@@ -60,7 +61,7 @@ pub(super) fn report(
                 }
                 // Whatever it made of it: it had its time. What it has made is kept.
                 (Some(work_ended::End::Succeeded(it)), why) => {
-                    (with_partial(stopped(why).0, it, limit), End::Finished)
+                    (with_partial(stopped(why).0, it, limits.inline), End::Finished)
                 }
                 (Some(work_ended::End::Stopped(_)) | None, None) if course.asked => {
                     stopped(Some(Why::SoftLimit))
@@ -127,12 +128,14 @@ fn returned(rule: OwnRule) -> Event {
     Event::Returned(Returned { rule: rule.to_string(), started: true, ..Returned::default() })
 }
 
-fn succeeded(it: WorkSucceeded, limit: u64, partial: bool) -> Finished {
+/// With the whole result in it, also one that has to be uploaded: see `upload::taken_from`.
+fn succeeded(it: WorkSucceeded, limits: Limits, partial: bool) -> Finished {
+    let limit = limits.inline.max(limits.uploaded);
     let WorkSucceeded { has_result, data, content_type } = it;
     let size = u64::try_from(data.len()).unwrap_or(u64::MAX);
     if size > limit {
         let error = format!(
-            "the result is larger than the inline limit of {limit} bytes: store it elsewhere and return a reference"
+            "the result is larger than the limit of {limit} bytes: store it elsewhere and return a reference"
         );
         return finish(FinishedOutcome::FailedPermanent, "result_too_large", error);
     }
@@ -213,6 +216,8 @@ mod tests {
     use tenure_proto::node::v1::WorkStopped;
 
     use super::*;
+
+    const LIMITS: Limits = Limits { inline: 4, uploaded: 0 };
     use crate::holdings::Stop;
 
     fn course(why: Option<Why>) -> Course {
@@ -235,7 +240,7 @@ mod tests {
 
     fn words_of(ending: Ending, course: Course) -> String {
         let now = Mono::from_micros(7_000_000);
-        let (report, end) = report(("j", FencingToken(1)), ending, &course, (now, 4));
+        let (report, end) = report(("j", FencingToken(1)), ending, &course, (now, LIMITS));
         match report.event {
             Some(Event::Finished(finished)) => {
                 assert_eq!((end, finished.ran_for.map(|ran| ran.seconds)), (End::Finished, Some(2)));

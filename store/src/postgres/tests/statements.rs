@@ -10,13 +10,14 @@ use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
 
 #[tokio::test]
 async fn every_statement_prepares() {
-    let modules: [(&str, &[&'static str]); 8] = [
+    let modules: [(&str, &[&'static str]); 9] = [
         (include_str!("../../postgres.rs"), &super::super::ALL),
         (include_str!("../commit/statements.rs"), &statements::ALL),
         (include_str!("../election.rs"), &election::ALL),
         (include_str!("../identity.rs"), &identity::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
+        (include_str!("../reader/objects.rs"), &reader::ALL_OF_OBJECTS),
         (include_str!("../schema.rs"), &schema::ALL),
         (include_str!("../examine.rs"), &examine::ALL),
     ];

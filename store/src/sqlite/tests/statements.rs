@@ -10,10 +10,11 @@ use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
 
 #[tokio::test]
 async fn every_statement_prepares() {
-    let modules: [(&str, &[&'static str]); 4] = [
+    let modules: [(&str, &[&'static str]); 5] = [
         (include_str!("../commit.rs"), &commit::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
+        (include_str!("../reader/objects.rs"), &reader::ALL_OF_OBJECTS),
         (include_str!("../schema.rs"), &schema::ALL),
     ];
     let store = Store::new().await;

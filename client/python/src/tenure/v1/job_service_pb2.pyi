@@ -395,3 +395,17 @@ class ListAttemptsResponse(_message.Message):
     attempts: _containers.RepeatedCompositeFieldContainer[_job_pb2.Attempt]
     next_page_token: str
     def __init__(self, attempts: _Optional[_Iterable[_Union[_job_pb2.Attempt, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ReadResultRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ReadResultResponse(_message.Message):
+    __slots__ = ("head", "data")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    head: _job_pb2.ResultHead
+    data: bytes
+    def __init__(self, head: _Optional[_Union[_job_pb2.ResultHead, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...

@@ -28,7 +28,7 @@ from tenure.v1 import job_pb2 as tenure_dot_v1_dot_job__pb2
 from tenure.v1 import job_service_pb2 as tenure_dot_v1_dot_job__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tenure/node/v1/node_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1ctenure/node/v1/session.proto\x1a\x13tenure/v1/job.proto\x1a\x1btenure/v1/job_service.proto\"8\n\tLeaseName\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x04\"d\n\x16\x45nqueueChildrenRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12 \n\x04jobs\x18\x02 \x03(\x0b\x32\x12.tenure.v1.JobSpec\"E\n\x17\x45nqueueChildrenResponse\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.tenure.v1.EnqueueBatchItem\"\x82\x01\n\tWaitTerms\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12%\n\x06policy\x18\x02 \x01(\x0e\x32\x15.tenure.v1.WaitPolicy\x12\x10\n\x08\x61t_least\x18\x03 \x01(\r\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"z\n\x10\x42\x65ginWaitRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x12\n\nwait_epoch\x18\x02 \x01(\x04\x12(\n\x05terms\x18\x03 \x01(\x0b\x32\x19.tenure.node.v1.WaitTerms\"\xa7\x01\n\x11\x42\x65ginWaitResponse\x12*\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x1a.tenure.node.v1.WaitAnswer\x12\x39\n\x04kept\x18\x02 \x03(\x0b\x32+.tenure.node.v1.BeginWaitResponse.KeptEntry\x1a+\n\tKeptEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"g\n\x16GetChildResultsRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0f\n\x07job_ids\x18\x02 \x03(\t\x12\x12\n\nfrom_index\x18\x03 \x01(\r\"\x87\x01\n\x17GetChildResultsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.tenure.node.v1.InputResult\x12\x12\n\nnext_index\x18\x02 \x01(\r\x12*\n\x05state\x18\x03 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytes\"\xab\x01\n\x0bInputResult\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.tenure.v1.JobState\x12-\n\x06result\x18\x04 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytesH\x00\x12\x0f\n\x05\x65rror\x18\x05 \x01(\tH\x00\x12\x0f\n\x07partial\x18\x06 \x01(\x08\x42\x08\n\x06\x61nswer*r\n\nWaitAnswer\x12\x1b\n\x17WAIT_ANSWER_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_ANSWER_PARKED\x10\x01\x12\x12\n\x0eWAIT_ANSWER_GO\x10\x02\x12\x1b\n\x17WAIT_ANSWER_MUST_DETACH\x10\x03\x32\xf2\x02\n\x0bNodeService\x12I\n\x07Session\x12\x1b.tenure.node.v1.NodeMessage\x1a\x1d.tenure.node.v1.ServerMessage(\x01\x30\x01\x12\x62\n\x0f\x45nqueueChildren\x12&.tenure.node.v1.EnqueueChildrenRequest\x1a\'.tenure.node.v1.EnqueueChildrenResponse\x12P\n\tBeginWait\x12 .tenure.node.v1.BeginWaitRequest\x1a!.tenure.node.v1.BeginWaitResponse\x12\x62\n\x0fGetChildResults\x12&.tenure.node.v1.GetChildResultsRequest\x1a\'.tenure.node.v1.GetChildResultsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tenure/node/v1/node_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1ctenure/node/v1/session.proto\x1a\x13tenure/v1/job.proto\x1a\x1btenure/v1/job_service.proto\"8\n\tLeaseName\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x04\"d\n\x16\x45nqueueChildrenRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12 \n\x04jobs\x18\x02 \x03(\x0b\x32\x12.tenure.v1.JobSpec\"E\n\x17\x45nqueueChildrenResponse\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.tenure.v1.EnqueueBatchItem\"\x82\x01\n\tWaitTerms\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12%\n\x06policy\x18\x02 \x01(\x0e\x32\x15.tenure.v1.WaitPolicy\x12\x10\n\x08\x61t_least\x18\x03 \x01(\r\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"z\n\x10\x42\x65ginWaitRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x12\n\nwait_epoch\x18\x02 \x01(\x04\x12(\n\x05terms\x18\x03 \x01(\x0b\x32\x19.tenure.node.v1.WaitTerms\"\xa7\x01\n\x11\x42\x65ginWaitResponse\x12*\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x1a.tenure.node.v1.WaitAnswer\x12\x39\n\x04kept\x18\x02 \x03(\x0b\x32+.tenure.node.v1.BeginWaitResponse.KeptEntry\x1a+\n\tKeptEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"\x7f\n\x16GetChildResultsRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0f\n\x07job_ids\x18\x02 \x03(\t\x12\x12\n\nfrom_index\x18\x03 \x01(\r\x12\x16\n\x0etakes_uploaded\x18\x37 \x01(\x08\"\x87\x01\n\x17GetChildResultsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.tenure.node.v1.InputResult\x12\x12\n\nnext_index\x18\x02 \x01(\r\x12*\n\x05state\x18\x03 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytes\"\xdd\x01\n\x0bInputResult\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.tenure.v1.JobState\x12-\n\x06result\x18\x04 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytesH\x00\x12\x0f\n\x05\x65rror\x18\x05 \x01(\tH\x00\x12\x0f\n\x07partial\x18\x06 \x01(\x08\x12\x30\n\x08uploaded\x18\x37 \x01(\x0b\x32\x1e.tenure.node.v1.UploadedResultB\x08\n\x06\x61nswer\"Y\n\x13UploadResultRequest\x12*\n\x04head\x18\x01 \x01(\x0b\x32\x1a.tenure.node.v1.UploadHeadH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"f\n\nUploadHead\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12.\n\x06result\x18\x02 \x01(\x0b\x32\x1e.tenure.node.v1.UploadedResult\"\x16\n\x14UploadResultResponse\"N\n\x12\x46\x65tchResultRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"#\n\x13\x46\x65tchResultResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c*r\n\nWaitAnswer\x12\x1b\n\x17WAIT_ANSWER_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_ANSWER_PARKED\x10\x01\x12\x12\n\x0eWAIT_ANSWER_GO\x10\x02\x12\x1b\n\x17WAIT_ANSWER_MUST_DETACH\x10\x03\x32\xa9\x04\n\x0bNodeService\x12I\n\x07Session\x12\x1b.tenure.node.v1.NodeMessage\x1a\x1d.tenure.node.v1.ServerMessage(\x01\x30\x01\x12\x62\n\x0f\x45nqueueChildren\x12&.tenure.node.v1.EnqueueChildrenRequest\x1a\'.tenure.node.v1.EnqueueChildrenResponse\x12P\n\tBeginWait\x12 .tenure.node.v1.BeginWaitRequest\x1a!.tenure.node.v1.BeginWaitResponse\x12\x62\n\x0fGetChildResults\x12&.tenure.node.v1.GetChildResultsRequest\x1a\'.tenure.node.v1.GetChildResultsResponse\x12[\n\x0cUploadResult\x12#.tenure.node.v1.UploadResultRequest\x1a$.tenure.node.v1.UploadResultResponse(\x01\x12X\n\x0b\x46\x65tchResult\x12\".tenure.node.v1.FetchResultRequest\x1a#.tenure.node.v1.FetchResultResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +37,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._loaded_options = None
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._serialized_options = b'8\001'
-  _globals['_WAITANSWER']._serialized_start=1240
-  _globals['_WAITANSWER']._serialized_end=1354
+  _globals['_WAITANSWER']._serialized_start=1650
+  _globals['_WAITANSWER']._serialized_end=1764
   _globals['_LEASENAME']._serialized_start=165
   _globals['_LEASENAME']._serialized_end=221
   _globals['_ENQUEUECHILDRENREQUEST']._serialized_start=223
@@ -54,11 +54,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._serialized_start=778
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._serialized_end=821
   _globals['_GETCHILDRESULTSREQUEST']._serialized_start=823
-  _globals['_GETCHILDRESULTSREQUEST']._serialized_end=926
-  _globals['_GETCHILDRESULTSRESPONSE']._serialized_start=929
-  _globals['_GETCHILDRESULTSRESPONSE']._serialized_end=1064
-  _globals['_INPUTRESULT']._serialized_start=1067
-  _globals['_INPUTRESULT']._serialized_end=1238
-  _globals['_NODESERVICE']._serialized_start=1357
-  _globals['_NODESERVICE']._serialized_end=1727
+  _globals['_GETCHILDRESULTSREQUEST']._serialized_end=950
+  _globals['_GETCHILDRESULTSRESPONSE']._serialized_start=953
+  _globals['_GETCHILDRESULTSRESPONSE']._serialized_end=1088
+  _globals['_INPUTRESULT']._serialized_start=1091
+  _globals['_INPUTRESULT']._serialized_end=1312
+  _globals['_UPLOADRESULTREQUEST']._serialized_start=1314
+  _globals['_UPLOADRESULTREQUEST']._serialized_end=1403
+  _globals['_UPLOADHEAD']._serialized_start=1405
+  _globals['_UPLOADHEAD']._serialized_end=1507
+  _globals['_UPLOADRESULTRESPONSE']._serialized_start=1509
+  _globals['_UPLOADRESULTRESPONSE']._serialized_end=1531
+  _globals['_FETCHRESULTREQUEST']._serialized_start=1533
+  _globals['_FETCHRESULTREQUEST']._serialized_end=1611
+  _globals['_FETCHRESULTRESPONSE']._serialized_start=1613
+  _globals['_FETCHRESULTRESPONSE']._serialized_end=1648
+  _globals['_NODESERVICE']._serialized_start=1767
+  _globals['_NODESERVICE']._serialized_end=2320
 # @@protoc_insertion_point(module_scope)
