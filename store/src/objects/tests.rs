@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::TryStreamExt as _;
 use ring::digest::{SHA256, digest};
 use uuid::Uuid;
 

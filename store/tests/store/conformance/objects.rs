@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tenure_scheduler::{Changes, FencingToken, Job, JobChange, JobState, ResultPut, Wall};
-use tenure_store::{Beside, ObjectName, ResultBytes, ResultObject, Sha256};
+use tenure_store::{Beside, Journal as _, ObjectName, ResultBytes, ResultObject, Sha256};
 
 use crate::{
     samples::{id, job, running, token},
