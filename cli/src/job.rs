@@ -5,6 +5,7 @@
 
 mod explain;
 mod logs;
+mod result;
 mod show;
 mod watch;
 
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 use tenure_client::proto::{
-    DeleteJobResponse, GetJobResponse, GetResultResponse, Job, JobState, ListAttemptsResponse,
-    ListJobsRequest, ListJobsResponse, WaitJobResponse,
+    DeleteJobResponse, GetJobResponse, Job, JobState, ListAttemptsResponse, ListJobsRequest,
+    ListJobsResponse, WaitJobResponse,
 };
 use tenure_client::{Client, Waited};
 
@@ -241,7 +242,7 @@ pub(crate) async fn run(command: JobCommand, client: &Client, output: &Output) -
             output.did(&answer, &job, format!("{job} {verb} priority {priority}"))?;
         }
         JobCommand::Result { job, out } => {
-            return result(&short::whole(client, &job).await?, out, client, output).await;
+            return result::show(&short::whole(client, &job).await?, out, client, output).await;
         }
         JobCommand::Attempts { job } => {
             let attempts = client.attempts(&short::whole(client, &job).await?).await?;
@@ -362,35 +363,6 @@ async fn wait(
     Ok(worst)
 }
 
-async fn result(id: &str, out: Option<PathBuf>, client: &Client, output: &Output) -> Result<Exit, Failure> {
-    let result = client.result(id).await?;
-    if result.partial {
-        note("it is partial: its attempt had been asked to wrap up, or was stopped, before it was done");
-    }
-    if let Some(path) = out {
-        std::fs::write(&path, &result.data)
-            .map_err(|source| Failure::Write { path: path.clone(), source })?;
-        note(format!("{} written to {}", human::bytes(result.data.len() as u64), path.display()));
-    } else if output.is_data() {
-        output.message(&GetResultResponse { result: Some(result) })?;
-    } else if output.is_terminal() && !is_plain_text(&result.data) {
-        return Err(Failure::Usage("the result is no plain text; use --out FILE, or a pipe".to_owned()));
-    } else {
-        output.bytes(&result.data)?;
-        if output.is_terminal() && !result.data.ends_with(b"\n") {
-            note("");
-        }
-    }
-    Ok(Exit::Ok)
-}
-
-/// Text that does a terminal no harm.
-fn is_plain_text(data: &[u8]) -> bool {
-    std::str::from_utf8(data).is_ok_and(|text| {
-        text.lines().all(|line| human::clean(&line.replace('\t', " ")) == line.replace('\t', " "))
-    })
-}
-
 /// The exit code of a wait.
 pub(crate) fn verdict(waited: &Waited) -> Exit {
     if waited.done { of_end(waited.job.state()) } else { Exit::WaitRanOut }
@@ -480,12 +452,5 @@ mod tests {
     #[test]
     fn a_wait_without_a_sensible_end_is_no_panic() {
         assert!(clock::after(Duration::MAX) > clock::mono());
-    }
-
-    #[test]
-    fn a_result_reaches_a_terminal_only_if_it_is_plain() {
-        assert!(is_plain_text("two\tlines\nof täxt\n".as_bytes()));
-        assert!(!is_plain_text(b"\x1b]0;title\x07"));
-        assert!(!is_plain_text(&[0xff, 0xfe]));
     }
 }

@@ -154,10 +154,10 @@ impl Client {
         answer.job.ok_or(Error::Answer { rpc: "delete_job", missing: "job" })
     }
 
-    /// The result of a succeeded job.
+    /// The result of a succeeded job. [`Client::read_result`] has those of any size.
     ///
     /// # Errors
-    /// NOT_FOUND if there is none, or not any more.
+    /// NOT_FOUND if there is none, or not any more; RESULT_TOO_LARGE above 256 KiB.
     pub async fn result(&self, job_id: &str) -> Result<proto::Result, Error> {
         let request = GetResultRequest { job_id: job_id.to_owned() };
         let answer = rpc!(self, jobs.get_result, request).await?.value;

@@ -51,6 +51,7 @@ mod job_spec;
 mod jobs;
 mod log;
 mod refusal;
+mod results;
 mod retry;
 mod servers;
 mod watch;
@@ -69,6 +70,7 @@ pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};
 pub use log::{Log, LogEntry, LogOptions};
 pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal, Resource};
+pub use results::ResultStream;
 pub use retry::RetryPolicy;
 /// The messages of the wire, for everything that has no nicer type here.
 pub use tenure_proto::v1 as proto;

@@ -18,6 +18,7 @@ mod logs;
 mod outcome;
 mod replace;
 mod socket;
+mod upload;
 mod words;
 mod workspace;
 
@@ -44,10 +45,11 @@ use crate::workers::Workers;
 use self::aftermath::Followed;
 use self::indexes::Indexes;
 use self::logs::Readers;
+use self::upload::Limits;
 
 pub use self::aftermath::{Adopted, Before, Inherited};
 pub(crate) use self::logs::{LogSource, Printed};
-pub use self::socket::Calls;
+pub use self::socket::{Calls, Lines};
 
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
 const EVENTS: usize = 256;
@@ -193,6 +195,8 @@ struct Shared {
     readers: Readers,
     /// The inline limit of results, as the server named it.
     max_result: AtomicU64,
+    /// Results above that and up to this are uploaded. None: no server has said so yet.
+    max_upload: watch::Sender<Option<u64>>,
     /// To the task of each attempt.
     orders: Mutex<BTreeMap<FencingToken, watch::Sender<Orders>>>,
     events: mpsc::Sender<Event>,
@@ -237,6 +241,7 @@ impl Runner {
             spool,
             readers: Readers::default(),
             max_result,
+            max_upload: watch::Sender::new(None),
             orders: Mutex::default(),
             events: sender,
         });
@@ -362,6 +367,11 @@ impl Runner {
         self.shared.max_result.store(bytes.min(DEFAULT_MAX_RESULT), Ordering::Relaxed);
     }
 
+    /// Results above the inline limit and up to this are uploaded; 0: none.
+    pub fn limit_uploads(&self, bytes: u64) {
+        self.shared.max_upload.send_replace(Some(bytes));
+    }
+
     /// Waits until every task has ended: nothing runs, and every directory is removed.
     ///
     /// # Errors
@@ -412,5 +422,17 @@ impl Shared {
 
     fn max_result(&self) -> u64 {
         self.max_result.load(Ordering::Relaxed)
+    }
+
+    /// Up to which size results are taken.
+    fn limits(&self) -> Limits {
+        Limits { inline: self.max_result(), uploaded: self.max_upload.borrow().unwrap_or_default() }
+    }
+
+    /// The same, once a server has said so.
+    async fn limits_of_server(&self) -> Limits {
+        // It is never closed: this holds the sender.
+        drop(self.max_upload.subscribe().wait_for(Option::is_some).await);
+        self.limits()
     }
 }

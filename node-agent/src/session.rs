@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::Status as Refusal;
 use tonic::transport::{Channel, Endpoint, Uri};
+
 use tonic_types::StatusExt as _;
 
 use self::backoff::Backoff;
@@ -39,6 +40,7 @@ use self::logs::{Dial, Pushes};
 use self::servers::{Servers, Step};
 use crate::clock::Mono;
 use crate::holdings::{Phase, StopReason, Violation};
+use crate::runner::Lines;
 use crate::state_dir::StateDir;
 
 pub use self::parts::{Error, Options, Parts, Status};
@@ -76,7 +78,7 @@ pub struct Session {
     /// Hellos of this incarnation.
     stream: u64,
     /// Where calls of attempts find the connection, while the server knows this node.
-    connection: watch::Sender<Option<Channel>>,
+    connection: watch::Sender<Option<Lines>>,
     /// How another one is made to the server of the session.
     dial: Option<Dial>,
     /// What the server reads of attempts.
@@ -215,12 +217,12 @@ impl Session {
     /// One stream from its connection to its end.
     async fn stream(&mut self, welcomed: &mut Option<Mono>) -> Over {
         let opened = async {
-            let channel = self.connect().await?;
-            Ok((self.hello(channel.clone()).await?, channel))
+            let connection = self.connect().await?;
+            Ok((self.hello(connection.calls.clone()).await?, connection))
         };
         match opened.await {
-            Ok((link, channel)) => {
-                self.connection.send_replace(Some(channel));
+            Ok((link, connection)) => {
+                self.connection.send_replace(Some(connection));
                 *welcomed = Some(self.options.clock.now());
                 self.servers.welcomed();
                 self.serve(link).await
@@ -229,7 +231,7 @@ impl Session {
         }
     }
 
-    async fn connect(&mut self) -> Result<Channel, Over> {
+    async fn connect(&mut self) -> Result<Lines, Over> {
         let within = self.local.holdings.reconnect_within().unwrap_or(CONNECT_TIMEOUT.0);
         let endpoint = Endpoint::from(self.servers.address())
             .connect_timeout(within.clamp(CONNECT_TIMEOUT.1, CONNECT_TIMEOUT.0))
@@ -241,10 +243,13 @@ impl Session {
         let connector = self.options.connector.clone();
         self.dial = Some(Dial { endpoint: endpoint.clone(), connector: connector.clone() });
         let connecting = async move {
-            match connector {
-                Some(connector) => endpoint.connect_with_connector(connector).await,
-                None => endpoint.connect().await,
-            }
+            Ok(match connector {
+                Some(connector) => Lines {
+                    bytes: endpoint.connect_with_connector_lazy(connector.clone()),
+                    calls: endpoint.connect_with_connector(connector).await?,
+                },
+                None => Lines { bytes: endpoint.connect_lazy(), calls: endpoint.connect().await? },
+            })
         };
         Ok(self.meanwhile(connecting).await?.map_err(Lost::Unreachable)?)
     }

@@ -19,6 +19,7 @@ mod access;
 mod database;
 mod document;
 mod fleet;
+mod results;
 mod selector;
 mod server_file;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use database::{Database, Unreadable};
 pub(crate) use document::nearest;
 pub use document::{LONGEST, Problem};
 pub use fleet::parse as parse_fleet;
+pub use results::{ResultBucket, ResultPlace, Results};
 pub(crate) use selector::{MOST_REQUIREMENTS, MOST_VALUES, label_problem, label_value_problem};
 pub use webhooks::{Network, SecretFiles, Webhooks};
 
@@ -59,6 +61,8 @@ pub struct Config {
     pub limits: Limits,
     /// For how long what has ended is kept.
     pub retention: Retention,
+    /// Results over the inline limit.
+    pub results: Results,
     /// Certificates. None: no TLS, and whoever reaches the port may do everything.
     pub tls: Option<Tls>,
     /// Whose certificates count for nothing.
@@ -147,6 +151,7 @@ impl Default for Config {
             migrate: false,
             limits: Limits::default(),
             retention: Retention::default(),
+            results: Results::default(),
             tls: None,
             deny: Deny::default(),
             producers: Producers::default(),
@@ -183,6 +188,7 @@ impl Config {
             if let Some(Database::File(file)) = &mut config.database {
                 *file = parent.join(&file);
             }
+            config.results.relative_to(parent);
             if let Some(tls) = &mut config.tls {
                 tls.relative_to(parent);
             }

@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod migrate;
 pub mod outbox;
 mod peers;
+mod results;
 mod retention;
 mod rpc;
 mod sample;
@@ -45,7 +46,7 @@ use std::{
 use tenure_store::{
     Journal, Reader,
     election::{Steady, Trust},
-    postgres, sqlite,
+    objects, postgres, sqlite,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -62,6 +63,7 @@ use self::{
     metrics::Metrics,
     outbox::Watchers,
     peers::Peers,
+    results::Results,
     rpc::{api::Api, convert_node::Settings, nodes::Nodes, serving},
     sessions::Lobby,
     tasks::Tasks,
@@ -81,6 +83,7 @@ const SESSIONS: Settings = Settings {
     reconnect_min: Duration::from_millis(200),
     reconnect_max: Duration::from_secs(5),
     max_result_bytes: 256 * 1024,
+    max_uploaded_result_bytes: 0, // as object storage says
 };
 
 /// Starts servers.
@@ -127,6 +130,9 @@ pub enum Error {
     /// The store cannot be led.
     #[error("the server cannot lead")]
     Driver(#[from] driver::Error),
+    /// Object storage cannot be used.
+    #[error("object storage cannot be used")]
+    Objects(#[from] objects::Error),
     /// An address cannot be had.
     #[error("the server cannot listen")]
     Listen(#[from] listener::Error),
@@ -240,7 +246,10 @@ impl Stage {
             let seen = handle.clone();
             metrics::export(&metrics, clock.clone(), move || http::scrape(&seen));
         }
+        let results = Results::open(config, handle.reader(), Arc::clone(&metrics))?;
         let seed = Seed {
+            results,
+            sweep_objects: config.results.sweep,
             driver: driver::Options { limits: in_force.limits.clone() },
             sweeping: retention::Options { every: SWEEP_EVERY, retention: in_force.retention.clone() },
             delivering: outbox::deliver::Options {
@@ -286,7 +295,7 @@ impl Stage {
         leadership: impl Future<Output = Result<(), E>> + Send + 'static,
     ) -> Result<Running, Error> {
         let Self { grpc, web, peers, reload, in_force, seed, mut tasks, .. } = self;
-        let Seed { handle, metrics, clock, spans, shutdown, .. } = seed;
+        let Seed { handle, metrics, clock, spans, shutdown, results, .. } = seed;
         let addresses = Addresses {
             grpc: grpc.address(),
             http: web.address(),
@@ -296,7 +305,7 @@ impl Stage {
         let logs = Logs::default();
         let lobby = Lobby {
             handle: handle.clone(),
-            settings: SESSIONS,
+            settings: Settings { max_uploaded_result_bytes: results.most(), ..SESSIONS },
             metrics: Arc::clone(&metrics),
             attaching: Arc::new(Semaphore::new(sessions::MOST_ATTACHING)),
             sessions: Arc::new(AtomicU64::new(0)),
@@ -308,6 +317,7 @@ impl Stage {
             retention: in_force.retention,
             logs,
             webhooks: in_force.webhooks,
+            results,
         };
         let rules = in_force.rules;
         let to_leader = Peers::new(handle.standings(), rules.clone(), Arc::clone(&metrics), clock.clone());

@@ -26,6 +26,7 @@ use tenure_store::{Violation, reader};
 mod figure;
 mod gauges;
 mod otlp;
+mod results;
 #[cfg(test)]
 mod tests;
 
@@ -96,6 +97,10 @@ pub struct Metrics {
     refusals: IntCounterVec,
     failed_handshakes: IntCounterVec,
     handed_on: IntCounterVec,
+    uploads: IntCounterVec,
+    object_bytes: IntCounterVec,
+    swept_objects: IntCounterVec,
+    missing_objects: IntGaugeVec,
     firings: IntCounterVec,
     missed_firings: IntCounterVec,
     deliveries: IntCounterVec,
@@ -137,6 +142,10 @@ impl Metrics {
             refusals: counter(Figure::Refusals)?,
             failed_handshakes: counter(Figure::FailedHandshakes)?,
             handed_on: counter(Figure::HandedOn)?,
+            uploads: counter(Figure::Uploads)?,
+            object_bytes: counter(Figure::ObjectBytes)?,
+            swept_objects: counter(Figure::SweptObjects)?,
+            missing_objects: results::missing_objects(&registry)?,
             firings: counter(Figure::Firings)?,
             missed_firings: counter(Figure::MissedFirings)?,
             deliveries: counter(Figure::Deliveries)?,
@@ -165,6 +174,7 @@ impl Metrics {
         for outcome in HANDED_ON {
             metrics.handed_on.with_label_values(&[outcome]);
         }
+        metrics.begin_results();
         Ok(metrics)
     }
 

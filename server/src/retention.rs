@@ -15,6 +15,7 @@ use crate::{
     chain::Chain,
     config::Retention,
     handle::{Handle, Submission, SubmitError},
+    results::Results,
 };
 
 /// Items of one turn.
@@ -37,6 +38,7 @@ pub(crate) struct Options {
 pub(crate) struct Sweeper {
     options: Options,
     handle: Handle,
+    objects: Results,
     skipped_jobs: BTreeSet<JobId>,
     skipped_results: BTreeSet<(JobId, FencingToken)>,
 }
@@ -60,8 +62,8 @@ struct Due {
 }
 
 impl Sweeper {
-    pub(crate) fn new(options: Options, handle: Handle) -> Self {
-        Self { options, handle, skipped_jobs: BTreeSet::new(), skipped_results: BTreeSet::new() }
+    pub(crate) fn new(options: Options, handle: Handle, objects: Results) -> Self {
+        Self { options, handle, objects, skipped_jobs: BTreeSet::new(), skipped_results: BTreeSet::new() }
     }
 
     /// Sweeps from time to time, until the server ends. A sweep that fails is logged; the next one tries again.
@@ -136,8 +138,15 @@ impl Sweeper {
         if jobs.is_empty() && results.is_empty() && workflows.is_empty() {
             return Ok(0);
         }
+        let about: Vec<JobId> =
+            jobs.iter().map(|job| job.id).chain(results.iter().map(|result| result.job)).collect();
         let command = Command::Sweep { jobs, results, workflows };
+        // What cannot be read now, or not removed afterwards, is found by the sweep of object storage.
+        let objects = self.objects.of_jobs(self.handle.reader(), &about).await.unwrap_or_default();
         let reply = self.handle.submit(Submission { command, payload: None, more: Vec::new() }).await?;
+        if let Err(error) = self.objects.forget(self.handle.reader(), &objects).await {
+            tracing::warn!(error = %Chain(&error), "objects of results that were swept are not removed yet");
+        }
         if let Reply::Swept { jobs, results, workflows } = reply {
             Ok(u64::from(jobs) + u64::from(results) + u64::from(workflows))
         } else {

@@ -26,6 +26,7 @@ use crate::{
         Watchers,
         deliver::{self, Deliverer},
     },
+    results::{self, Results},
     retention::{self, Sweeper},
     sessions::{self, FromNode},
     snapshot::{Published, Publisher},
@@ -78,6 +79,9 @@ pub(crate) struct Seed {
     pub(crate) driver: driver::Options,
     pub(crate) sweeping: retention::Options,
     pub(crate) delivering: deliver::Options,
+    pub(crate) results: Results,
+    /// Between two comparisons of object storage with the rows.
+    pub(crate) sweep_objects: Duration,
     pub(crate) status: watch::Sender<ServerStatus>,
     pub(crate) snapshots: watch::Sender<Arc<Published>>,
     pub(crate) ways: watch::Sender<Option<Ways>>,
@@ -133,12 +137,15 @@ impl Term {
         let signals = Signals { shutdown: seed.shutdown.clone(), lost: CancellationToken::new() };
         let ways = Ways::new((producers, queries, inbox), seed.shutdown.child_token());
         let (over, running) = (ways.over.clone(), ways.tasks.clone());
-        let sweeper = Sweeper::new(seed.sweeping.clone(), seed.handle.clone());
+        let sweeper = Sweeper::new(seed.sweeping.clone(), seed.handle.clone(), seed.results.clone());
+        let objects = results::Sweeper::new(seed.results.clone(), seed.handle.clone(), seed.sweep_objects);
         let mut tasks = JoinSet::new();
         let run = driver.run(leader, signals.clone());
         tasks.spawn(async { ("driver", run.await.map_err(Into::into)) });
         let swept = sweeper.run(over.clone());
         tasks.spawn(async { ("sweeper", swept.await.map_err(Into::into)) });
+        let swept = objects.run(over.clone());
+        tasks.spawn(async { ("sweeper of object storage", swept.await.map_err(Into::into)) });
         seed.status.send_modify(|status| status.terms += 1);
         seed.ways.send_replace(Some(ways));
         // It asks the driver at once.

@@ -8,6 +8,8 @@ mod children;
 mod logs;
 #[path = "support/node.rs"]
 mod node;
+#[path = "sessions/results.rs"]
+mod results;
 #[path = "support/served.rs"]
 mod served;
 

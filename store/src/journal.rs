@@ -11,7 +11,7 @@ use tenure_scheduler::{
     WorkflowId,
 };
 
-use crate::{LogTail, election::Trust, rows};
+use crate::{LogTail, ResultObject, election::Trust, rows};
 
 /// The only writer of a store.
 ///
@@ -122,10 +122,12 @@ pub struct Payload {
 /// The output of one execution. Opaque to the server.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ResultBytes {
-    /// The bytes.
+    /// The bytes. Empty if they stand in object storage.
     pub data: Bytes,
     /// A media type, as the node said; may be empty.
     pub content_type: String,
+    /// What stands in object storage instead, under the name that job, token and checksum make.
+    pub object: Option<ResultObject>,
 }
 
 // Payloads and results may hold secrets, so that their text form tells their size only.
@@ -137,7 +139,8 @@ impl std::fmt::Debug for Payload {
 
 impl std::fmt::Debug for ResultBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ResultBytes({} bytes, {:?})", self.data.len(), self.content_type)
+        let size = self.object.map_or(self.data.len() as u64, |object| object.size);
+        write!(f, "ResultBytes({size} bytes, {:?})", self.content_type)
     }
 }
 

@@ -11,12 +11,13 @@
 //! gives what was committed, or an error that names table and key, never a part of it.
 //!
 //! Reading order: `journal` → `election` → `reader` → `rows` → `sqlite` and `sqlite/*` → `postgres` and `postgres/*` →
-//! `memory`.
+//! `memory` → `objects` and `objects/*`.
 
 pub mod election;
 pub mod journal;
 mod log_tail;
 pub mod memory;
+pub mod objects;
 pub mod postgres;
 pub mod reader;
 pub mod rows;
@@ -25,6 +26,7 @@ mod turn;
 
 pub use journal::{Beside, HeldKey, Journal, Payload, ResultBytes, Taken};
 pub use log_tail::{LogEnd, LogTail};
+pub use objects::{ObjectName, Objects, ResultObject, Sha256};
 pub use reader::{
     Durability, Examination, JobCursor, JobFilter, KindCutoff, Left, MemberState, Reader, StoredResult,
     Violation, WorkflowCursor, WorkflowFilter,

@@ -4,7 +4,11 @@
 //! views that must be empty. Not for anything of the present: a live deferral, a holder, a place in line are asked of
 //! the driver. A read is bounded (5 s) and never waits for the writer.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use tenure_scheduler::{
@@ -14,6 +18,7 @@ use tenure_scheduler::{
 
 use crate::{
     LogTail,
+    ObjectName, ResultObject,
     journal::{Cause, Payload, ResultBytes},
     memory, postgres, rows, sqlite,
 };
@@ -147,6 +152,35 @@ impl Reader {
     /// As every read: [`Error`].
     pub async fn bodies(&self, ids: &[DeliveryId]) -> Result<BTreeMap<DeliveryId, String>, Error> {
         each!(self, reader => reader.bodies(ids).await)
+    }
+
+    /// The objects of results that have one, by job and token from behind `after` on, at most `limit`.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn objects(
+        &self,
+        after: Option<(JobId, FencingToken)>,
+        limit: u32,
+    ) -> Result<Vec<ObjectName>, Error> {
+        each!(self, reader => reader.objects(after, limit).await)
+    }
+
+    /// The objects of all results of these jobs.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn objects_of(&self, jobs: &[JobId]) -> Result<Vec<ObjectName>, Error> {
+        each!(self, reader => reader.objects_of(jobs).await)
+    }
+
+    /// Of these objects those that a result names, or that one may still come to name: their token is the newest of a job
+    /// that is not final. What is not wanted once is never wanted again.
+    ///
+    /// # Errors
+    /// As every read: [`Error`].
+    pub async fn wanted_objects(&self, names: &[ObjectName]) -> Result<BTreeSet<ObjectName>, Error> {
+        each!(self, reader => reader.wanted_objects(names).await)
     }
 
     /// One workflow, with the ends of its members.
@@ -457,7 +491,7 @@ pub struct StoredResult {
     pub job: JobId,
     /// The token of the execution that produced it.
     pub token: FencingToken,
-    /// The bytes.
+    /// The bytes. Empty if they stand in object storage.
     pub data: Bytes,
     /// A media type, as the node said; may be empty.
     pub content_type: String,
@@ -467,9 +501,24 @@ pub struct StoredResult {
     pub expires_at: Wall,
     /// It is what there was when its execution had to end.
     pub partial: bool,
+    /// What stands in object storage instead.
+    pub object: Option<ResultObject>,
 }
 
 impl StoredResult {
+    /// How many bytes it has.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.object.map_or(self.data.len() as u64, |object| object.size)
+    }
+
+    /// The name of its object, if its bytes stand in object storage.
+    #[must_use]
+    pub fn object_name(&self) -> Option<ObjectName> {
+        let object = self.object?;
+        Some(ObjectName { job: self.job, token: self.token, sha256: object.sha256 })
+    }
+
     /// Whether it says nothing any more of a job in that state, whose newest execution has that token: an execution that
     /// had to end left it, and a later one succeeded without a result.
     #[must_use]
@@ -490,8 +539,8 @@ pub struct Left {
 // A result may hold secrets: its text form tells its size only.
 impl fmt::Debug for StoredResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { job, token, data, content_type, .. } = self;
-        write!(f, "StoredResult({job} {token}, {} bytes, {content_type:?})", data.len())
+        let Self { job, token, content_type, .. } = self;
+        write!(f, "StoredResult({job} {token}, {} bytes, {content_type:?})", self.size())
     }
 }
 
@@ -544,6 +593,7 @@ mod tests {
             created_at: Wall(0),
             expires_at: Wall(1),
             partial,
+            object: None,
         };
         let (newest, ended) = (FencingToken(2), JobState::Succeeded { at: Wall(0) });
         assert!(stored(1, true).is_superseded(&ended, newest));

@@ -28,4 +28,4 @@ pub mod wait;
 
 pub use fleet::{Fleet, Ran, scenario};
 pub use plan::{KindPlan, NodePlan, Plan};
-pub use script::{Script, Step};
+pub use script::{Script, Step, pile};

@@ -50,6 +50,8 @@ pub enum Step {
     Flood(u64),
     /// Writes this text as the result.
     Result(String),
+    /// Writes this many bytes as the result, which [`pile`] makes.
+    Pile(usize),
     /// Writes the value of this variable as the result; an empty one if it is not set.
     Tell(String),
     /// Runs `tenure attempt` with these words, and fails with its code.
@@ -74,6 +76,15 @@ pub enum Step {
     Heed(i32),
     /// If an earlier attempt left a checkpoint or a partial result, writes both as the result and exits with 0.
     TellLeft,
+}
+
+/// The bytes of a large result: no two places of it look alike, so that none can stand for another.
+#[must_use]
+pub fn pile(bytes: usize) -> Vec<u8> {
+    let words = (0..bytes.div_ceil(8) as u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut all: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    all.truncate(bytes);
+    all
 }
 
 impl Script {
@@ -152,6 +163,7 @@ impl Step {
             "hunt" => Self::Hunt,
             "flood" => Self::Flood(number(rest, line)?),
             "result" => Self::Result(rest.to_owned()),
+            "pile" => Self::Pile(number(rest, line)?),
             "tell" => Self::Tell(rest.to_owned()),
             "attempt" => Self::Attempt(rest.to_owned()),
             "park" => Self::Park(rest.to_owned()),
@@ -193,6 +205,7 @@ impl fmt::Display for Step {
             Self::Hunt => f.write_str("hunt"),
             Self::Flood(bytes) => write!(f, "flood {bytes}"),
             Self::Result(text) => write!(f, "result {text}"),
+            Self::Pile(bytes) => write!(f, "pile {bytes}"),
             Self::Tell(name) => write!(f, "tell {name}"),
             Self::Attempt(words) => write!(f, "attempt {words}"),
             Self::Park(family) => write!(f, "park {family}"),
@@ -230,6 +243,7 @@ mod tests {
             .then(Step::Hunt)
             .then(Step::Flood(1 << 20))
             .then(Step::Result("a b".to_owned()))
+            .then(Step::Pile(20_000_000))
             .then(Step::Tell("TRACEPARENT".to_owned()))
             .then(Step::Attempt("progress 40 half".to_owned()))
             .then(Step::Park("4 shell sleep 5".to_owned()))

@@ -86,6 +86,12 @@ class Fake(JobServiceServicer):
         except No as no:
             refuse(context, no)
 
+    def ReadResult(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        try:
+            yield from self._step("ReadResult", request)(request)
+        except No as no:
+            refuse(context, no)
+
 
 def refuse(context: grpc.ServicerContext, no: No) -> None:
     if no.status.details:

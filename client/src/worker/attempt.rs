@@ -246,7 +246,7 @@ impl Output {
         Self::bytes(text.into(), "text/plain; charset=utf-8")
     }
 
-    /// Bytes of a media type. Above the inline limit of the server the attempt fails for good.
+    /// Bytes of a media type. Above the inline limit of the server, 256 KiB, the agent uploads them; a message has at most 1 MiB.
     pub fn bytes(data: impl Into<Bytes>, content_type: impl Into<String>) -> Self {
         Self(Left::Result(data.into(), content_type.into()))
     }

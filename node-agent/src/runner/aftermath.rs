@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use super::attempt::remove;
 use super::indexes::Assigned;
 use super::socket::{Said, Stand, Wait};
+use super::upload::{self, Large, Limits};
 use super::workspace::{Found, Memo, Workspace};
 use super::{Error, Event, Shared, checkpoint, detach, logs, outcome, words};
 use crate::holdings::{self, End, FencingToken, Waiting};
@@ -107,8 +108,16 @@ pub(super) async fn begin(
             followed.push(follow(token, one, *adopted));
             continue;
         }
-        // What is gone for certain is not held: in the spool and not held, that is what a Hello says of it.
-        if !one.silent && !leftover.gone {
+        let uploads = match &leftover.found {
+            leftovers::Found::Ended(record) => may_upload(shared, &one, record).await,
+            leftovers::Found::NeverStarted
+            | leftovers::Found::Elsewhere
+            | leftovers::Found::Stopping
+            | leftovers::Found::Adopted(_) => false,
+        };
+        // What is gone for certain is not held: in the spool and not held, that is what a Hello says of it. But for a result
+        // that has to be uploaded first, under its lease.
+        if !one.silent && (!leftover.gone || uploads) {
             shared.indexes.hold(token, &one.assigned);
             let slots = one.memo.as_ref().map(|memo| memo.slots.clone()).unwrap_or_default();
             inherited.push(Inherited { token, job: leftover.job, slots });
@@ -120,7 +129,11 @@ pub(super) async fn begin(
                 "an attempt ended without its agent"
             );
             match outcome::end_of(&record, None) {
-                End::Finished => write(shared, finished(&one, *record, shared.max_result()).await).await,
+                End::Finished if uploads => {}
+                End::Finished => {
+                    let (report, _) = finished(&one, *record, shared.limits()).await;
+                    write(shared, report).await;
+                }
                 // It says that the tree is gone.
                 End::Returned if leftover.gone => write(shared, returned(&one, &record).await).await,
                 End::Returned => {}
@@ -190,6 +203,7 @@ async fn describe(dir: &Path, job: String, found: &leftovers::Found) -> Left {
 /// Follows the killing until nothing is left.
 async fn wait(shared: Arc<Shared>, mut killing: Leftovers, mut left: BTreeMap<FencingToken, Left>) {
     let mut alarmed = BTreeSet::new();
+    let mut ending = JoinSet::new();
     while let Some(change) = killing.next().await {
         match change {
             Change::Unkillable { token } => {
@@ -202,9 +216,16 @@ async fn wait(shared: Arc<Shared>, mut killing: Leftovers, mut left: BTreeMap<Fe
             Change::Gone { token, record } => {
                 let token = FencingToken(token);
                 if let Some(one) = left.remove(&token) {
-                    gone(&shared, token, one, record).await;
+                    // Each on its own: one may wait for a server that takes its result.
+                    let shared = Arc::clone(&shared);
+                    ending.spawn(async move { gone(&shared, token, one, record).await });
                 }
             }
+        }
+    }
+    while let Some(ended) = ending.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "reporting an attempt of an earlier agent ended early");
         }
     }
 }
@@ -230,7 +251,15 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         gave_back = end == End::Returned;
         let report = match end {
             End::Returned => returned(&one, &record).await,
-            End::Finished => finished(&one, record, shared.max_result()).await,
+            End::Finished => {
+                let limits = if may_upload(shared, &one, &record).await {
+                    shared.limits_of_server().await
+                } else {
+                    shared.limits()
+                };
+                let (report, large) = finished(&one, record, limits).await;
+                upload::before(shared, report, large, None).await
+            }
         };
         written = shared.spool(report, end).await;
     }
@@ -248,7 +277,17 @@ async fn returned(one: &Left, record: &ExitRecord) -> Report {
     words::with(outcome::returned(record, None, saved), record, &one.said, None)
 }
 
-async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
+/// Whether its result is larger than a report holds, so that a server has to take it first.
+async fn may_upload(shared: &Shared, one: &Left, record: &ExitRecord) -> bool {
+    if outcome::end_of(record, None) != End::Finished || !outcome::leaves_whole(record) {
+        return false;
+    }
+    let (workspace, limit) = (one.workspace.clone(), shared.max_result());
+    let looked = tokio::task::spawn_blocking(move || workspace.result_size() > limit).await;
+    looked.unwrap_or_default()
+}
+
+async fn finished(one: &Left, record: ExitRecord, limits: Limits) -> (Report, Option<Large>) {
     let (workspace, memo, said) = (one.workspace.clone(), one.memo.clone(), one.said.clone());
     let fallback =
         outcome::finished(&record, Found::Unreadable("its directory cannot be read".to_owned()), None);
@@ -256,15 +295,17 @@ async fn finished(one: &Left, record: ExitRecord, limit: u64) -> Report {
         let memo_uid = memo.as_ref().map(|memo| memo.uid);
         let result = match memo {
             _ if !outcome::leaves_result(&record) => Found::Nothing,
-            Some(memo) => workspace.read_result(&memo, &record, limit),
+            Some(memo) => workspace.read_result(&memo, &record, limits),
             None => Found::Unreadable("nothing is known of its kind".to_owned()),
         };
         let waits = memo_uid.filter(|_| words::wants_to_wait(&record, &said));
         let wanted = waits.and_then(|uid| detach::read(&workspace, uid));
+        let large = result.large();
         let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
-        logs::with_tail(words::with(report, &record, &said, wanted), &record, workspace.dir())
+        let report = words::with(report, &record, &said, wanted);
+        (logs::with_tail(report, &record, workspace.dir()), large)
     });
-    report.await.unwrap_or(fallback)
+    report.await.unwrap_or((fallback, None))
 }
 
 /// The newest checkpoint of an attempt that is over.

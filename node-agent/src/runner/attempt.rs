@@ -14,7 +14,7 @@ use super::aftermath::Followed;
 use super::indexes::Assigned;
 use super::socket::{About, Desk, Lease, Of, Said, Socket, is_away};
 use super::workspace::{Found, Memo, Workspace};
-use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, logs, outcome, words};
+use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, logs, outcome, upload, words};
 use crate::clock::Mono;
 use crate::config::{self, Kind};
 use crate::holdings::{End, FencingToken, Stop, StopReason};
@@ -386,20 +386,24 @@ impl Attempt {
 
     async fn finish(&mut self, record: ExitRecord, memo: &Memo) {
         let said = self.heard().await;
-        let (workspace, memo, limit) = (self.workspace.clone(), memo.clone(), self.shared.max_result());
+        let (workspace, memo, limits) = (self.workspace.clone(), memo.clone(), self.shared.limits());
         let report = tokio::task::spawn_blocking(move || {
             let result = if outcome::leaves_result(&record) {
-                workspace.read_result(&memo, &record, limit)
+                workspace.read_result(&memo, &record, limits)
             } else {
                 Found::Nothing
             };
             let waits = words::wants_to_wait(&record, &said);
             let wanted = if waits { detach::read(&workspace, memo.uid) } else { None };
+            let large = result.large();
             let report = outcome::finished(&record, result, checkpoint::read(workspace.dir()));
-            logs::with_tail(words::with(report, &record, &said, wanted), &record, workspace.dir())
+            let report = words::with(report, &record, &said, wanted);
+            (logs::with_tail(report, &record, workspace.dir()), large)
         });
         match report.await {
-            Ok(report) => {
+            Ok((report, large)) => {
+                let orders = Some(self.orders.clone());
+                let report = upload::before(&self.shared, report, large, orders).await;
                 self.trace.reported(&report);
                 let written = self.shared.spool(report, End::Finished).await;
                 self.in_memory = written == Written::InMemory;

@@ -63,6 +63,8 @@ pub(super) fn read(workspace: &Workspace, uid: u32) -> Option<Result<Wanted, Str
         Found::Nothing => None,
         Found::Bytes(bytes) => Some(parse(&bytes)),
         Found::TooLarge { limit } => Some(Err(format!("the wait file is over {limit} bytes"))),
+        // A wait file is never measured for an upload.
+        Found::Large(_) => None,
         Found::Unreadable(why) => Some(Err(format!("the wait file cannot be read: {why}"))),
     }
 }

@@ -24,7 +24,7 @@ use self::course::{Course, Due, Why};
 use self::end::{Ending, Spoken};
 use self::voice::Voice;
 use super::aftermath::Inherited;
-use super::{Error, Event, Orders, Shared, indexes};
+use super::{Error, Event, Orders, Shared, indexes, upload};
 use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
@@ -308,8 +308,11 @@ impl Hosted {
             Some(voice) => voice.heard().await,
             None => Spoken::default(),
         };
-        let moment = (clock.now(), self.shared.max_result());
-        let (report, end) = end::report((&self.job, self.token), ending, spoken, &course, moment);
+        let limits = self.shared.limits();
+        let moment = (clock.now(), limits);
+        let (mut report, end) = end::report((&self.job, self.token), ending, spoken, &course, moment);
+        let large = upload::taken_from(&mut report, limits);
+        let report = upload::before(&self.shared, report, large, Some(self.orders.clone())).await;
         self.report(report, end, place).await;
     }
 

@@ -9,13 +9,20 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use ring::digest::{Context, SHA256};
 use serde::Serialize;
 use tenure_proto::node::v1::{InputResult, input_result::Answer};
+use tokio::io::AsyncWriteExt as _;
 use tonic::Status;
 
 use super::socket::{Calls, Lease};
 use crate::config::Account;
+
+/// A server that sends nothing of a large result for so long is away.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,11 +84,14 @@ pub(super) async fn fetch(
     let mut lines = Vec::new();
     let mut from = 0;
     loop {
-        let page = calls.child_results(lease, Vec::new(), from).await.map_err(Error::Server)?;
+        let page = calls.child_results(lease, Vec::new(), (from, true)).await.map_err(Error::Server)?;
         if let Some(state) = page.state {
             let path = dir.join("state.json");
             inputs.state = Some(path.clone());
             on_disk(move || write(&path, &state.data)).await?;
+        }
+        for large in page.results.iter().filter(|one| one.uploaded.is_some()) {
+            fetch_large(calls, lease, &dir, large).await?;
         }
         let place = dir.clone();
         let read =
@@ -100,6 +110,29 @@ pub(super) async fn fetch(
     })
     .await?;
     Ok(inputs)
+}
+
+/// Writes a result that no page holds to where its line will name it.
+async fn fetch_large(calls: &Calls, lease: &Lease, dir: &Path, one: &InputResult) -> Result<(), Error> {
+    let Some(wanted) = &one.uploaded else { return Ok(()) };
+    let mut messages = calls.fetch_result(lease, one.job_id.clone()).await.map_err(Error::Server)?;
+    let path = dir.join(one.index.to_string());
+    let file = on_disk(move || new_file(&path)).await?;
+    let mut file = tokio::fs::File::from_std(file);
+    let mut sum = Context::new(&SHA256);
+    loop {
+        let next = tokio::time::timeout(SILENCE, messages.next()).await;
+        let next = next.map_err(|_| Error::Server(Status::deadline_exceeded("nothing came")))?;
+        let Some(bytes) = next.transpose().map_err(Error::Server)? else { break };
+        sum.update(&bytes);
+        file.write_all(&bytes).await.map_err(Error::Disk)?;
+    }
+    file.flush().await.map_err(Error::Disk)?;
+    if sum.finish().as_ref() == &*wanted.sha256 {
+        Ok(())
+    } else {
+        Err(Error::Server(Status::data_loss("the bytes of a result are not those that its checksum names")))
+    }
 }
 
 async fn on_disk<T: Send + 'static>(
@@ -127,13 +160,21 @@ fn line(dir: &Path, one: InputResult) -> io::Result<Line> {
             (line.result_file, line.content_type) = (Some(path), Some(result.content_type));
         }
         Some(Answer::Error(error)) => line.error = Some(error),
-        None => {}
+        None => {
+            // It is there already.
+            line.result_file = one.uploaded.as_ref().map(|_| dir.join(one.index.to_string()));
+            line.content_type = one.uploaded.map(|result| result.content_type);
+        }
     }
     Ok(line)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+    new_file(path)?.write_all(bytes)
+}
+
+fn new_file(path: &Path) -> io::Result<fs::File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Makes everything the job's: it may read and change what is its own.
@@ -161,6 +202,7 @@ mod tests {
             state: JobState::Succeeded.into(),
             answer: Some(Answer::Result(result)),
             partial: true,
+            uploaded: None,
         };
         let shown = serde_json::to_value(line(dir.path(), good).unwrap()).unwrap();
         assert_eq!((&shown["index"], &shown["state"]), (&3.into(), &"succeeded".into()));

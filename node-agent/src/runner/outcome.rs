@@ -43,6 +43,22 @@ pub(super) fn leaves_result(record: &ExitRecord) -> bool {
     record.started && (record.exit_code == Some(0) || had_to_end(record))
 }
 
+/// Whether what it leaves may be large: it succeeded.
+pub(super) fn leaves_whole(record: &ExitRecord) -> bool {
+    record.exit_code == Some(0) && matches!(record.cause, Cause::Exit | Cause::SoftLimit)
+}
+
+/// The same end, of which the result could not be brought to the server.
+pub(super) fn without_result(report: Report, why: &str) -> Report {
+    let Some(Event::Finished(finished)) = report.event else { return report };
+    let error = cut(format!("its result was not stored: {why}"));
+    let failed =
+        Finished { uploaded: None, partial: false, cause: "result_not_stored".to_owned(), error, ..finished };
+    let mut failed = Finished { exit_code: None, ..failed };
+    failed.set_outcome(FinishedOutcome::Failed);
+    Report { event: Some(Event::Finished(failed)), ..report }
+}
+
 /// Whether it was asked to wrap up, or stopped at a limit of its time, so that its result is partial.
 fn had_to_end(record: &ExitRecord) -> bool {
     let stopped = matches!(record.cause, Cause::Limit | Cause::SoftLimit | Cause::Stalled);
@@ -99,11 +115,18 @@ fn ended(record: &ExitRecord, result: Found) -> Finished {
             let lost = format!("; its partial result is over the inline limit of {limit} bytes");
             finished.error = cut_before(finished.error, &lost);
         }
+        Found::Large(_) if had_to_end(record) => {
+            finished.error = cut_before(finished.error, "; its partial result is over the inline limit");
+        }
         Found::Unreadable(why) if had_to_end(record) => {
             finished.error =
                 cut_before(finished.error, &format!("; its partial result cannot be read: {why}"));
         }
-        Found::Bytes(_) | Found::TooLarge { .. } | Found::Unreadable(_) | Found::Nothing => {}
+        Found::Bytes(_)
+        | Found::Large(_)
+        | Found::TooLarge { .. }
+        | Found::Unreadable(_)
+        | Found::Nothing => {}
     }
     finished
 }
@@ -133,9 +156,13 @@ fn succeeded(record: &ExitRecord, result: Found) -> Finished {
             let ended = describe(record, FinishedOutcome::Succeeded, "exit", String::new());
             Finished { result: Some(inline(bytes)), partial: had_to_end(record), ..ended }
         }
+        Found::Large(large) => {
+            let ended = describe(record, FinishedOutcome::Succeeded, "exit", String::new());
+            Finished { uploaded: Some(large.reference()), partial: had_to_end(record), ..ended }
+        }
         Found::TooLarge { limit } => {
             let error = format!(
-                "the result is larger than the inline limit of {limit} bytes: store it elsewhere and return a reference"
+                "the result is larger than the limit of {limit} bytes: store it elsewhere and return a reference"
             );
             describe(record, FinishedOutcome::FailedPermanent, "result_too_large", error)
         }

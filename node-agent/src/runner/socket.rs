@@ -39,7 +39,7 @@ use tonic::transport::server::{Connected, UdsConnectInfo};
 
 use self::service::Service;
 
-pub use self::calls::Calls;
+pub use self::calls::{Calls, Lines};
 pub(super) use self::calls::{Lease, is_away};
 pub(super) use self::desk::{About, Desk, Of};
 pub(super) use self::said::{Failure, MOST_COUNTERS, MOST_USAGE, Said, Stand, Wait};

@@ -18,6 +18,7 @@ use tenure_proto::node::v1::Grant;
 
 use super::indexes::Assigned;
 use super::socket::About;
+use super::upload::{Large, Limits};
 use crate::config::{Account, ResultSource};
 use crate::output::{self, Stream};
 use crate::shim::ExitRecord;
@@ -49,6 +50,8 @@ pub(super) enum Found {
     Nothing,
     /// This.
     Bytes(Vec<u8>),
+    /// More than a report holds.
+    Large(Large),
     /// More than the limit.
     TooLarge {
         /// The limit in bytes.
@@ -56,6 +59,13 @@ pub(super) enum Found {
     },
     /// It is no plain file of the job's user, or the disk says no.
     Unreadable(String),
+}
+
+impl Found {
+    /// What is to be uploaded.
+    pub(super) fn large(&self) -> Option<Large> {
+        if let Self::Large(large) = self { Some(large.clone()) } else { None }
+    }
 }
 
 impl Workspace {
@@ -79,6 +89,11 @@ impl Workspace {
     /// The file that the job may write its result to.
     pub(super) fn result(&self) -> PathBuf {
         self.dir.join("io").join("result")
+    }
+
+    /// How large the file is that the job wrote its result to; 0: there is none.
+    pub(super) fn result_size(&self) -> u64 {
+        fs::symlink_metadata(self.result()).map_or(0, |facts| facts.len())
     }
 
     /// The file that the job may write what it waits for to, before it ends.
@@ -149,9 +164,14 @@ impl Workspace {
     }
 
     /// Reads the result of a command that has ended.
-    pub(super) fn read_result(&self, memo: &Memo, record: &ExitRecord, limit: u64) -> Found {
-        let written = read_file(&self.result(), memo.uid, limit)
+    pub(super) fn read_result(&self, memo: &Memo, record: &ExitRecord, limits: Limits) -> Found {
+        let limit = limits.inline;
+        let mut written = read_file(&self.result(), memo.uid, limit)
             .unwrap_or_else(|error| Found::Unreadable(error.to_string()));
+        if matches!(written, Found::TooLarge { .. }) {
+            written = Large::measure(&self.result(), memo.uid, limits.of(record))
+                .unwrap_or_else(|error| Found::Unreadable(error.to_string()));
+        }
         if written != Found::Nothing || memo.result == ResultSource::File {
             return written;
         }
@@ -186,17 +206,25 @@ impl Workspace {
     }
 }
 
-fn read_file(path: &Path, uid: u32, limit: u64) -> io::Result<Found> {
-    // A symlink is not followed, and a pipe does not block.
+/// Opens a file that a job wrote. A symlink is not followed, and a pipe does not block.
+///
+/// # Errors
+/// If it is not there, or is no plain file of the job's user.
+pub(super) fn open_plain(path: &Path, uid: u32) -> io::Result<fs::File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or(0);
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.uid() != uid {
+        return Err(io::Error::other("it is no plain file of the job's user"));
+    }
+    Ok(file)
+}
+
+fn read_file(path: &Path, uid: u32, limit: u64) -> io::Result<Found> {
+    let file = match open_plain(path, uid) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         other => other?,
     };
-    let facts = file.metadata()?;
-    if !facts.is_file() || facts.uid() != uid {
-        return Ok(Found::Unreadable("it is no plain file of the job's user".to_owned()));
-    }
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -272,11 +300,18 @@ mod tests {
     #[test]
     fn a_result_is_a_plain_file_within_the_limit() {
         let (_home, workspace) = prepared();
-        let read = |limit| workspace.read_result(&memo(ResultSource::File), &record(), limit);
+        let limits = |inline| Limits { inline, uploaded: 5 };
+        let read = |limit| workspace.read_result(&memo(ResultSource::File), &record(), limits(limit));
         assert_eq!(read(4), Found::Nothing);
         fs::write(workspace.result(), b"1234").unwrap();
         assert_eq!(read(4), Found::Bytes(b"1234".to_vec()));
-        assert_eq!(read(3), Found::TooLarge { limit: 3 });
+        assert!(matches!(read(3), Found::Large(large) if large.size() == 4));
+        fs::write(workspace.result(), b"123456").unwrap();
+        assert_eq!(read(3), Found::TooLarge { limit: 5 });
+        assert_eq!(read(6), Found::Bytes(b"123456".to_vec()));
+        let failed = ExitRecord { exit_code: Some(1), ..record() };
+        let left = workspace.read_result(&memo(ResultSource::File), &failed, limits(3));
+        assert_eq!(left, Found::TooLarge { limit: 3 }, "of a failure nothing is uploaded");
         fs::remove_file(workspace.result()).unwrap();
         std::os::unix::fs::symlink(workspace.payload(), workspace.result()).unwrap();
         assert!(matches!(read(100), Found::Unreadable(_)));

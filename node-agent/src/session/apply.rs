@@ -26,6 +26,7 @@ impl Session {
         if welcome.max_result_bytes > 0 {
             self.local.runner.limit_results(welcome.max_result_bytes);
         }
+        self.local.runner.limit_uploads(welcome.max_uploaded_result_bytes);
         for warning in &welcome.warnings {
             tracing::warn!(name = warning, "the fleet does not declare this name of the node file");
         }

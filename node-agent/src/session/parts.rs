@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::{Channel, Uri};
+use tonic::transport::Uri;
 
 use crate::clock::Clock;
 use crate::holdings::Holdings;
@@ -16,7 +16,7 @@ use tenure_tls::Connector;
 
 use crate::host::Host;
 use crate::pressure;
-use crate::runner::{self, Runner};
+use crate::runner::{self, Lines, Runner};
 use crate::spool::Spool;
 use crate::state_dir::{self, StateDir};
 use crate::workers::Room;
@@ -62,7 +62,7 @@ pub struct Parts {
     /// What waits for an answer.
     pub spool: Arc<Spool>,
     /// Where calls of attempts find the connection.
-    pub connection: watch::Sender<Option<Channel>>,
+    pub connection: watch::Sender<Option<Lines>>,
     /// How the host feels.
     pub pressure: pressure::Handle,
     /// Which kinds workers have room for.

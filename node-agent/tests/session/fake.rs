@@ -112,6 +112,22 @@ impl NodeService for Service {
     ) -> Result<Response<GetChildResultsResponse>, Status> {
         Err(Status::unimplemented("no test here has children"))
     }
+
+    async fn upload_result(
+        &self,
+        _: Request<Streaming<UploadResultRequest>>,
+    ) -> Result<Response<UploadResultResponse>, Status> {
+        Err(Status::unimplemented("no test here has large results"))
+    }
+
+    type FetchResultStream = ReceiverStream<Result<FetchResultResponse, Status>>;
+
+    async fn fetch_result(
+        &self,
+        _: Request<FetchResultRequest>,
+    ) -> Result<Response<Self::FetchResultStream>, Status> {
+        Err(Status::unimplemented("no test here has children"))
+    }
 }
 
 impl Fake {
@@ -178,6 +194,7 @@ impl Stream {
             warnings: Vec::new(),
             max_result_bytes: 256 * 1024,
             max_checkpoint_bytes: 256 * 1024,
+            max_uploaded_result_bytes: 0,
         };
         self.send(Body::Welcome(welcome)).await;
     }

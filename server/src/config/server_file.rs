@@ -6,6 +6,7 @@ use super::{
     Config, Database, LONGEST, Problem, access,
     document::{Problems, Table, Value},
     webhooks,
+    results,
 };
 
 /// Keys that belong to later versions, so that the answer is not "unknown".
@@ -25,6 +26,9 @@ pub(super) fn parse(text: &str, insecure: bool) -> Result<Config, Vec<Problem>> 
     }
     if let Some(table) = root.take_table("retention", &mut problems) {
         retention(table, &mut config, &mut problems);
+    }
+    if let Some(table) = root.take_table("results", &mut problems) {
+        config.results = results::parse(table, &mut problems);
     }
     if let Some(value) = root.take("tls") {
         let at = value.at();

@@ -23,6 +23,14 @@ pub enum Figure {
     FailedHandshakes,
     /// Calls that were handed on to the leader.
     HandedOn,
+    /// Results that nodes sent by UploadResult.
+    Uploads,
+    /// Bytes of results in and out of object storage.
+    ObjectBytes,
+    /// Objects that were removed because nothing names them.
+    SweptObjects,
+    /// Objects that rows name and that are not there.
+    MissingObjects,
     /// Jobs that were enqueued for cron entries.
     Firings,
     /// Instants of cron entries that did not become a job.
@@ -142,7 +150,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 55] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -153,6 +161,10 @@ impl Figure {
         Self::Refusals,
         Self::FailedHandshakes,
         Self::HandedOn,
+        Self::Uploads,
+        Self::ObjectBytes,
+        Self::SweptObjects,
+        Self::MissingObjects,
         Self::Firings,
         Self::MissedFirings,
         Self::Deliveries,
@@ -236,6 +248,30 @@ impl Figure {
                 Counter,
                 &["outcome"],
                 "Calls that this server handed on to the leader, by outcome: answered, gone, busy.",
+            ),
+            Self::Uploads => (
+                "tenure_result_uploads_total",
+                Counter,
+                &["outcome"],
+                "Results over the inline limit that nodes sent, by outcome: stored, refused, failed.",
+            ),
+            Self::ObjectBytes => (
+                "tenure_result_object_bytes_total",
+                Counter,
+                &["way"],
+                "Bytes of results into and out of object storage, by way: written, read.",
+            ),
+            Self::SweptObjects => (
+                "tenure_result_objects_swept_total",
+                Counter,
+                &[],
+                "Objects removed from object storage because no result names them any more.",
+            ),
+            Self::MissingObjects => (
+                "tenure_result_objects_missing",
+                Gauge,
+                &[],
+                "Results whose bytes object storage has lost, as the last sweep found.",
             ),
             Self::Firings => {
                 ("tenure_cron_firings_total", Counter, &["entry"], "Jobs enqueued for the cron entry.")

@@ -8,6 +8,7 @@ use tenure_store::reader;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{api::Api, convert, status::No};
+use crate::results::OBJECTS_EXIST;
 
 /// The most violations that are shown; one is enough to be wrong.
 const MOST_VIOLATIONS: usize = 1000;
@@ -104,9 +105,16 @@ async fn check_invariants(api: &Api) -> Result<v1::CheckInvariantsResponse, No> 
         subject: violation.subject,
         detail: violation.detail,
     });
-    let checked = reader::INVARIANTS.iter().chain(&checked.names).map(ToString::to_string);
+    let lost = api.read(api.results.lost(api.handle.reader()).await)?;
+    let lost = lost.into_iter().map(|name| v1::InvariantViolation {
+        invariant: OBJECTS_EXIST.to_owned(),
+        subject: name.job.to_string(),
+        detail: format!("object storage has lost its result, {name}"),
+    });
+    let objects = (api.results.most() > 0).then_some(&OBJECTS_EXIST);
+    let checked = reader::INVARIANTS.iter().chain(&checked.names).chain(objects).map(ToString::to_string);
     Ok(v1::CheckInvariantsResponse {
-        violations: stored.chain(in_memory).take(MOST_VIOLATIONS).collect(),
+        violations: stored.chain(in_memory).chain(lost).take(MOST_VIOLATIONS).collect(),
         checked: checked.collect(),
         findings: examined.findings,
     })

@@ -22,6 +22,7 @@ use crate::{
     logs::Logs,
     metrics::Metrics,
     outbox::Settings,
+    results::Results,
     snapshot::Published,
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct Api {
     pub(crate) logs: Logs,
     /// Which secrets there are, likewise.
     pub(crate) webhooks: watch::Receiver<Arc<Settings>>,
+    /// Results over the inline limit.
+    pub(crate) results: Results,
 }
 
 impl Api {

@@ -7,6 +7,7 @@
 
 mod logs;
 mod out;
+mod uploaded;
 mod waits;
 
 use std::{sync::Arc, time::Duration};
@@ -20,8 +21,10 @@ use tenure_scheduler::{
 };
 use tenure_store::ResultBytes;
 
+use self::uploaded::offloaded;
 pub(crate) use self::{
     out::server_message,
+    uploaded::{uploaded, uploaded_out},
     waits::{Terms, lease, lease_at, terms},
 };
 use super::{
@@ -69,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) reconnect_max: Duration,
     /// Results above this are not taken, in bytes.
     pub(crate) max_result_bytes: usize,
+    /// Results above that and up to this are taken by UploadResult, in bytes. 0: none.
+    pub(crate) max_uploaded_result_bytes: u64,
 }
 
 /// Where a message came from.
@@ -444,9 +449,15 @@ fn report_said(
                     );
                 }
             }
-            let has_result = result.is_some();
-            carried.result =
-                result.map(|bytes| ResultBytes { data: bytes.data, content_type: bytes.content_type });
+            let offloaded = offloaded(&mut own, &format!("{field}.finished"), &finished, result.is_some());
+            let has_result = result.is_some() || offloaded.is_some();
+            carried.result = offloaded.or_else(|| {
+                result.map(|bytes| ResultBytes {
+                    data: bytes.data,
+                    content_type: bytes.content_type,
+                    object: None,
+                })
+            });
             let finish = finish(&mut own, &format!("{field}.finished"), &finished, has_result);
             if !own.is_clean() {
                 return broken(from, token, ReportKind::Finished, &own);

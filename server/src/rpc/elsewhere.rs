@@ -46,11 +46,12 @@ const OWN: [&str; 1] = ["/tenure.v1.AdminService/GetServerInfo"];
 const LEADERS: [&str; 2] = [SESSION, PUSH_LOG];
 
 /// Methods that read rows: while no leader is to be reached, any server answers them.
-const READS: [&str; 7] = [
+const READS: [&str; 8] = [
     "/tenure.v1.JobService/GetJob",
     "/tenure.v1.JobService/ListJobs",
     "/tenure.v1.JobService/ListAttempts",
     "/tenure.v1.JobService/GetResult",
+    "/tenure.v1.JobService/ReadResult",
     "/tenure.v1.AdminService/CheckInvariants",
     "/tenure.v1.WorkflowService/GetWorkflow",
     "/tenure.v1.WorkflowService/ListWorkflows",

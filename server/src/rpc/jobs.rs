@@ -17,12 +17,13 @@ use super::{
     status::No,
     workflows,
 };
-use crate::handle::Submission;
+use crate::{chain::Chain, handle::Submission};
 
 mod explain;
 mod log;
 mod patience;
 mod read;
+mod result;
 mod watch;
 
 pub(super) use self::watch::{Place, Room};
@@ -165,6 +166,16 @@ impl JobService for Jobs {
     ) -> Result<Response<log::Messages>, Status> {
         let caller = Caller::of(&request)?;
         self.0.answer(log::open(&self.0, &self.1, caller, &request.into_inner()).await)
+    }
+
+    type ReadResultStream = result::Messages;
+
+    async fn read_result(
+        &self,
+        request: Request<v1::ReadResultRequest>,
+    ) -> Result<Response<result::Messages>, Status> {
+        let caller = Caller::of(&request)?;
+        self.0.answer(result::open(&self.0, &caller, &request.into_inner()).await)
     }
 }
 
@@ -389,8 +400,17 @@ async fn delete(
     checks.finish()?;
     let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
     read::check_own(api, caller, job).await?;
+    let objects = if request.validate_only {
+        Vec::new()
+    } else {
+        api.read(api.results.of_jobs(api.handle.reader(), &[job]).await)?
+    };
     let command = Command::Delete { job, validate_only: request.validate_only, prior: None };
     let Reply::Deleted { job } = api.submit(command).await? else { return Err(unexpected("delete")) };
+    if let Err(error) = api.results.forget(api.handle.reader(), &objects).await {
+        // The job is gone, as it was asked. The next sweep of object storage finds what is left.
+        tracing::warn!(error = %Chain(&error), "the result of a deleted job is not removed yet");
+    }
     Ok(v1::DeleteJobResponse { job: Some(shown(api, &job).await) })
 }
 

@@ -6,12 +6,13 @@
 
 mod children;
 mod logs;
+mod uploads;
 mod waits;
 
 use tenure_proto::node::v1::{
-    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse,
+    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, FetchResultRequest,
     GetChildResultsRequest, GetChildResultsResponse, NodeMessage, PushLogRequest, PushLogResponse,
-    ServerMessage, node_service_server::NodeService,
+    ServerMessage, UploadResultRequest, UploadResultResponse, node_service_server::NodeService,
 };
 use tenure_scheduler::LeaseName;
 use tokio::sync::mpsc;
@@ -80,6 +81,24 @@ impl NodeService for Nodes {
     ) -> Result<Response<PushLogResponse>, Status> {
         let caller = Caller::of(&request)?;
         self.api.answer(logs::push(&self.api, &caller, request.into_inner()).await)
+    }
+
+    async fn upload_result(
+        &self,
+        request: Request<Streaming<UploadResultRequest>>,
+    ) -> Result<Response<UploadResultResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        self.api.answer(uploads::upload(&self.api, caller, request.into_inner()).await)
+    }
+
+    type FetchResultStream = uploads::Fetched;
+
+    async fn fetch_result(
+        &self,
+        request: Request<FetchResultRequest>,
+    ) -> Result<Response<Self::FetchResultStream>, Status> {
+        let caller = Caller::of(&request)?;
+        self.api.answer(uploads::fetch(&self.api, &caller, &request.into_inner()).await)
     }
 }
 

@@ -532,5 +532,6 @@ impl From<SubmitError> for No {
     }
 }
 
+mod results;
 #[cfg(test)]
 mod tests;

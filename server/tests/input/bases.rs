@@ -4,9 +4,10 @@ use prost_reflect::{DynamicMessage, MethodDescriptor};
 use tenure_proto::{
     node::v1::{
         Accepted, BeginWaitRequest, Checkpoint, ClosedGroup, Detach, Draining, EnqueueChildrenRequest,
-        Finished, FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello, HostInfo, LeaseName,
-        LeasePhase, LogTail, NodeMessage, PressureReading, Progress, Reaped, Report, Reports, ResultBytes,
-        Returned, Started, Throttled, UnstoredReport, WaitTerms, node_message::Body, report::Event,
+        FetchResultRequest, Finished, FinishedOutcome, GetChildResultsRequest, Heartbeat, HeldLease, Hello,
+        HostInfo, LeaseName, LeasePhase, LogTail, NodeMessage, PressureReading, Progress, Reaped, Report,
+        Reports, ResultBytes, Returned, Started, Throttled, UnstoredReport, WaitTerms, node_message::Body,
+        report::Event,
     },
     v1::{self, Payload, SlotAmount},
 };
@@ -87,6 +88,10 @@ impl Bases {
                 no = Some((Code::NotFound, "LOG_NOT_FOUND"));
                 encoded(&v1::ReadLogRequest { job_id: cancelled, ..Default::default() })
             }
+            "ReadResult" => {
+                no = Some((Code::NotFound, "RESULT_NOT_FOUND"));
+                encoded(&v1::ReadResultRequest { job_id: cancelled })
+            }
             "ListAttempts" => encoded(&v1::ListAttemptsRequest { job_id: queued, ..Default::default() }),
             "Apply" => {
                 encoded(&v1::ApplyRequest { fleet: crate::desk::FLEET.to_owned(), validate_only: true })
@@ -131,7 +136,16 @@ impl Bases {
             }
             "GetChildResults" => {
                 no = LOST;
-                encoded(&GetChildResultsRequest { lease: lease(node), job_ids: vec![queued], from_index: 0 })
+                let request = GetChildResultsRequest {
+                    lease: lease(node),
+                    job_ids: vec![queued],
+                    ..Default::default()
+                };
+                encoded(&request)
+            }
+            "FetchResult" => {
+                no = LOST;
+                encoded(&FetchResultRequest { lease: lease(node), job_id: queued })
             }
             "PauseCronEntry" => encoded(&v1::PauseCronEntryRequest { entry }),
             "ResumeCronEntry" => encoded(&v1::ResumeCronEntryRequest { entry }),

@@ -20,6 +20,9 @@ tree_descendants = 500
 [retention]
 final_jobs = "7d"
 results = "1d"
+[results]
+url = "s3://bucket/a"
+max_bytes = 1_000_000
 [tls]
 cert = "server.pem"
 key = "server.key"
@@ -99,6 +102,10 @@ const OF_SERVER: &Mistakes = &[
     ("\"7d\"", "7", "retention.final_jobs"),
     ("\"1d\"", "\"99999999999999999999d\"", "retention.results"),
     ("results =", "result =", "retention.result"),
+    ("\"s3://bucket/a\"", "\"file:///a\"", "results.url"),
+    ("\"s3://bucket/a\"", "7", "results.url"),
+    ("1_000_000", "1", "results.max_bytes"),
+    ("max_bytes =", "max_byte =", "results.max_byte"),
     ("cert = \"server.pem\"", "cert = 1", "tls.cert"),
     ("cert = \"server.pem\"", "crt = \"x\"", "tls.crt"),
     ("cert = \"server.pem\"", "cert = \"\"", "tls.cert"),

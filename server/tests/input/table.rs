@@ -33,8 +33,9 @@ fn requests(row: &str) -> Option<Rule> {
         | "ReprioritizeJobRequest.job_id"
         | "DeleteJobRequest.job_id"
         | "GetResultRequest.job_id"
-        | "ListAttemptsRequest.job_id"
-        | "ReadLogRequest.job_id" => Rule::Id { required: true, unknown: NO_JOB },
+        | "ReadLogRequest.job_id"
+        | "ReadResultRequest.job_id"
+        | "ListAttemptsRequest.job_id" => Rule::Id { required: true, unknown: NO_JOB },
         "ListJobsRequest.kind" | "ListJobsRequest.tenant" | "ListJobsRequest.node" => {
             Rule::Name { required: false, unknown: None }
         }
@@ -357,6 +358,11 @@ fn node(row: &str) -> Option<Rule> {
         "ResultBytes.data" => Rule::Bytes { most: 256 * 1024, over: Want::Field(String::new()) },
         "ResultBytes.content_type" => Rule::Text { most: 255, required: false },
         "Finished.detach" => Rule::Inner { required: false },
+        // It excludes a result, which the base has: see convert_node/tests.rs.
+        "Finished.uploaded"
+        | "UploadedResult.size"
+        | "UploadedResult.content_type"
+        | "UploadedResult.sha256" => Rule::Kept,
         // Looked at one by one: see convert_node/tests.rs.
         "Detach.job_ids" | "WaitTerms.job_ids" | "GetChildResultsRequest.job_ids" => Rule::Kept,
         "Detach.policy" | "WaitTerms.policy" => Rule::Numbers(vec![
@@ -378,10 +384,13 @@ fn node(row: &str) -> Option<Rule> {
         "EnqueueChildrenRequest.lease"
         | "BeginWaitRequest.lease"
         | "BeginWaitRequest.terms"
-        | "GetChildResultsRequest.lease" => Rule::Inner { required: true },
+        | "GetChildResultsRequest.lease"
+        | "FetchResultRequest.lease" => Rule::Inner { required: true },
         "EnqueueChildrenRequest.jobs" => Rule::Most { most: 1000, required: true },
         "BeginWaitRequest.wait_epoch" => Rule::Whole(1..=u64::MAX.into()),
-        "GetChildResultsRequest.from_index" => Rule::Free,
+        "GetChildResultsRequest.from_index" | "GetChildResultsRequest.takes_uploaded" => Rule::Free,
+        // Whose it may be is judged under a live lease only.
+        "FetchResultRequest.job_id" => Rule::Id { required: true, unknown: None },
         "LeaseName.node" => Rule::Name { required: true, unknown: None },
         "LeaseName.job_id" => Rule::Id { required: true, unknown: None },
         "LeaseName.token" => Rule::Whole(1..=I64),

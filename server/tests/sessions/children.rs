@@ -62,7 +62,8 @@ async fn begin(
 }
 
 async fn results(served: &Served, grant: &Grant, job_ids: Vec<String>) -> Vec<InputResult> {
-    let request = GetChildResultsRequest { lease: lease(grant), job_ids, from_index: 0 };
+    let request =
+        GetChildResultsRequest { lease: lease(grant), job_ids, ..GetChildResultsRequest::default() };
     client(served).get_child_results(request).await.expect("results").into_inner().results
 }
 
@@ -233,8 +234,12 @@ async fn results_come_in_pages_below_the_limit_of_a_message() {
     }
     let (mut from, mut read, mut pages) = (0, Vec::new(), 0);
     loop {
-        let request =
-            GetChildResultsRequest { lease: lease(&parent), job_ids: named.clone(), from_index: from };
+        let request = GetChildResultsRequest {
+            lease: lease(&parent),
+            job_ids: named.clone(),
+            from_index: from,
+            ..GetChildResultsRequest::default()
+        };
         let page = client(&served).get_child_results(request).await.unwrap().into_inner();
         assert!(prost::Message::encoded_len(&page) <= 1 << 20);
         read.extend(page.results);

@@ -5,8 +5,9 @@ use std::time::Duration;
 use tenure_proto::v1::{
     ApplyRequest, CancelJobRequest, DeleteJobRequest, EnqueueRequest, ExplainJobRequest, GetJobRequest,
     GetQueueHealthRequest, GetResultRequest, Job, JobSpec, ListAttemptsRequest, ListJobsRequest,
-    ListKindsRequest, ReadLogRequest, ReprioritizeJobRequest, RequeueJobRequest, WaitJobRequest,
-    WatchJobRequest, fleet_service_client::FleetServiceClient, health_service_client::HealthServiceClient,
+    ListKindsRequest, ReadLogRequest, ReadResultRequest, ReprioritizeJobRequest, RequeueJobRequest,
+    WaitJobRequest, WatchJobRequest, fleet_service_client::FleetServiceClient,
+    health_service_client::HealthServiceClient,
     job_service_client::JobServiceClient,
 };
 use tenure_scheduler::{KindName, Tenant};
@@ -56,6 +57,7 @@ async fn another_producers_job_is_not_there() {
         other.list_attempts(ListAttemptsRequest { job_id: id(), ..Default::default() }).await.map(drop),
         other.get_result(GetResultRequest { job_id: id() }).await.map(drop),
         other.read_log(ReadLogRequest { job_id: id(), ..Default::default() }).await.map(drop),
+        other.read_result(ReadResultRequest { job_id: id() }).await.map(drop),
         other.cancel_job(CancelJobRequest { job_id: id(), ..Default::default() }).await.map(drop),
         other.requeue_job(RequeueJobRequest { job_id: id(), force: false }).await.map(drop),
         other.reprioritize_job(ReprioritizeJobRequest { job_id: id(), priority: 1 }).await.map(drop),

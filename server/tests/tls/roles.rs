@@ -12,7 +12,7 @@ use crate::desk::{Desk, reason, uri};
 const MAY: &[(&str, &str)] = &[
     (
         "tenure.v1.JobService",
-        "p-oa Enqueue EnqueueBatch GetResult ReadLog CancelJob RequeueJob ReprioritizeJob DeleteJob",
+        "p-oa Enqueue EnqueueBatch GetResult ReadLog ReadResult CancelJob RequeueJob ReprioritizeJob DeleteJob",
     ),
     ("tenure.v1.JobService", "pvoa GetJob ListJobs ExplainJob WaitJob WatchJob ListAttempts"),
     ("tenure.v1.WorkflowService", "p-oa SubmitWorkflow CancelWorkflow RequeueMember"),
@@ -25,7 +25,10 @@ const MAY: &[(&str, &str)] = &[
         "tenure.v1.FleetService",
         "oa Apply PauseKind ResumeKind SetCapacity PauseSlot ResumeSlot CordonNode UncordonNode DrainNode ForgetNode",
     ),
-    ("tenure.node.v1.NodeService", "n Session EnqueueChildren BeginWait GetChildResults PushLog"),
+    (
+        "tenure.node.v1.NodeService",
+        "n Session EnqueueChildren BeginWait GetChildResults PushLog UploadResult FetchResult",
+    ),
     ("tenure.v1.CronService", "voa ListCronEntries"),
     ("tenure.v1.CronService", "oa PauseCronEntry ResumeCronEntry RunCronEntry"),
     ("tenure.v1.WebhookService", "voa ListWebhooks ListDeliveries GetDelivery"),

@@ -258,6 +258,7 @@ fn insert(tables: &mut Tables, turn: &Turn<'_>) -> Result<(), Error> {
             created_at: put.created_at,
             expires_at: put.expires_at,
             partial: put.partial,
+            object: bytes.object,
         };
         tables.insert_result(ResultRow { stored, of_wait: put.of_wait })?;
     }

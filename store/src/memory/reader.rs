@@ -1,6 +1,9 @@
 //! The reader of the store in memory.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use tenure_scheduler::{
     Attempt, DueResult, FencingToken, Job, JobId, JobState, KindName, Wall, Workflow, WorkflowId,
@@ -8,8 +11,8 @@ use tenure_scheduler::{
 
 use super::{Memory, Tables};
 use crate::{
-    JobCursor, JobFilter, KindCutoff, Left, LogTail, MemberState, Payload, ResultBytes, StoredResult,
-    Violation, WorkflowCursor, WorkflowFilter, reader::Error,
+    JobCursor, JobFilter, KindCutoff, Left, LogTail, MemberState, ObjectName, Payload, ResultBytes,
+    StoredResult, Violation, WorkflowCursor, WorkflowFilter, reader::Error,
 };
 
 /// A reader of a store in memory.
@@ -74,9 +77,11 @@ impl MemoryReader {
             let of = |job: &JobId| {
                 let all = (*job, FencingToken::NONE)..=(*job, FencingToken(u64::MAX));
                 let partial = tables.results.rows().range(all).rfind(|(_, row)| row.stored.partial);
+                let partial = partial.filter(|(_, row)| row.stored.object.is_none());
                 let bytes = |row: &StoredResult| ResultBytes {
                     data: row.data.clone(),
                     content_type: row.content_type.clone(),
+                    object: None,
                 };
                 let left = Left {
                     checkpoint: tables.checkpoints.get(job).cloned(),
@@ -105,6 +110,42 @@ impl MemoryReader {
 
     pub(crate) async fn log_tail(&self, job: JobId, token: FencingToken) -> Result<Option<LogTail>, Error> {
         self.read(|tables| tables.log_tails.get(&(job, token)).cloned())
+    }
+
+    pub(crate) async fn objects(
+        &self,
+        after: Option<(JobId, FencingToken)>,
+        limit: u32,
+    ) -> Result<Vec<ObjectName>, Error> {
+        self.read(|tables| {
+            let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let behind = tables.results.rows().range((from, Bound::Unbounded));
+            behind.filter_map(|(_, row)| row.stored.object_name()).take(rows(limit)).collect()
+        })
+    }
+
+    pub(crate) async fn objects_of(&self, jobs: &[JobId]) -> Result<Vec<ObjectName>, Error> {
+        self.read(|tables| {
+            let of = |job: &JobId| {
+                let all = (*job, FencingToken::NONE)..=(*job, FencingToken(u64::MAX));
+                tables.results.rows().range(all).filter_map(|(_, row)| row.stored.object_name())
+            };
+            jobs.iter().flat_map(of).collect()
+        })
+    }
+
+    pub(crate) async fn wanted_objects(&self, asked: &[ObjectName]) -> Result<BTreeSet<ObjectName>, Error> {
+        self.read(|tables| {
+            let named = |name: &ObjectName| {
+                let row = tables.results.get(&(name.job, name.token));
+                row.and_then(|row| row.stored.object_name()) == Some(*name)
+            };
+            let open = |name: &ObjectName| {
+                let job = tables.jobs.get(&name.job);
+                job.is_some_and(|job| job.token == name.token && !job.state.is_final())
+            };
+            asked.iter().filter(|name| named(name) || open(name)).copied().collect()
+        })
     }
 
     pub(crate) async fn due_jobs(

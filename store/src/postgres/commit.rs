@@ -119,6 +119,18 @@ async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
         .column(results.iter().map(|(put, _)| At::from(put.expires_at)).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| put.of_wait).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| put.partial).collect::<Vec<_>>())
+        .column(
+            results
+                .iter()
+                .map(|(_, result)| result.object.as_ref().map(|it| int(it.size)))
+                .collect::<Vec<_>>(),
+        )
+        .column(
+            results
+                .iter()
+                .map(|(_, result)| result.object.as_ref().map(|it| it.sha256.to_string()))
+                .collect::<Vec<_>>(),
+        )
         .run_all(connection)
         .await?;
     let checkpoints = &turn.checkpoints;

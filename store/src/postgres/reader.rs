@@ -4,6 +4,8 @@
 //! is gone, or ends the statement by its own limit. Reads, and only they, are tried again when they met a restart or a
 //! conflict.
 
+mod objects;
+
 use std::{
     collections::{BTreeMap, hash_map::RandomState},
     hash::BuildHasher,
@@ -47,6 +49,9 @@ pub struct PostgresReader {
     pub(super) pool: PgPool,
     pub(super) limit: Duration,
 }
+
+#[cfg(test)]
+pub(super) use objects::ALL as ALL_OF_OBJECTS;
 
 /// For the test that prepares each.
 #[cfg(test)]
@@ -159,14 +164,14 @@ from payloads
 where job_id = any($1::uuid[])";
 
 pub(super) const RESULT_NEWEST: &str = "
-select token, data, content_type, created_at, expires_at, partial
+select token, data, content_type, created_at, expires_at, partial, object_size, object_sha256
 from results
 where job_id = $1 and not of_wait
 order by token desc
 limit 1";
 
 pub(super) const STATE_GET: &str = "
-select token, data, content_type, created_at, expires_at, partial
+select token, data, content_type, created_at, expires_at, partial, object_size, object_sha256
 from results
 where job_id = $1 and token = $2 and of_wait";
 
@@ -178,7 +183,7 @@ where job_id = any($1::uuid[])";
 pub(super) const PARTIAL_NEWEST: &str = "
 select job_id, data, content_type
 from results
-where job_id = any($1::uuid[]) and partial
+where job_id = any($1::uuid[]) and partial and object_size is null
   and not exists (
     select 1 from results as newer
     where newer.job_id = results.job_id and newer.partial and newer.token > results.token)";
@@ -412,7 +417,8 @@ impl PostgresReader {
         for row in self.rows(|| sqlx::query(PARTIAL_NEWEST).bind(&ids)).await? {
             let read = || Ok((JobId(row.try_get(0)?), row.try_get::<Vec<u8>, _>(1)?, row.try_get(2)?));
             let (job, data, content_type) = read().map_err(|error| unreadable("results", &error))?;
-            left.entry(job).or_default().partial = Some(ResultBytes { data: data.into(), content_type });
+            left.entry(job).or_default().partial =
+                Some(ResultBytes { data: data.into(), content_type, object: None });
         }
         Ok(left)
     }
@@ -440,6 +446,7 @@ impl PostgresReader {
                 created_at: Wall(row.try_get::<At, _>(3)?.0),
                 expires_at: Wall(row.try_get::<At, _>(4)?.0),
                 partial: row.try_get(5)?,
+                object: objects::object(row, 6)?,
             })
         };
         rows.first().map(read).transpose().map_err(|error| unreadable("results", &error))

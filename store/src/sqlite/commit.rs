@@ -355,10 +355,11 @@ on conflict (job_id, token) do update set
   checkpoint_size = excluded.checkpoint_size";
 
 pub(super) const RESULT_INSERT: &str = "
-insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)
+insert into results (
+  job_id, token, data, content_type, created_at, expires_at, of_wait, partial, object_size, object_sha256)
 select
   new.value ->> 0, new.value ->> 1, substr($2, new.value ->> 2, new.value ->> 3), new.value ->> 4, new.value ->> 5,
-  new.value ->> 6, new.value ->> 7, new.value ->> 8
+  new.value ->> 6, new.value ->> 7, new.value ->> 8, new.value ->> 9, new.value ->> 10
 from json_each($1) as new";
 
 // Of a job only the newest is kept.
@@ -393,7 +394,21 @@ async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
         let (job, token) = (put.job.to_string(), int(put.token.0));
         let (created_at, expires_at) = (put.created_at.0, put.expires_at.0);
         let (of_wait, partial) = (i64::from(put.of_wait), i64::from(put.partial));
-        (job, token, from, length, &result.content_type, created_at, expires_at, of_wait, partial)
+        let object = result.object.as_ref();
+        let (size, sha256) = (object.map(|it| int(it.size)), object.map(|it| it.sha256.to_string()));
+        (
+            job,
+            token,
+            from,
+            length,
+            &result.content_type,
+            created_at,
+            expires_at,
+            of_wait,
+            partial,
+            size,
+            sha256,
+        )
     });
     let results = batch("results", results)?;
     with_bytes(connection, "RESULT_INSERT", RESULT_INSERT, results, bytes).await?;

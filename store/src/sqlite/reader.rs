@@ -3,6 +3,8 @@
 //! A read that is too slow, or whose caller went away, is interrupted on its connection's thread: a long reader stops
 //! checkpoints, and the log grows.
 
+mod objects;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -37,6 +39,9 @@ pub struct SqliteReader {
     pool: SqlitePool,
     pub(super) limit: Duration,
 }
+
+#[cfg(test)]
+pub(super) use objects::ALL as ALL_OF_OBJECTS;
 
 /// For the test that prepares each.
 #[cfg(test)]
@@ -148,14 +153,14 @@ from payloads
 where job_id in (select value from json_each($1))";
 
 pub(super) const RESULT_NEWEST: &str = "
-select token, data, content_type, created_at, expires_at, partial
+select token, data, content_type, created_at, expires_at, partial, object_size, object_sha256
 from results
 where job_id = $1 and not of_wait
 order by token desc
 limit 1";
 
 pub(super) const STATE_GET: &str = "
-select token, data, content_type, created_at, expires_at, partial
+select token, data, content_type, created_at, expires_at, partial, object_size, object_sha256
 from results
 where job_id = $1 and token = $2 and of_wait";
 
@@ -167,7 +172,7 @@ where job_id in (select value from json_each($1))";
 pub(super) const PARTIAL_NEWEST: &str = "
 select job_id, data, content_type
 from results
-where job_id in (select value from json_each($1)) and partial
+where job_id in (select value from json_each($1)) and partial and object_size is null
   and not exists (
     select 1 from results as newer
     where newer.job_id = results.job_id and newer.partial and newer.token > results.token)";
@@ -386,7 +391,8 @@ impl SqliteReader {
         for row in self.rows(sqlx::query(PARTIAL_NEWEST).bind(ids)).await? {
             let read = || Ok((job(&row)?, row.try_get::<Vec<u8>, _>(1)?, row.try_get(2)?));
             let (job, data, content_type) = read().map_err(|error| unreadable("results", &error))?;
-            left.entry(job).or_default().partial = Some(ResultBytes { data: data.into(), content_type });
+            left.entry(job).or_default().partial =
+                Some(ResultBytes { data: data.into(), content_type, object: None });
         }
         Ok(left)
     }
@@ -414,6 +420,7 @@ impl SqliteReader {
                 created_at: Wall(row.try_get(3)?),
                 expires_at: Wall(row.try_get(4)?),
                 partial: row.try_get(5)?,
+                object: objects::object(row, 6)?,
             })
         };
         rows.first().map(read).transpose().map_err(|error| unreadable("results", &error))

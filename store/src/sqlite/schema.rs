@@ -8,7 +8,7 @@ use sqlx::{
 use super::Error;
 
 /// Number, name and text of every migration, in order.
-pub(crate) const MIGRATIONS: [(u32, &str, &str); 20] = [
+pub(crate) const MIGRATIONS: [(u32, &str, &str); 21] = [
     (1, "create_jobs", include_str!("../../../migrations/sqlite/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/sqlite/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/sqlite/0003_create_fleet.sql")),
@@ -28,6 +28,7 @@ pub(crate) const MIGRATIONS: [(u32, &str, &str); 20] = [
     (17, "create_workflows", include_str!("../../../migrations/sqlite/0017_create_workflows.sql")),
     (18, "create_crons", include_str!("../../../migrations/sqlite/0018_create_crons.sql")),
     (19, "create_outbox", include_str!("../../../migrations/sqlite/0019_create_outbox.sql")),
+    (20, "add_result_objects", include_str!("../../../migrations/sqlite/0020_add_result_objects.sql")),
     (21, "create_log_tails", include_str!("../../../migrations/sqlite/0021_create_log_tails.sql")),
 ];
 

@@ -5,13 +5,14 @@ mod lists;
 mod log_tails;
 mod model;
 mod outbox;
+mod objects;
 mod refusals;
 
 /// One module per store, with every case as a test of its own.
 macro_rules! exam {
     ($($module:ident: $store:ty),+ $(,)?) => {
         $(mod $module {
-            use super::{cases, lists, log_tails, model, outbox, refusals};
+            use super::{cases, lists, log_tails, model, objects, outbox, refusals};
             use crate::lived_through;
 
             exam!(@tests $store;
@@ -34,6 +35,7 @@ macro_rules! exam {
                 outbox: webhooks_and_deliveries_come_back_as_they_were, tries_change_a_delivery_and_never_what_it_tells,
                     a_webhook_goes_after_its_deliveries_and_comes_again_in_one_turn,
                     a_delivery_has_a_webhook_a_body_and_a_row;
+                objects: what_is_wanted_is_what_a_row_names_or_may_come_to_name, objects_go_with_their_rows;
                 model: random_turns_equal_the_model;
                 lived_through: loading_equals_having_lived_through_it, what_comes_and_goes_in_one_turn_leaves_nothing;
             );

@@ -144,7 +144,10 @@ pub(crate) fn bytes_for(changes: &Changes) -> Beside {
     }
     for put in &changes.results_put {
         let data = format!("result of {} {}", put.job, put.token).into();
-        beside.results.insert((put.job, put.token), ResultBytes { data, content_type: "text/plain".into() });
+        beside.results.insert(
+            (put.job, put.token),
+            ResultBytes { data, content_type: "text/plain".into(), object: None },
+        );
     }
     for put in &changes.checkpoints_put {
         let data = format!("checkpoint of {} {}", put.job, put.token).into();

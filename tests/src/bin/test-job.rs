@@ -18,7 +18,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
 use tenure_tests::clock::Moment;
 use tenure_tests::intervals::{Need, Stamp};
-use tenure_tests::script::{Script, Step};
+use tenure_tests::script::{Script, Step, pile};
 
 /// No test takes this long, tortures neither; a gate that nobody opens must not hold a process for ever.
 const LONGEST: Duration = Duration::from_secs(1_800);
@@ -151,6 +151,7 @@ fn carry_out(script: &Script, bench: &Bench, locks: &mut Locks) -> io::Result<u8
             Step::Hunt => hunt(bench)?,
             Step::Flood(bytes) => flood(*bytes)?,
             Step::Result(text) => fs::write(variable("TENURE_RESULT")?, text)?,
+            Step::Pile(bytes) => fs::write(variable("TENURE_RESULT")?, pile(*bytes))?,
             Step::Tell(name) => fs::write(variable("TENURE_RESULT")?, env::var(name).unwrap_or_default())?,
             Step::Attempt(words) => {
                 let words: Vec<&str> = words.split(' ').collect();

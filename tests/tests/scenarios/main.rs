@@ -31,6 +31,7 @@ mod pressure;
 mod python;
 mod quickstart;
 mod restart;
+mod results;
 mod seed;
 mod socket;
 mod stop;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Iterable, List, Optional, Sequence, Union
 
 from ._jobs import Enqueued, Job, JobState, NewJob, PayloadLike, Result
@@ -114,6 +115,43 @@ def result_of(answer: wire.GetResultResponse) -> Result:
         raise UnexpectedAnswer("the answer to GetResult has no result")
     result = answer.result
     return Result(data=result.data, content_type=result.content_type, token=result.token)
+
+
+class Reading:
+    """The messages of one read of a result: what it is, then bytes, as many as were announced and no others."""
+
+    def __init__(self) -> None:
+        self._head: Optional[wire.ReadResultResponse] = None
+        self._left = 0
+        self._sum = hashlib.sha256()
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything has come."""
+        return self._head is not None
+
+    def take(self, answer: wire.ReadResultResponse) -> bytes:
+        """The bytes of a message; none in the first one."""
+        if self._head is None:
+            if answer.WhichOneof("part") != "head":
+                raise UnexpectedAnswer("a read of a result does not begin with what it is")
+            self._head, self._left = answer, answer.head.size
+            return b""
+        if answer.WhichOneof("part") != "data" or len(answer.data) > self._left:
+            raise UnexpectedAnswer("a read of a result does not end where its head says")
+        self._left -= len(answer.data)
+        self._sum.update(answer.data)
+        return answer.data
+
+    def end(self) -> None:
+        """These were all.
+
+        :raises UnexpectedAnswer: if they are not what was announced.
+        """
+        if self._head is None or self._left:
+            raise UnexpectedAnswer("a read of a result does not end where its head says")
+        if self._sum.digest() != self._head.head.sha256:
+            raise UnexpectedAnswer("the bytes of a result are not those that its checksum names")
 
 
 class Watched:

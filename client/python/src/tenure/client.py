@@ -200,8 +200,43 @@ class Client:
         """The result of a succeeded job.
 
         :raises NotFound: if there is none, or not any more.
+        :raises Refusal: with the reason ``RESULT_TOO_LARGE`` above 256 KiB: ``read_result`` has it.
         """
         return _calls.result_of(self._call("GetResult", wire.GetResultRequest(job_id=job_id)))
+
+    def read_result(self, job_id: str) -> Iterator[bytes]:
+        """The bytes of the result of a succeeded job, whatever its size, in pieces of at most 256 KiB. Their checksum is
+        compared at the end: only a read that ends without an error is worth something.
+
+        :raises NotFound: if there is none, or not any more.
+        :raises Unavailable: if no server is to be reached before the first piece.
+        :raises Refusal: if the connection breaks afterwards: read it from the beginning then.
+        """
+        began, times = time.monotonic(), 0
+        while True:
+            reading = _calls.Reading()
+            place, stub = self._server()
+            stream = stub.ReadResult(wire.ReadResultRequest(job_id=job_id))
+            try:
+                for message in stream:
+                    piece = reading.take(message)
+                    if piece:
+                        yield piece
+                reading.end()
+                return
+            except grpc.RpcError as error:
+                refusal = refusal_of(error)
+                if refusal.code != grpc.StatusCode.UNAVAILABLE or reading.begun:
+                    raise refusal from error
+                self._move_on(place)
+                times += 1
+                waited = time.monotonic() - began
+                pause = (refusal.retry_after or 0.0) + backoff(self._retry, times)
+                if waited + pause >= self._retry.give_up_after:
+                    raise Unavailable(self.endpoint, times, waited, refusal) from error
+                time.sleep(pause)
+            finally:
+                stream.cancel()
 
     def explain(self, job_id: str) -> wire.ExplainJobResponse:
         """Why a job does not run yet, as data; ``summary`` is the answer in one sentence."""

@@ -16,6 +16,7 @@ use crate::own_rule::OwnRule;
 use crate::runner::detach::{self, Wanted};
 use crate::runner::outcome::cut;
 use crate::runner::socket::{Failure, MOST_COUNTERS, MOST_USAGE, Said};
+use crate::runner::upload::Limits;
 use crate::runner::words;
 
 /// A longer back-off is none that a job may ask for.
@@ -48,13 +49,13 @@ pub(super) fn report(
     ending: Ending,
     spoken: Spoken,
     course: &Course,
-    (now, limit): (Mono, u64),
+    (now, limits): (Mono, Limits),
 ) -> (Report, End) {
     let Spoken { said, checkpoint } = spoken;
     let (mut event, end, usage) = match ending {
         Ending::Said(ended) => {
             let WorkEnded { end, usage, .. } = *ended;
-            let (event, end) = in_its_words(end, &said, course, limit);
+            let (event, end) = in_its_words(end, &said, course, limits);
             (event, end, usage)
         }
         Ending::Over { for_another } => {
@@ -76,18 +77,18 @@ pub(super) fn report(
 }
 
 /// The worker says how it ended.
-fn in_its_words(end: Option<work_ended::End>, said: &Said, course: &Course, limit: u64) -> (Event, End) {
+fn in_its_words(end: Option<work_ended::End>, said: &Said, course: &Course, limits: Limits) -> (Event, End) {
     let why = course.why;
     let partial = course.asked || matches!(why, Some(Why::Limit | Why::SoftLimit));
     let had_its_time = matches!(why, Some(Why::Limit | Why::SoftLimit | Why::Stalled));
     match end {
         Some(work_ended::End::Succeeded(it)) => match why {
             // Whatever it made of it: it had its time. What it has made is kept.
-            Some(Why::Limit | Why::Stalled) => (with_partial(stopped(why).0, it, limit), End::Finished),
+            Some(Why::Limit | Why::Stalled) => (with_partial(stopped(why).0, it, limits.inline), End::Finished),
             Some(Why::SoftLimit) if !it.has_result => stopped(why),
             // Asked to wrap up it has done what it was asked for if it leaves something.
             Some(Why::SoftLimit | Why::Ordered(_) | Why::CutOff | Why::Detach) | None => {
-                (Event::Finished(succeeded(it, limit, partial)), End::Finished)
+                (Event::Finished(succeeded(it, limits, partial)), End::Finished)
             }
         },
         Some(work_ended::End::Failed(it)) if !had_its_time => {
@@ -168,12 +169,14 @@ fn returned(rule: OwnRule) -> Event {
     Event::Returned(Returned { rule: rule.to_string(), started: true, ..Returned::default() })
 }
 
-fn succeeded(it: WorkSucceeded, limit: u64, partial: bool) -> Finished {
+/// With the whole result in it, also one that has to be uploaded: see `upload::taken_from`.
+fn succeeded(it: WorkSucceeded, limits: Limits, partial: bool) -> Finished {
+    let limit = limits.inline.max(limits.uploaded);
     let WorkSucceeded { has_result, data, content_type } = it;
     let size = u64::try_from(data.len()).unwrap_or(u64::MAX);
     if size > limit {
         let error = format!(
-            "the result is larger than the inline limit of {limit} bytes: store it elsewhere and return a reference"
+            "the result is larger than the limit of {limit} bytes: store it elsewhere and return a reference"
         );
         return finish(FinishedOutcome::FailedPermanent, "result_too_large", error);
     }

@@ -71,7 +71,7 @@ impl Hosted {
 /// One page, for as long as it takes.
 async fn page(calls: &Calls, lease: &Lease, from: u32) -> Result<GetChildResultsResponse, Status> {
     loop {
-        match calls.child_results(lease, Vec::new(), from).await {
+        match calls.child_results(lease, Vec::new(), (from, false)).await {
             Err(status) if is_away(&status) => {
                 tracing::debug!(%status, "what an attempt goes on from cannot be fetched; again soon");
                 tokio::time::sleep(AGAIN).await;

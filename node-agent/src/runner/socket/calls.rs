@@ -7,10 +7,13 @@
 
 use std::time::Duration;
 
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tenure_proto::node::v1::node_service_client::NodeServiceClient;
 use tenure_proto::node::v1::{
-    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse,
-    GetChildResultsRequest, GetChildResultsResponse, LeaseName,
+    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, FetchResultRequest,
+    GetChildResultsRequest, GetChildResultsResponse, LeaseName, UploadHead, UploadResultRequest,
+    UploadedResult, upload_result_request::Part,
 };
 use tokio::sync::watch;
 use tonic::transport::Channel;
@@ -25,14 +28,27 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DEADLINE: Duration = Duration::from_secs(30);
 /// When a command may ask again while there is no server.
 const AGAIN: Duration = Duration::from_secs(1);
+/// An upload takes no longer, and then at least this many bytes a second.
+const BYTES_DEADLINE: Duration = Duration::from_secs(120);
+const SLOWEST: u64 = 128 * 1024;
 /// The largest answer: a page of results, or a thousand jobs.
 const DECODE_LIMIT: usize = 4 << 20;
+
+/// The connections to a server. Bytes have one of their own: what waits for object storage must not hold up a heartbeat, and
+/// the streams of one connection share its window.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    /// For calls, and the session.
+    pub calls: Channel,
+    /// For uploads and fetches. Connects when it is used.
+    pub bytes: Channel,
+}
 
 /// The way to the server. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Calls {
     node: String,
-    connection: watch::Receiver<Option<Channel>>,
+    connection: watch::Receiver<Option<Lines>>,
 }
 
 /// A lease, of which is spoken.
@@ -44,7 +60,7 @@ pub(crate) struct Lease {
 
 impl Calls {
     /// The way of the node of this name. The other end says which connection there is: it is the session's.
-    pub fn new(node: String) -> (Self, watch::Sender<Option<Channel>>) {
+    pub fn new(node: String) -> (Self, watch::Sender<Option<Lines>>) {
         let (sender, connection) = watch::channel(None);
         (Self { node, connection }, sender)
     }
@@ -76,16 +92,46 @@ impl Calls {
         Ok(client.begin_wait(timed(request)).await?.into_inner())
     }
 
-    /// One page of how others ended.
+    /// One page of how others ended. `takes_uploaded`: what is over the inline limit is named, and fetched on its own.
     pub(crate) async fn child_results(
         &self,
         lease: &Lease,
         job_ids: Vec<String>,
-        from_index: u32,
+        (from_index, takes_uploaded): (u32, bool),
     ) -> Result<GetChildResultsResponse, Status> {
-        let request = GetChildResultsRequest { lease: self.name(lease), job_ids, from_index };
+        let request = GetChildResultsRequest { lease: self.name(lease), job_ids, from_index, takes_uploaded };
         let mut client = self.client().await?;
         Ok(client.get_child_results(timed(request)).await?.into_inner())
+    }
+
+    /// Sends a result over the inline limit. The stream ends early if it cannot be read: the server finds that bytes are
+    /// missing.
+    pub(crate) async fn upload_result(
+        &self,
+        lease: &Lease,
+        result: UploadedResult,
+        bytes: BoxStream<'static, bytes::Bytes>,
+    ) -> Result<(), Status> {
+        let within = BYTES_DEADLINE + Duration::from_secs(result.size / SLOWEST);
+        let head = UploadHead { lease: self.name(lease), result: Some(result) };
+        let mut client = NodeServiceClient::new(self.connection().await?.bytes);
+        let sending = client.upload_result(messages(head, bytes)).boxed();
+        let sent = tokio::time::timeout(within, sending).await;
+        sent.map_err(|_| Status::deadline_exceeded("the upload took too long"))?.map(drop)
+    }
+
+    /// The bytes of a result over the inline limit, message by message.
+    pub(crate) async fn fetch_result(
+        &self,
+        lease: &Lease,
+        job_id: String,
+    ) -> Result<BoxStream<'static, Result<bytes::Bytes, Status>>, Status> {
+        let request = FetchResultRequest { lease: self.name(lease), job_id };
+        let mut client =
+            NodeServiceClient::new(self.connection().await?.bytes).max_decoding_message_size(DECODE_LIMIT);
+        let opened = tokio::time::timeout(DEADLINE, client.fetch_result(request)).await;
+        let messages = opened.map_err(|_| Status::deadline_exceeded("nothing came"))??.into_inner();
+        Ok(messages.map(|message| message.map(|message| message.data)).boxed())
     }
 
     fn name(&self, lease: &Lease) -> Option<LeaseName> {
@@ -93,15 +139,27 @@ impl Calls {
     }
 
     async fn client(&self) -> Result<NodeServiceClient<Channel>, Status> {
-        let mut connection = self.connection.clone();
-        let there = connection.wait_for(Option::is_some);
-        let channel = match tokio::time::timeout(PATIENCE, there).await {
-            Ok(Ok(channel)) => channel.clone(),
-            Ok(Err(_)) | Err(_) => None,
-        };
-        let channel = channel.ok_or_else(no_server)?;
+        let channel = self.connection().await?.calls;
         Ok(NodeServiceClient::new(channel).max_decoding_message_size(DECODE_LIMIT))
     }
+
+    async fn connection(&self) -> Result<Lines, Status> {
+        let mut connection = self.connection.clone();
+        let there = connection.wait_for(Option::is_some);
+        let connection = match tokio::time::timeout(PATIENCE, there).await {
+            Ok(Ok(connection)) => connection.clone(),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        connection.ok_or_else(no_server)
+    }
+}
+
+fn messages(
+    head: UploadHead,
+    bytes: BoxStream<'static, bytes::Bytes>,
+) -> BoxStream<'static, UploadResultRequest> {
+    let parts = futures_util::stream::iter([Part::Head(head)]).chain(bytes.map(Part::Data));
+    parts.map(|part| UploadResultRequest { part: Some(part) }).boxed()
 }
 
 /// Whether the same call may be repeated: nobody knows what became of it, or nothing did.

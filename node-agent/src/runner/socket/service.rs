@@ -162,7 +162,7 @@ impl AttemptService for Service {
         let call = async {
             let _heard = heard::while_asked(&self.desk);
             let AttemptServiceGetChildResultsRequest { job_ids, from_index } = request.into_inner();
-            let page = self.desk.calls().child_results(self.desk.lease(), job_ids, from_index).await;
+            let page = self.desk.calls().child_results(self.desk.lease(), job_ids, (from_index, false)).await;
             let page = page.map_err(said_by_server)?;
             Ok(Response::new(AttemptServiceGetChildResultsResponse {
                 results: page.results,

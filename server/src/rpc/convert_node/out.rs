@@ -46,6 +46,7 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
                     warnings,
                     max_result_bytes: u64::try_from(settings.max_result_bytes).unwrap_or(u64::MAX),
                     max_checkpoint_bytes: u64::try_from(MOST_CHECKPOINT).unwrap_or(u64::MAX),
+                    max_uploaded_result_bytes: settings.max_uploaded_result_bytes,
                 })
             }
             Message::Renewed { anchor, leases } => Out::Renewed(wire::Renewed {

@@ -69,6 +69,7 @@ fn the_end_of_a_drain_is_a_drain_without_a_deadline() {
         reconnect_min: Duration::from_millis(200),
         reconnect_max: Duration::from_secs(30),
         max_result_bytes: 1,
+        max_uploaded_result_bytes: 0,
     };
     let drain = |deadline| {
         let frame = Frame { applied: 3, body: Body::Alone(Message::Drain { deadline }) };

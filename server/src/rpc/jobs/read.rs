@@ -11,7 +11,7 @@ use tenure_scheduler::{
     self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName,
     Refusal, State, Tenant,
 };
-use tenure_store::{JobCursor, JobFilter};
+use tenure_store::{JobCursor, JobFilter, StoredResult};
 
 use crate::rpc::{
     api::Api,
@@ -170,16 +170,25 @@ pub(super) async fn result(
     caller: &Caller,
     request: &v1::GetResultRequest,
 ) -> Result<v1::GetResultResponse, No> {
-    let id = required_id(&request.job_id)?;
+    let stored = stored_result(api, caller, &request.job_id).await?;
+    if stored.object.is_some() {
+        return Err(No::result_not_inline(stored.job, stored.size()));
+    }
+    Ok(v1::GetResultResponse { result: Some(convert::job::result(stored)) })
+}
+
+/// The result of a job, wherever its bytes stand.
+pub(super) async fn stored_result(api: &Api, caller: &Caller, job: &str) -> Result<StoredResult, No> {
+    let id = required_id(job)?;
     check_own(api, caller, id).await?;
     let stored = api.read(api.handle.reader().result(id).await)?;
     let kept = stored.filter(|result| result.expires_at > api.now());
     if let Some(whole) = kept.as_ref().filter(|result| !result.partial) {
-        return Ok(v1::GetResultResponse { result: Some(convert::job::result(whole.clone())) });
+        return Ok(whole.clone());
     }
     let row = row(api, caller, id).await?;
     match kept.filter(|result| !result.is_superseded(&row.state, row.token)) {
-        Some(partial) => Ok(v1::GetResultResponse { result: Some(convert::job::result(partial)) }),
+        Some(partial) => Ok(partial),
         None => Err(No::no_result(id, row.state.name())),
     }
 }

@@ -11,7 +11,8 @@ use tenure_proto::{
     v1,
 };
 use tenure_scheduler::{
-    BeginWait, Child, ChildEnd, Command, FencingToken, Job, JobId, LeaseName, Reply, WaitAnswer, WaitVerdict,
+    BeginWait, Child, ChildEnd, Command, FencingToken, Job, JobId, JobState, LeaseName, Refusal, Reply,
+    WaitAnswer, WaitVerdict,
 };
 use tenure_store::StoredResult;
 
@@ -28,6 +29,10 @@ use crate::rpc::{
 
 /// Children that one request may name.
 const MOST_NAMED: usize = 1000;
+
+/// In place of a result that is over the inline limit, for who fetches none: an old agent, a worker, a command that waits.
+const TOO_LARGE: &str =
+    "its result is over the inline limit, and cannot be handed over here: ReadResult has it";
 
 /// How many jobs one question to the driver is about, so that it stays under a millisecond.
 const JOBS_A_QUESTION: usize = 64;
@@ -100,7 +105,8 @@ pub(super) async fn results(
         });
         let mut live = live.await?;
         for (index, child) in chunk {
-            let result = result_of(api, (&lease, is_given), (*index, child), live.remove(&child.job)).await?;
+            let asked = (&lease, is_given, request.takes_uploaded);
+            let result = result_of(api, asked, (*index, child), live.remove(&child.job)).await?;
             bytes += result.encoded_len() + 8;
             if bytes > page::MOST_BYTES && !answer.results.is_empty() {
                 answer.next_index = result.index;
@@ -144,7 +150,7 @@ async fn started_with(api: &Api, lease: &LeaseName) -> Result<(Vec<Child>, Optio
 /// One line of the answer. `child.end`: as it was when somebody went on; without one, as it is now.
 async fn result_of(
     api: &Api,
-    (lease, is_given): (&LeaseName, bool),
+    (lease, is_given, takes_uploaded): (&LeaseName, bool, bool),
     (index, child): (usize, &Child),
     live: Option<Job>,
 ) -> Result<InputResult, No> {
@@ -182,7 +188,10 @@ async fn result_of(
         | v1::JobState::Expired => None,
     };
     let partial = stored.as_ref().is_some_and(|stored| stored.partial);
+    let uploaded = stored.as_ref().and_then(convert_node::uploaded_out);
     let said = match state {
+        v1::JobState::Succeeded if uploaded.is_some() && takes_uploaded => None,
+        v1::JobState::Succeeded if uploaded.is_some() => Some(Answer::Error(TOO_LARGE.to_owned())),
         v1::JobState::Succeeded => stored.as_ref().map(|stored| Answer::Result(bytes_of(stored))),
         v1::JobState::Dead | v1::JobState::Cancelled | v1::JobState::Expired => {
             let reason = job.reason.as_deref().unwrap_or_default();
@@ -195,7 +204,34 @@ async fn result_of(
         | v1::JobState::Running
         | v1::JobState::Waiting => None,
     };
-    Ok(InputResult { state: state.into(), answer: said, partial, ..answer })
+    let uploaded = uploaded.filter(|_| takes_uploaded);
+    Ok(InputResult { state: state.into(), answer: said, partial, uploaded, ..answer })
+}
+
+/// The result of one job, for a job that goes on from there: a child of its, or one that the execution was started with.
+///
+/// # Errors
+/// If it is neither, or has no result.
+pub(super) async fn result_for(api: &Api, lease: &LeaseName, id: JobId) -> Result<StoredResult, No> {
+    let live = api.query(move |state, _| state.job(id).cloned()).await?;
+    let job = match live {
+        Some(job) => job,
+        None => api
+            .read(api.handle.reader().get_job(id).await)?
+            .ok_or_else(|| No::from(Refusal::JobNotFound { job: id }))?,
+    };
+    let is_given = || async {
+        let (children, _) = started_with(api, lease).await?;
+        Ok::<_, No>(children.iter().any(|child| child.job == id && child.end == Some(ChildEnd::Succeeded)))
+    };
+    let is_child = job.parent == Some(lease.job) && matches!(job.state, JobState::Succeeded { .. });
+    if !is_child && !is_given().await? {
+        let problem =
+            format!("has not succeeded, or is neither a child of {} nor what it was started with", lease.job);
+        return Err(No::invalid_field("job_id", problem));
+    }
+    let stored = result(api, &job).await?;
+    stored.ok_or_else(|| No::no_result(id, job.state.name()))
 }
 
 /// What a job that succeeded wrote. One whose time is over is kept for as long as its parent lives.

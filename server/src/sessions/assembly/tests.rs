@@ -215,7 +215,8 @@ fn a_grant_of_a_job_that_was_granted_before_waits_for_what_was_left_whatever_its
     assert_eq!(leaves(&mut assembly), []);
     let wanted = assembly.wanted();
     assert!(wanted.iter().all(|want| want.again && want.payload == 0));
-    let bytes = |size: usize| ResultBytes { data: vec![7; size].into(), content_type: String::new() };
+    let bytes =
+        |size: usize| ResultBytes { data: vec![7; size].into(), content_type: String::new(), object: None };
     let left = |n| match n {
         1 => Left::default(), // Nothing was left.
         _ => Left { checkpoint: Some(vec![7; 256 * 1024].into()), partial: Some(bytes(256 * 1024)) },

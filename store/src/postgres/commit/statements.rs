@@ -302,12 +302,13 @@ on conflict (job_id, token) do update set
   checkpoint_size = excluded.checkpoint_size";
 
 pub(in crate::postgres) const RESULT_INSERT: &str = "
-insert into results (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)
-select job_id, token, data, content_type, created_at, expires_at, of_wait, partial
+insert into results (
+  job_id, token, data, content_type, created_at, expires_at, of_wait, partial, object_size, object_sha256)
+select job_id, token, data, content_type, created_at, expires_at, of_wait, partial, object_size, object_sha256
 from unnest(
   $1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::boolean[],
-  $8::boolean[])
-  as new (job_id, token, data, content_type, created_at, expires_at, of_wait, partial)";
+  $8::boolean[], $9::bigint[], $10::text[])
+  as new (job_id, token, data, content_type, created_at, expires_at, of_wait, partial, object_size, object_sha256)";
 
 // Of a job only the newest is kept.
 pub(in crate::postgres) const CHECKPOINT_UPSERT: &str = "

@@ -123,6 +123,14 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into outbox values (1, 'w', 'e', null, '{}', now(), now(), -1, now(), null, null)",
             "outbox_tries_not_negative",
         ),
+        (
+            "insert into results (job_id, token, data, content_type, created_at, expires_at, object_size) select id, 1, '', '', now(), now(), 7 from jobs",
+            "results_objects_are_named",
+        ),
+        (
+            "insert into results (job_id, token, data, content_type, created_at, expires_at, object_size, object_sha256) select id, 1, '', '', now(), now(), -1, 'a' from jobs",
+            "results_objects_have_a_size",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (

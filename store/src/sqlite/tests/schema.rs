@@ -167,8 +167,13 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, detached) values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, 2)",
             "attempts_flags_are_flags",
         ),
-        ("insert into results values ('j', 1, x'', '', 1, 1, 2, 0)", "results_flags_are_flags"),
-        ("insert into results values ('j', 1, x'', '', 1, 1, 0, 2)", "results_partial_flags_are_flags"),
+        ("insert into results values ('j', 1, x'', '', 1, 1, 2, 0, null, null)", "results_flags_are_flags"),
+        (
+            "insert into results values ('j', 1, x'', '', 1, 1, 0, 2, null, null)",
+            "results_partial_flags_are_flags",
+        ),
+        ("insert into results values ('j', 1, x'', '', 1, 1, 0, 0, 7, null)", "results_objects_are_named"),
+        ("insert into results values ('j', 1, x'', '', 1, 1, 0, 0, -1, 'a')", "results_objects_have_a_size"),
         (
             "insert into attempts (job_id, token, attempt, round, node, outcome, cause, error, exit_code, granted_at, started_at, ended_at, partial) values ('j', 1, 1, 1, 'n', 'lost', '', '', null, 1, null, 1, 2)",
             "attempts_partial_flags_are_flags",
@@ -223,7 +228,7 @@ async fn views_show_what_must_never_be() {
     insert_job(&mut hand, "unsettled", "queued", 0).await;
     hand.execute("update jobs set last_outcome = 'succeeded' where id = 'unsettled'").await.unwrap();
     expected.push(("inv_final_is_settled", "unsettled"));
-    hand.execute("insert into results values ('sound', 1, x'', '', 1, 1, 0, 0)").await.unwrap();
+    hand.execute("insert into results values ('sound', 1, x'', '', 1, 1, 0, 0, null, null)").await.unwrap();
     expected.push(("inv_results_have_executions", "sound"));
     insert_job(&mut hand, "miscounted", "queued", 0).await;
     hand.execute("update jobs set failures = 1 where id = 'miscounted'").await.unwrap();

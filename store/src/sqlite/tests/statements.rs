@@ -16,6 +16,7 @@ async fn every_statement_prepares() {
         (include_str!("../log_tails.rs"), &log_tails::ALL),
         (include_str!("../outbox.rs"), &outbox::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
+        (include_str!("../reader/objects.rs"), &reader::ALL_OF_OBJECTS),
         (include_str!("../schema.rs"), &schema::ALL),
     ];
     let store = Store::new().await;

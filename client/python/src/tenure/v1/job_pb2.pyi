@@ -425,3 +425,23 @@ class Result(_message.Message):
     expire_time: _timestamp_pb2.Timestamp
     partial: bool
     def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., partial: bool = ...) -> None: ...
+
+class ResultHead(_message.Message):
+    __slots__ = ("job_id", "token", "content_type", "size", "sha256", "create_time", "expire_time", "partial")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    token: int
+    content_type: str
+    size: int
+    sha256: bytes
+    create_time: _timestamp_pb2.Timestamp
+    expire_time: _timestamp_pb2.Timestamp
+    partial: bool
+    def __init__(self, job_id: _Optional[str] = ..., token: _Optional[int] = ..., content_type: _Optional[str] = ..., size: _Optional[int] = ..., sha256: _Optional[bytes] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., partial: bool = ...) -> None: ...

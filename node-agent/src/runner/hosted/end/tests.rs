@@ -5,6 +5,8 @@ use tenure_proto::node::v1::{Detach, WorkStopped};
 use super::*;
 use crate::holdings::Stop;
 
+const LIMITS: Limits = Limits { inline: 4, uploaded: 0 };
+
 fn course(why: Option<Why>) -> Course {
     let now = Mono::from_micros(5_000_000);
     let long = Duration::from_secs(1_000);
@@ -25,7 +27,7 @@ fn words(ending: Ending, why: Option<Why>) -> String {
 
 fn words_of(ending: Ending, course: Course) -> String {
     let now = Mono::from_micros(7_000_000);
-    let (report, end) = report(("j", FencingToken(1)), ending, Spoken::default(), &course, (now, 4));
+    let (report, end) = report(("j", FencingToken(1)), ending, Spoken::default(), &course, (now, LIMITS));
     match report.event {
         Some(Event::Finished(finished)) => {
             assert_eq!((end, finished.ran_for.map(|ran| ran.seconds)), (End::Finished, Some(2)));
@@ -139,7 +141,7 @@ fn spoken() -> Spoken {
 
 fn end_of(ending: Ending, spoken: Spoken, course: Course) -> Finished {
     let (report, _) =
-        report(("j", FencingToken(1)), ending, spoken, &course, (Mono::from_micros(7_000_000), 4));
+        report(("j", FencingToken(1)), ending, spoken, &course, (Mono::from_micros(7_000_000), LIMITS));
     match report.event {
         Some(Event::Finished(finished)) => finished,
         other => panic!("{other:?}"),
@@ -163,7 +165,7 @@ fn what_it_said_at_its_socket_counts_with_what_its_worker_says_at_the_end() {
     assert!(late.throttled.is_some() && late.checkpoint.is_some());
 
     let drained = course(Some(Why::Ordered(StopReason::Drained)));
-    let (report, _) = report(("j", FencingToken(1)), stop(), spoken(), &drained, (Mono::MAX, 4));
+    let (report, _) = report(("j", FencingToken(1)), stop(), spoken(), &drained, (Mono::MAX, LIMITS));
     let Some(Event::Returned(returned)) = report.event else { panic!("it is given back") };
     assert!(returned.checkpoint.is_some() && returned.usage["tokens"] == 12);
 }

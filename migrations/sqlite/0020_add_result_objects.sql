@@ -1,0 +1,15 @@
+-- Why: a result over the inline limit stands in object storage, and its row names it: size and checksum. The row is what
+-- makes an object wanted; one without is swept.
+-- Locks: the file for an instant; no row is rewritten. Contracted by: nothing; the version before writes inline results only,
+-- and shows one in object storage as empty.
+
+alter table results add column
+  object_size integer -- bytes of its object, which then stand in object storage and not in data; null: they are in data
+  constraint results_objects_have_a_size check (object_size >= 0);
+
+alter table results add column
+  object_sha256 text -- the SHA-256 of its object, in hex; null: there is none
+  constraint results_objects_are_named check ((object_size is null) = (object_sha256 is null));
+
+-- What object storage has to have, in order.
+create index results_objects on results (job_id, token) where object_size is not null;

@@ -1,0 +1,158 @@
+//! Results over the inline limit, on their way in and out of a node.
+
+use std::{pin::Pin, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use tenure_proto::node::v1::{
+    FetchResultRequest, FetchResultResponse, UploadHead, UploadResultRequest, UploadResultResponse,
+    upload_result_request::Part,
+};
+use tenure_scheduler::LeaseName;
+use tenure_store::{ObjectName, objects::Upload};
+use tokio::time::timeout;
+use tonic::{Status, Streaming};
+
+use crate::{
+    results::{CHUNK, Results},
+    rpc::{
+        api::Api,
+        auth::Caller,
+        check::Checks,
+        convert_node,
+        nodes::{check_lease, waits},
+        status::No,
+    },
+};
+
+/// A node that sends nothing for so long is told so.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// The messages of one fetch.
+pub(crate) type Fetched = Pin<Box<dyn Stream<Item = Result<FetchResultResponse, Status>> + Send>>;
+
+/// Takes a result in. It goes on by itself if the call is dropped, and finds that nothing more comes.
+pub(super) async fn upload(
+    api: &Api,
+    caller: Caller,
+    messages: Streaming<UploadResultRequest>,
+) -> Result<UploadResultResponse, No> {
+    let task = api.results.tasks.spawn(take(api.clone(), caller, messages));
+    task.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "taking a result in ended early");
+        Err(No::internal())
+    })
+}
+
+async fn take(
+    api: Api,
+    caller: Caller,
+    mut messages: Streaming<UploadResultRequest>,
+) -> Result<UploadResultResponse, No> {
+    let taken = taken(&api, &caller, &mut messages).await;
+    let outcome = match &taken {
+        Ok(_) => "stored",
+        Err(no) if no.is_fault() => "failed",
+        Err(_) => "refused",
+    };
+    api.metrics.observe_upload(outcome);
+    taken
+}
+
+async fn taken(
+    api: &Api,
+    caller: &Caller,
+    messages: &mut Streaming<UploadResultRequest>,
+) -> Result<UploadResultResponse, No> {
+    let Some(Part::Head(head)) = next(messages).await? else {
+        return Err(No::invalid_field("head", "is required in the first message"));
+    };
+    let results = &api.results;
+    let (lease, name, size) = announced(results, &head)?;
+    check_lease(api, caller, &lease).await?;
+    let Some(_room) = results.room() else { return Err(No::too_many_uploads()) };
+    let mut upload = results.objects()?.write(name, size);
+    let written = write(results, &mut upload, messages).await;
+    if let Err(no) = written {
+        upload.abort().await;
+        return Err(no);
+    }
+    match upload.finish().await.map_err(|fault| results.no(&fault))? {
+        Ok(()) => Ok(UploadResultResponse {}),
+        Err(wrong) => Err(No::invalid_field("data", wrong.to_string())),
+    }
+}
+
+/// All bytes, in order.
+async fn write(
+    results: &Results,
+    upload: &mut Upload,
+    messages: &mut Streaming<UploadResultRequest>,
+) -> Result<(), No> {
+    while let Some(part) = next(messages).await? {
+        let Part::Data(bytes) = part else {
+            return Err(No::invalid_field("head", "belongs into the first message only"));
+        };
+        if bytes.len() > CHUNK {
+            let text = format!("holds {} bytes, at most {CHUNK} are allowed", bytes.len());
+            return Err(No::invalid_field("data", text));
+        }
+        let count = bytes.len();
+        let written = upload.write(bytes).await.map_err(|fault| results.no(&fault))?;
+        written.map_err(|wrong| No::invalid_field("data", wrong.to_string()))?;
+        results.metrics.observe_object_bytes("written", count);
+    }
+    Ok(())
+}
+
+/// The next part; none: these were all.
+async fn next(messages: &mut Streaming<UploadResultRequest>) -> Result<Option<Part>, No> {
+    let message = timeout(SILENCE, messages.message()).await.map_err(|_| No::too_slow(SILENCE))?;
+    // Its connection broke, or it gave up: nobody hears the answer.
+    let message = message.map_err(|status| No::stream_broke(&status))?;
+    match message.map(|message| message.part) {
+        None => Ok(None),
+        Some(None) => Err(No::invalid_field("part", "is required")),
+        Some(part) => Ok(part),
+    }
+}
+
+/// What is announced: under which lease, and the name and size of the object.
+fn announced(results: &Results, head: &UploadHead) -> Result<(LeaseName, ObjectName, u64), No> {
+    let mut checks = Checks::default();
+    let lease = convert_node::lease(&mut checks, head.lease.as_ref());
+    let object = convert_node::uploaded(&mut checks, "result", head.result.as_ref());
+    checks.finish()?;
+    let (Some(lease), Some((_, object))) = (lease, object) else {
+        return Err(No::invalid_field("head", "is required"));
+    };
+    if results.most() == 0 {
+        return Err(No::no_result_storage());
+    }
+    if object.size > results.most() {
+        return Err(No::result_too_large(object.size, results.most()));
+    }
+    let name = ObjectName { job: lease.job, token: lease.token, sha256: object.sha256 };
+    Ok((lease, name, object.size))
+}
+
+/// The bytes of another job's result, for one that goes on from there.
+pub(super) async fn fetch(api: &Api, caller: &Caller, request: &FetchResultRequest) -> Result<Fetched, No> {
+    let mut checks = Checks::default();
+    let lease = convert_node::lease(&mut checks, request.lease.as_ref());
+    let job = checks.job_id("job_id", &request.job_id);
+    checks.finish()?;
+    let Some(lease) = lease else { return Err(No::invalid_field("lease", "is required")) };
+    let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
+    check_lease(api, caller, &lease).await?;
+    let stored = waits::result_for(api, &lease, job).await?;
+    let bytes = api.results.read(&stored).await?;
+    let api = api.clone();
+    let messages = bytes.map_ok(|data: Bytes| FetchResultResponse { data });
+    Ok(messages
+        .map_err(move |no: No| {
+            api.count(&no);
+            no.into_status()
+        })
+        .boxed())
+}
