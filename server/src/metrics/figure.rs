@@ -400,7 +400,7 @@ mod tests {
 
     /// What labels may be called. Each is bounded: declared names, closed sets of words, or capped (`Metrics::rule`).
     /// `job` and `instance` are Prometheus's own.
-    const LABELS: [&str; 12] = [
+    const LABELS: [&str; 13] = [
         "cause",
         "entry",
         "invariant",
@@ -413,6 +413,7 @@ mod tests {
         "state",
         "tenant",
         "version",
+        "way",
     ];
 
     /// What no name holds: other units than the base ones, and the endings of a histogram's series.
