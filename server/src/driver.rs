@@ -192,6 +192,7 @@ impl End {
 }
 
 /// What made the loop go on.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and most of them are items")]
 enum Input {
     Signal(Signal),
     Item(Item),

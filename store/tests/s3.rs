@@ -7,7 +7,7 @@ use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -41,11 +41,12 @@ impl Service {
         let process =
             command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("moto_server starts");
         let service = Self { process, address };
-        let deadline = Instant::now() + PATIENCE;
-        while service.say("GET", "/moto-api/").is_none() {
-            assert!(Instant::now() < deadline, "moto_server does not answer");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let answers = async {
+            while service.say("GET", "/moto-api/").is_none() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, answers).await.expect("moto_server answers");
         service.say("PUT", "/results").expect("it makes a bucket");
         Some(service)
     }
@@ -88,7 +89,7 @@ fn free() -> SocketAddr {
 }
 
 fn named(bytes: &[u8]) -> ObjectName {
-    let sha256 = Sha256(digest(&SHA256, bytes).as_ref().try_into().unwrap());
+    let sha256 = Sha256(digest(&SHA256, bytes).as_ref().try_into().expect("32 bytes"));
     ObjectName { job: JobId(uuid::Uuid::from_u128(7)), token: FencingToken(1 << 40 | 3), sha256 }
 }
 
@@ -104,7 +105,7 @@ async fn put(objects: &Objects, name: ObjectName, bytes: &[u8]) -> Result<Result
 }
 
 async fn all(objects: &Objects) -> Vec<ObjectName> {
-    objects.list().try_collect().await.unwrap()
+    objects.list().try_collect().await.expect("a list")
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use tenure_proto::node::v1::node_service_server::{NodeService, NodeServiceServer};
 use tenure_proto::node::v1::{
-    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, Finished,
-    GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello, LeasePhase, NodeMessage,
-    PushLogRequest, PushLogResponse, Renewed, RenewedLease, Report, ReportKind, Returned, ServerMessage,
-    Stored, StoredAnswer, StoredVerdict, Welcome, node_message, report::Event, server_message::Body,
+    BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, FetchResultRequest,
+    FetchResultResponse, Finished, GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello,
+    LeasePhase, NodeMessage, PushLogRequest, PushLogResponse, Renewed, RenewedLease, Report, ReportKind,
+    Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, UploadResultRequest, UploadResultResponse,
+    Welcome, node_message, report::Event, server_message::Body,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;

@@ -467,6 +467,7 @@ mod tests {
         "state",
         "tenant",
         "version",
+        "way",
         "webhook",
     ];
 

@@ -21,11 +21,12 @@ use super::{
 use crate::trace::Spans;
 use crate::{
     clock::{self, Clock},
-    config::Retention,
+    config::{Config, Retention},
     handle::{Handle, Inboxes, MOST_CALLS, MOST_QUERIES, ServerStatus, Submission, SubmitError, Views},
     leadership::Standing,
     metrics::Metrics,
     outbox::{Bell, Watchers},
+    results::Results,
     retention::{self, Sweeper},
     snapshot::Publisher,
     term::Ways,
@@ -136,7 +137,10 @@ impl Rig {
     pub(super) fn sweeper(&self) -> Sweeper {
         let kept = Retention { final_jobs: Duration::from_secs(3600), ..Retention::default() };
         let options = retention::Options { every: SOON, retention: watch::channel(kept).1 };
-        Sweeper::new(options, self.handle.clone())
+        let metrics = Arc::new(Metrics::new().unwrap());
+        // A store in memory has no object storage.
+        let results = Results::open(&Config::default(), self.handle.reader(), metrics).unwrap();
+        Sweeper::new(options, self.handle.clone(), results)
     }
 
     /// How the driver ended by itself.
