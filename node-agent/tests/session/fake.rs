@@ -10,9 +10,9 @@ use std::time::Duration;
 use tenure_proto::node::v1::node_service_server::{NodeService, NodeServiceServer};
 use tenure_proto::node::v1::{
     BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, Finished,
-    GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello, LeasePhase, NodeMessage, Renewed,
-    RenewedLease, Report, ReportKind, Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, Welcome,
-    node_message, report::Event, server_message::Body,
+    GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello, LeasePhase, NodeMessage,
+    PushLogRequest, PushLogResponse, Renewed, RenewedLease, Report, ReportKind, Returned, ServerMessage,
+    Stored, StoredAnswer, StoredVerdict, Welcome, node_message, report::Event, server_message::Body,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -104,6 +104,13 @@ impl NodeService for Service {
         _: Request<GetChildResultsRequest>,
     ) -> Result<Response<GetChildResultsResponse>, Status> {
         Err(Status::unimplemented("no test here has children"))
+    }
+
+    async fn push_log(
+        &self,
+        _: Request<Streaming<PushLogRequest>>,
+    ) -> Result<Response<PushLogResponse>, Status> {
+        Err(Status::unimplemented("no test here reads logs"))
     }
 }
 
