@@ -22,7 +22,7 @@ mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, State, Subject, Workflow, WorkflowId};
+use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, State, Workflow, WorkflowId};
 use tenure_store::{
     Beside, Journal,
     election::Trust,
@@ -43,7 +43,6 @@ use self::{
 };
 use crate::{
     calendar,
-    chain::Chain,
     clock::Clock,
     handle::{Inboxes, Query, ServerStatus, SubmitError},
     metrics::{Metrics, TurnFigures},
@@ -413,7 +412,7 @@ impl<J: Journal> Driver<J> {
             let began = self.ends.clock.steady();
             let changes = std::mem::take(&mut turn.changes);
             let mut beside = std::mem::take(&mut turn.beside);
-            bodies(&leader.state, &changes, &mut beside);
+            body::add(&leader.state, &changes, &mut beside);
             let committed = self.commit(epoch, (&changes, &beside), &mut turn, signals).await;
             if let Some(spans) = &mut spans {
                 spans.committed(committed.is_ok());
@@ -628,17 +627,6 @@ impl<J: Journal> Driver<J> {
             let new = ServerStatus { sessions, ..change(*status) };
             std::mem::replace(status, new) != new
         });
-    }
-}
-
-/// What webhooks are told of what ended in this turn. Without a body, which is a bug of ours, the commit is refused.
-fn bodies(state: &State, changes: &Changes, beside: &mut Beside) {
-    for new in &changes.deliveries_new {
-        let kind = if let Subject::Job(job) = &new.subject { state.kind(&job.kind) } else { None };
-        match body::body(new, kind) {
-            Ok(body) => drop(beside.bodies.insert(new.delivery.id, body)),
-            Err(error) => tracing::error!(error = %Chain(&error), "a webhook cannot be told what ended"),
-        }
     }
 }
 

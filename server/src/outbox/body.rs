@@ -6,16 +6,17 @@ use std::sync::LazyLock;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
 use tenure_proto::v1;
-use tenure_scheduler::{Kind, NewDelivery, Subject};
+use tenure_scheduler::{Changes, Kind, NewDelivery, State, Subject};
+use tenure_store::Beside;
 
-use crate::rpc::convert;
+use crate::{chain::Chain, rpc::convert};
 
 static POOL: LazyLock<Result<DescriptorPool, prost_reflect::DescriptorError>> =
     LazyLock::new(|| DescriptorPool::decode(tenure_proto::FILE_DESCRIPTOR_SET));
 
 /// Why there is no body: a bug in the descriptors.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+enum Error {
     /// They are none.
     #[error("the descriptor set is malformed")]
     Descriptors(#[source] &'static prost_reflect::DescriptorError),
@@ -30,11 +31,23 @@ pub(crate) enum Error {
     Json(#[from] serde_json::Error),
 }
 
+/// Puts what webhooks are told of what ended in a turn beside its changes. Without a body, which is a bug of ours, the
+/// commit is refused.
+pub(crate) fn add(state: &State, changes: &Changes, beside: &mut Beside) {
+    for new in &changes.deliveries_new {
+        let kind = if let Subject::Job(job) = &new.subject { state.kind(&job.kind) } else { None };
+        match body(new, kind) {
+            Ok(body) => drop(beside.bodies.insert(new.delivery.id, body)),
+            Err(error) => tracing::error!(error = %Chain(&error), "a webhook cannot be told what ended"),
+        }
+    }
+}
+
 /// The body of a new delivery; `kind` is that of its job, as it is in force.
 ///
 /// # Errors
 /// A bug in the descriptors.
-pub(crate) fn body(new: &NewDelivery, kind: Option<&Kind>) -> Result<String, Error> {
+fn body(new: &NewDelivery, kind: Option<&Kind>) -> Result<String, Error> {
     let r#type = new.delivery.about.event();
     let timestamp = Some(convert::timestamp(new.delivery.created_at));
     match &new.subject {
