@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 use tempfile::TempDir;
-use tenure_client::Client;
 use tenure_client::proto::NodeState;
+use tenure_client::{Client, Options, RetryPolicy};
 use tenure_tests::clock::Moment;
 use tenure_tests::process::Process;
 use tenure_tests::tag;
@@ -109,8 +109,7 @@ impl Rig {
             settings: &settings,
         };
         let (server, addresses) = launch::server(launch).await?;
-        let clients =
-            (0..CLIENTS).map(|_| Client::connect(&addresses.grpc)).collect::<Result<Vec<_>, _>>()?;
+        let clients = connect(&addresses.grpc)?;
         let Setup { slots, kinds, .. } = setup;
         let fleet = format!(
             "[slots]\n{SLOT} = \"node\"\n{slots}\n[kinds.\"{KIND}\"]\nneeds = {{ {SLOT} = 1 }}\n{kinds}"
@@ -168,8 +167,7 @@ impl Rig {
     /// # Errors
     /// If its address cannot be used.
     pub(crate) fn replace_server(&mut self, server: Process, addresses: Addresses) -> anyhow::Result<()> {
-        self.clients =
-            (0..CLIENTS).map(|_| Client::connect(&addresses.grpc)).collect::<Result<Vec<_>, _>>()?;
+        self.clients = connect(&addresses.grpc)?;
         (self.server, self.addresses) = (server, addresses);
         Ok(())
     }
@@ -336,6 +334,14 @@ impl Drop for Marked {
     fn drop(&mut self) {
         tag::end_all(&self.0);
     }
+}
+
+/// Clients that wait for an answer for as long as a busy machine takes, with a million jobs in it.
+fn connect(endpoint: &str) -> anyhow::Result<Vec<Client>> {
+    let retry = RetryPolicy { give_up_after: DRAIN, ..RetryPolicy::default() };
+    let options = Options { retry, ..Options::default() };
+    let clients = (0..CLIENTS).map(|_| Client::connect_with(endpoint, options.clone()));
+    Ok(clients.collect::<Result<_, _>>()?)
 }
 
 /// A path as an argument.

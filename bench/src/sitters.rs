@@ -3,8 +3,8 @@
 //! Responsible for counting who is welcome to which server. Each has a connection of its own. Who was told when to come
 //! back comes then, who was not comes after a random part of a wait that doubles, as the agent does.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,7 +14,7 @@ use tenure_proto::node::v1::{
     node_service_client::NodeServiceClient, server_message,
 };
 use tenure_tests::random::Random;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
@@ -29,8 +29,9 @@ const OUTBOUND: usize = 4;
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 /// Until a try is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// At once in their first connect, so that the fleet is there soon and the listener's queue never full.
-const STARTING: Duration = Duration::from_millis(2);
+/// At once in their first connect: as many as the server takes, on a slow machine too. If they all came at once, each would
+/// wait for too long, give up, and come again.
+const STARTING: usize = 64;
 
 /// What they say that they offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,7 @@ pub(crate) struct Sitters {
     /// Welcomes by epoch: the newest epoch, and how many are welcome to it.
     welcome: watch::Receiver<(u64, u32)>,
     beats: Arc<AtomicU64>,
+    last_error: LastError,
     _tasks: JoinSet<()>,
 }
 
@@ -64,15 +66,27 @@ impl Sitters {
     ) -> anyhow::Result<Self> {
         let (tell, mut welcome) = watch::channel((0, 0));
         let (mut tasks, beats) = (JoinSet::new(), Arc::new(AtomicU64::new(0)));
+        let starting = Arc::new(Semaphore::new(STARTING));
+        let last_error = LastError::default();
         for number in 0..count {
-            let (tell, beats) = (tell.clone(), Arc::clone(&beats));
-            let sitter = Sitter { endpoint: endpoint.to_owned(), number, offer, stream: 0, tell, beats };
-            tasks.spawn(sitter.sit(STARTING * number));
+            let (tell, beats, starting) = (tell.clone(), Arc::clone(&beats), Arc::clone(&starting));
+            let sitter = Sitter {
+                endpoint: endpoint.to_owned(),
+                number,
+                offer,
+                stream: 0,
+                tell,
+                beats,
+                last_error: last_error.clone(),
+            };
+            tasks.spawn(sitter.sit(starting));
         }
         let all = welcome.wait_for(|(_, welcome)| *welcome == count);
         let first = timeout(within, all).await.map(drop);
-        first.with_context(|| format!("{:?} of {count} are welcome", *welcome.borrow()))?;
-        Ok(Self { count, welcome, beats, _tasks: tasks })
+        first.with_context(|| {
+            format!("{:?} of {count} are welcome; {}", *welcome.borrow(), last_error.get())
+        })?;
+        Ok(Self { count, welcome, beats, last_error, _tasks: tasks })
     }
 
     /// Waits until all are welcome to a server of a later epoch than `before`.
@@ -83,7 +97,9 @@ impl Sitters {
         let count = self.count;
         let all = self.welcome.wait_for(|(epoch, welcome)| *epoch > before && *welcome == count);
         let back = timeout(within, all).await.map(drop);
-        back.with_context(|| format!("{:?} of {count} are back", *self.welcome.borrow()))
+        back.with_context(|| {
+            format!("{:?} of {count} are back; {}", *self.welcome.borrow(), self.last_error.get())
+        })
     }
 
     /// How many heartbeats they have sent.
@@ -105,19 +121,37 @@ struct Sitter {
     stream: u64,
     tell: watch::Sender<(u64, u32)>,
     beats: Arc<AtomicU64>,
+    last_error: LastError,
+}
+
+/// Why the session of any of them ended last.
+#[derive(Clone, Debug, Default)]
+struct LastError(Arc<Mutex<String>>);
+
+impl LastError {
+    fn set(&self, error: &anyhow::Error) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = format!("{error:#}");
+    }
+
+    fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Sitter {
-    async fn sit(mut self, first: Duration) {
+    async fn sit(mut self, starting: Arc<Semaphore>) {
         let mut random = Random::new(self.number.into());
-        sleep(first).await;
+        // Until its first welcome. Nobody closes the semaphore.
+        let mut turn = starting.acquire_owned().await.ok();
         let mut most = WAITS.0;
         loop {
-            let told = match self.session(&mut most).await {
+            let told = match self.session(&mut most, &mut turn).await {
                 Ok(()) => None,
-                Err(error) => error
-                    .downcast_ref::<tonic::Status>()
-                    .and_then(|status| status.get_details_retry_info()?.retry_delay),
+                Err(error) => {
+                    self.last_error.set(&error);
+                    let status = error.downcast_ref::<tonic::Status>();
+                    status.and_then(|status| status.get_details_retry_info()?.retry_delay)
+                }
             };
             sleep(told.unwrap_or_else(|| random.between(Duration::ZERO, most))).await;
             most = (most * 2).min(WAITS.1);
@@ -140,7 +174,11 @@ impl Sitter {
     }
 
     /// One session, to its end.
-    async fn session(&mut self, most: &mut Duration) -> anyhow::Result<()> {
+    async fn session(
+        &mut self,
+        most: &mut Duration,
+        turn: &mut Option<OwnedSemaphorePermit>,
+    ) -> anyhow::Result<()> {
         let connect =
             Channel::from_shared(self.endpoint.clone())?.tcp_nodelay(true).connect_timeout(PATIENCE);
         let channel = connect.connect().await?;
@@ -170,6 +208,7 @@ impl Sitter {
         let (mut messages, first) = timeout(PATIENCE, greeted).await??;
         let Some(server_message::Body::Welcome(welcome)) = first.body else { anyhow::bail!("no Welcome") };
         *most = WAITS.0;
+        drop(turn.take());
         self.tell.send_modify(|(epoch, count)| {
             if welcome.epoch > *epoch {
                 (*epoch, *count) = (welcome.epoch, 0);

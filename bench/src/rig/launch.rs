@@ -2,12 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tenure_tests::process::Process;
+use tenure_tests::wait::until;
 
 use super::{KIND, SLOT, text};
 use crate::bed::Place;
+
+/// How long a start on a million jobs may take on a machine that is busy: far above what is wanted, so that a bad figure is
+/// seen.
+const START: Duration = Duration::from_secs(180);
 
 /// Where a server that is ready is reached.
 #[derive(Clone, Debug)]
@@ -71,7 +77,12 @@ pub(super) fn begin_server(launch: Launch<'_>) -> anyhow::Result<(Process, PathB
 
 /// Waits until a server says that it is ready, and where.
 pub(super) async fn wait_ready(server: &mut Process, ready: &Path) -> anyhow::Result<Addresses> {
-    let announced = server.ready(ready).await?;
+    let announced = until("the server is ready", START, async || {
+        server.alive().map_err(|error| error.to_string())?;
+        fs::read_to_string(ready).map_err(|error| error.to_string())
+    })
+    .await;
+    let announced = announced.with_context(|| server.tail())?;
     let value = |name: &str| {
         let found = announced.lines().find_map(|line| line.strip_prefix(name));
         found.with_context(|| format!("the ready file has no {name}"))

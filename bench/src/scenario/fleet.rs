@@ -18,7 +18,7 @@ use crate::sitters::{Offer, Sitters};
 use crate::vitals::{Memory, memory, processor_seconds};
 
 /// How long a fleet may take to come, whatever its size.
-pub(super) const GATHER: Duration = Duration::from_secs(180);
+pub(super) const GATHER: Duration = Duration::from_secs(300);
 /// How many times as long as an idle process is looked at: heartbeats come every five seconds.
 const LONGER: u32 = 3;
 /// A backend of Postgres tells what it counted a second later at the latest, once it does something.
