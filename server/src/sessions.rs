@@ -235,6 +235,13 @@ impl Peers {
 }
 
 impl Peer {
+    /// The driver's end of a session without a task or a wire, and what is sent there.
+    #[cfg(test)]
+    pub(crate) fn of_test(node: &NodeName) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (queue, messages) = mpsc::channel(MOST_OUTBOUND);
+        (Self { node: node.clone(), queue, shared: Arc::default() }, messages)
+    }
+
     fn push(&self, outgoing: Outgoing) {
         match self.queue.try_send(outgoing) {
             // Closed: its task has ended and says so in a moment.

@@ -6,6 +6,7 @@
 //!
 //! Not for network file systems: SQLite's locks and its shared memory do not work there.
 
+mod bound;
 mod columns;
 mod commit;
 mod fault;

@@ -100,6 +100,12 @@ pub(crate) fn count<T>(rows: &[T]) -> u64 {
     u64::try_from(rows.len()).unwrap_or(u64::MAX)
 }
 
+/// A statement of a commit is sent. Tests count them.
+#[cfg(not(test))]
+pub(crate) fn sent(_: &'static str) {}
+#[cfg(test)]
+pub(crate) use self::tests::sent;
+
 /// Rows affected must equal rows sent.
 ///
 /// # Errors
@@ -107,3 +113,6 @@ pub(crate) fn count<T>(rows: &[T]) -> u64 {
 pub(crate) fn expect(statement: &'static str, sent: u64, affected: u64) -> Result<(), Error> {
     if sent == affected { Ok(()) } else { Err(Error::RowsMismatch { statement, sent, affected }) }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

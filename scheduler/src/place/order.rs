@@ -136,6 +136,13 @@ struct Group {
     fits: Option<NodeName>,
 }
 
+/// Classes of one tenant that join together.
+#[derive(Default)]
+struct Joining<'a> {
+    standings: Vec<(Standing, ClassId)>,
+    needs: Vec<&'a Needs>,
+}
+
 /// The classes to be tried in this tick, the first first.
 ///
 /// Among tenants the share decides that each would have with its first class *that fits*: not without that class, or
@@ -184,14 +191,14 @@ impl Line {
         classes: impl Iterator<Item = (ClassId, &'a Class)>,
     ) -> Self {
         let mut line = Self::default();
-        let mut by_tenant: BTreeMap<&Tenant, (Vec<(Standing, ClassId)>, Vec<&Needs>)> = BTreeMap::new();
+        let mut by_tenant: BTreeMap<&Tenant, Joining<'a>> = BTreeMap::new();
         for (id, class) in classes {
             let Some(standing) = standing(state, now, id, class) else { continue };
-            let (standings, needs) = by_tenant.entry(&class.key.tenant).or_default();
-            standings.push((standing, id));
-            needs.push(&class.key.needs);
+            let joining = by_tenant.entry(&class.key.tenant).or_default();
+            joining.standings.push((standing, id));
+            joining.needs.push(&class.key.needs);
         }
-        for (tenant, (standings, needs)) in by_tenant {
+        for (tenant, Joining { standings, needs }) in by_tenant {
             line.began_with += standings.len();
             let least = state.tenants.least_share_with(tenant, needs);
             let group = Group { classes: standings.into_iter().collect(), least, ..Group::default() };

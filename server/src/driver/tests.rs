@@ -1,5 +1,6 @@
 //! The loop over the store in memory, which can be told to fail.
 
+mod guard;
 mod rig;
 
 use std::{

@@ -454,7 +454,7 @@ mod tests {
 
     /// What labels may be called. Each is bounded: declared names, closed sets of words, or capped (`Metrics::rule`).
     /// `job` and `instance` are Prometheus's own.
-    const LABELS: [&str; 13] = [
+    const LABELS: [&str; 14] = [
         "cause",
         "entry",
         "invariant",

@@ -199,6 +199,7 @@ impl Batch {
         if self.sent == 0 {
             return Ok(0);
         }
+        turn::sent(self.name);
         let done = sqlx::query_with(self.statement, self.arguments).execute(connection).await;
         Ok(done.map_err(|error| fault::of(self.name, error))?.rows_affected())
     }

@@ -27,7 +27,7 @@ use crate::{
     election::Trust,
     journal::Error,
     rows::{self, Fields, Names, int, job_columns, workflow_columns},
-    turn::Turn,
+    turn::{self, Turn},
 };
 
 /// How long a takeover may take until its outcome is given up as unknown: two waits of a second for the lock, the end
@@ -376,8 +376,10 @@ async fn within<T>(
 }
 
 async fn commit_turn(connection: &mut PgConnection, epoch: Epoch, turn: &Turn<'_>) -> Result<(), Error> {
+    turn::sent("BEGIN");
     let begun = connection.begin().await;
     let mut transaction = begun.map_err(|error| fault::of("beginning a commit", error))?;
+    turn::sent("EPOCH_CHECK");
     let check = sqlx::query(EPOCH_CHECK).bind(int(epoch.0)).fetch_optional(&mut *transaction);
     if check.await.map_err(|error| fault::of("EPOCH_CHECK", error))?.is_none() {
         return Err(Error::Deposed { epoch });
@@ -386,6 +388,7 @@ async fn commit_turn(connection: &mut PgConnection, epoch: Epoch, turn: &Turn<'_
     // Everything is written, nothing is committed.
     #[cfg(feature = "failpoints")]
     fail::fail_point!("postgres::before_commit", |_| std::process::abort());
+    turn::sent("COMMIT");
     transaction.commit().await.map_err(|error| fault::of("committing", error))?;
     // It is applied, and whoever asked for it will not know.
     #[cfg(feature = "failpoints")]

@@ -1,10 +1,14 @@
 //! What one commit writes: a handful of set-based statements whatever the batch, in the order deletes, updates,
-//! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part.
+//! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part; but the columns of
+//! jobs, which are many, are bound one by one (`bound.rs`).
 
 use sqlx::SqliteConnection;
 use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant, WebhookName};
 
-use super::{fault, log_tails, outbox};
+use super::{
+    bound::{Bound, Once},
+    fault, log_tails, outbox,
+};
 use crate::{
     journal::Error,
     rows::{
@@ -13,6 +17,10 @@ use crate::{
     },
     turn::{self, Turn},
 };
+
+pub(super) static JOBS_INSERTED: Once = Once::new(|| Bound::new("JOB_INSERT", "jobs", JOB_INSERT));
+
+pub(super) static JOBS_UPDATED: Once = Once::new(|| Bound::new("JOB_UPDATE", "jobs", JOB_UPDATE));
 
 /// Writes a turn into a transaction that has checked its epoch.
 ///
@@ -266,8 +274,8 @@ on conflict (id) do update set
 async fn update(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
     for updated in [&turn.updated_free, &turn.updated_held] {
-        let jobs = batch("jobs", updated.iter().map(|(previous, job)| JobRow::update(*previous, job)))?;
-        counted(connection, "JOB_UPDATE", JOB_UPDATE, jobs).await?;
+        let jobs = updated.iter().map(|(previous, job)| JobRow::update(*previous, job));
+        JOBS_UPDATED.run(connection, jobs).await?;
     }
     let kinds = batch("kinds", changes.kinds_put.iter().map(KindRow::from))?;
     counted(connection, "KIND_UPSERT", KIND_UPSERT, kinds).await?;
@@ -375,8 +383,7 @@ on conflict (job_id) do update set
   created_at = excluded.created_at";
 
 async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<(), Error> {
-    let jobs = batch("jobs", turn.inserted.iter().map(|job| JobRow::insert(job)))?;
-    counted(connection, "JOB_INSERT", JOB_INSERT, jobs).await?;
+    JOBS_INSERTED.run(connection, turn.inserted.iter().map(|job| JobRow::insert(job))).await?;
     let mut bytes = Bytes::new();
     let payloads = turn.payloads.iter().map(|(job, payload)| {
         let (from, length) = bytes.add(&payload.data);
@@ -446,6 +453,7 @@ async fn run(
     if rows.sent == 0 {
         return Ok(0);
     }
+    turn::sent(name);
     let done = sqlx::query(statement).bind(rows.text).execute(connection).await;
     Ok(done.map_err(|error| fault::of(name, error))?.rows_affected())
 }
@@ -479,6 +487,7 @@ pub(super) async fn with_bytes(
     if rows.sent == 0 {
         return Ok(());
     }
+    turn::sent(name);
     let done = sqlx::query(statement).bind(rows.text).bind(bytes.0).execute(connection).await;
     turn::expect(name, rows.sent, done.map_err(|error| fault::of(name, error))?.rows_affected())
 }

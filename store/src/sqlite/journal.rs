@@ -20,7 +20,7 @@ use crate::{
     Beside, HeldKey, Journal, Taken,
     journal::Error,
     rows::{self, Batch, Fields, KeyRow, Names, batch, int, job_columns, workflow_columns},
-    turn::Turn,
+    turn::{self, Turn},
 };
 
 /// The writer of a SQLite file.
@@ -197,13 +197,16 @@ impl Journal for SqliteJournal {
     async fn commit(&mut self, epoch: Epoch, changes: &Changes, beside: &Beside) -> Result<(), Error> {
         let connection = self.begin()?;
         let turn = Turn::new(changes, beside)?;
+        turn::sent("BEGIN");
         let begin = connection.begin_with("begin immediate");
         let mut transaction = begin.await.map_err(|error| fault::of("beginning a commit", error))?;
+        turn::sent("EPOCH_CHECK");
         let check = sqlx::query(EPOCH_CHECK).bind(int(epoch.0)).fetch_optional(&mut *transaction);
         if check.await.map_err(|error| fault::of("EPOCH_CHECK", error))?.is_none() {
             return Err(Error::Deposed { epoch });
         }
         commit::write(&mut transaction, &turn).await?;
+        turn::sent("COMMIT");
         transaction.commit().await.map_err(|error| fault::of("committing", error))?;
         self.ready = true;
         Ok(())

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tenure_scheduler::{
     Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Reply, Tenant,
 };
-use tenure_store::{Payload, election::Trust, memory::Memory};
+use tenure_store::{Journal, Payload, Reader, election::Trust, memory::Memory};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -28,6 +28,7 @@ use crate::{
     outbox::{Bell, Watchers},
     results::Results,
     retention::{self, Sweeper},
+    sessions::{FromNode, MOST_INBOX},
     snapshot::Publisher,
     term::Ways,
 };
@@ -52,45 +53,8 @@ impl Rig {
     }
 
     pub(super) async fn start_on(store: Memory) -> Self {
-        let clock = Clock::new(clock::Options::default());
-        let watchers = Watchers::default();
-        let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
-        let (snapshots, snapshots_read) = watch::channel(Arc::default());
-        let (standing, standing_read) = watch::channel(Standing::Alone);
-        let (producers, calls) = mpsc::channel(MOST_CALLS);
-        let (queries, questions) = mpsc::channel(MOST_QUERIES);
-        let (inbox, sessions) = mpsc::channel(16);
-        let shutdown = CancellationToken::new();
-        let ways = Ways::new((producers, queries, inbox), shutdown.clone());
-        let views = Views {
-            status: status_read,
-            snapshots: snapshots_read,
-            standing: standing_read,
-            ways: watch::channel(Some(ways)).1,
-            shutdown: shutdown.clone(),
-            trust: Trust::always(),
-        };
-        let handle = Handle::new(clock.clone(), store.reader(), watchers.clone(), views);
-        let inboxes = Inboxes { producers: calls, queries: questions };
-        let publisher = Publisher::new(snapshots);
-        let metrics = Arc::new(Metrics::new().unwrap());
-        let ends = Ends {
-            inboxes,
-            sessions,
-            status,
-            publisher,
-            watchers,
-            bell: Bell::default(),
-            metrics,
-            clock,
-            spans: Spans::default(),
-        };
-        let options = Options { limits: watch::channel(Limits::default()).1 };
-        let (driver, leader) = Driver::begin(options, store.journal(), ends).await.unwrap();
-        let lost = CancellationToken::new();
-        let signals = Signals { shutdown: shutdown.clone(), lost: lost.clone() };
-        let mut tasks = JoinSet::new();
-        tasks.spawn(driver.run(leader, signals));
+        let Driven { handle, shutdown, lost, standing, tasks, nodes: _ } =
+            Driven::start(store.journal(), store.reader(), Trust::always()).await;
         let rig = Self { store, handle, shutdown, lost, _standing: standing, tasks };
         let now = KindPolicy { retention: Duration::ZERO, ..KindPolicy::default() };
         let kinds = [("a", now.clone()), ("held", now), ("kept", KindPolicy::default())];
@@ -152,6 +116,62 @@ impl Rig {
     pub(super) async fn end(self) {
         self.shutdown.cancel();
         self.ended().await.unwrap();
+    }
+}
+
+/// What runs of a driver over any store, and the ways to it.
+pub(super) struct Driven {
+    pub(super) handle: Handle,
+    /// Of what nodes say.
+    pub(super) nodes: mpsc::Sender<FromNode>,
+    pub(super) shutdown: CancellationToken,
+    pub(super) lost: CancellationToken,
+    pub(super) standing: watch::Sender<Standing>,
+    pub(super) tasks: JoinSet<Result<(), Error>>,
+}
+
+impl Driven {
+    pub(super) async fn start<J: Journal + Send + 'static>(journal: J, reader: Reader, trust: Trust) -> Self {
+        let clock = Clock::new(clock::Options::default());
+        let watchers = Watchers::default();
+        let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
+        let (snapshots, snapshots_read) = watch::channel(Arc::default());
+        let (standing, standing_read) = watch::channel(Standing::Alone);
+        let (producers, calls) = mpsc::channel(MOST_CALLS);
+        let (queries, questions) = mpsc::channel(MOST_QUERIES);
+        let (nodes, sessions) = mpsc::channel(MOST_INBOX);
+        let shutdown = CancellationToken::new();
+        let ways = Ways::new((producers, queries, nodes.clone()), shutdown.clone());
+        let views = Views {
+            status: status_read,
+            snapshots: snapshots_read,
+            standing: standing_read,
+            ways: watch::channel(Some(ways)).1,
+            shutdown: shutdown.clone(),
+            trust,
+        };
+        let handle = Handle::new(clock.clone(), reader, watchers.clone(), views);
+        let inboxes = Inboxes { producers: calls, queries: questions };
+        let publisher = Publisher::new(snapshots);
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let ends = Ends {
+            inboxes,
+            sessions,
+            status,
+            publisher,
+            watchers,
+            bell: Bell::default(),
+            metrics,
+            clock,
+            spans: Spans::default(),
+        };
+        let options = Options { limits: watch::channel(Limits::default()).1 };
+        let (driver, leader) = Driver::begin(options, journal, ends).await.unwrap();
+        let lost = CancellationToken::new();
+        let signals = Signals { shutdown: shutdown.clone(), lost: lost.clone() };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(driver.run(leader, signals));
+        Self { handle, nodes, shutdown, lost, standing, tasks }
     }
 }
 

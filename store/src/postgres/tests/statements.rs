@@ -118,3 +118,20 @@ async fn plan(hand: &mut sqlx::PgConnection, statement: &str) -> String {
     hand.execute("deallocate planned").await.unwrap();
     rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
 }
+
+#[tokio::test]
+async fn a_turn_takes_a_handful_of_statements() {
+    let expected = [
+        "BEGIN",
+        "EPOCH_CHECK",
+        "LEASE_DELETE",
+        "JOB_UPDATE",
+        "JOB_INSERT",
+        "PAYLOAD_INSERT",
+        "LEASE_UPSERT",
+        "COMMIT",
+    ];
+    let store = Store::new().await;
+    let most = expected.len();
+    crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, most).await;
+}

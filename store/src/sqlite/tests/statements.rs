@@ -121,3 +121,47 @@ async fn statements_find_their_indexes() {
         );
     }
 }
+
+/// One by one as in a list: the same columns at the same places.
+#[tokio::test]
+async fn a_row_of_a_job_is_bound_as_json_would_carry_it() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    for (bound, statement) in
+        [(&commit::JOBS_INSERTED, commit::JOB_INSERT), (&commit::JOBS_UPDATED, commit::JOB_UPDATE)]
+    {
+        let mut positions: Vec<usize> = Vec::new();
+        for part in statement.split("new.value ->> ").skip(1) {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            positions.push(digits.parse().unwrap());
+        }
+        assert_eq!(bound.columns(), positions);
+        positions.sort_unstable();
+        positions.dedup();
+        assert_eq!(positions.len(), bound.columns().len(), "a value is bound once");
+        assert_eq!(bound.text().matches('?').count(), positions.len());
+        assert!(!bound.text().contains("json"), "{}", bound.text());
+        hand.prepare(sql(bound.text().to_owned()).into_sql_str()).await.unwrap();
+    }
+    let plan = sql(format!("explain query plan {}", commit::JOBS_UPDATED.text()));
+    let rows = sqlx::query(plan).fetch_all(&mut hand).await.unwrap();
+    let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+    assert_eq!(plan, ["SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"]);
+}
+
+#[tokio::test]
+async fn a_turn_takes_a_handful_of_statements() {
+    let expected = [
+        "BEGIN",
+        "EPOCH_CHECK",
+        "LEASE_DELETE",
+        "JOB_UPDATE",
+        "JOB_INSERT",
+        "PAYLOAD_INSERT",
+        "LEASE_UPSERT",
+        "COMMIT",
+    ];
+    let store = Store::new().await;
+    // Jobs go by sixteen in one call, what is left by four and alone.
+    crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, 6 + 2 * 32).await;
+}

@@ -1,0 +1,118 @@
+//! Rows of the widest table, bound column by column instead of as JSON. To take fifty columns out of a JSON list costs
+//! SQLite as much as to write them, since it counts its way to each.
+//!
+//! A row is a statement of its own then. Several stand in one text with their values side by side, since every call is a
+//! switch to the connection's thread and back; SQLite prepares them once.
+
+use std::sync::LazyLock;
+
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{Arguments, SqliteConnection, sqlite::SqliteArguments};
+
+use super::fault;
+use crate::{journal::Error, rows, turn};
+
+/// How many rows one call takes, the most first.
+const SIZES: [usize; 3] = [16, 4, 1];
+
+/// What a statement over rows as JSON reads them from.
+const FROM: &str = "\nfrom jsonb_each(jsonb($1)) as new";
+
+/// How such a statement names a column of its row, before the position.
+const COLUMN: &str = "new.value ->> ";
+
+/// A statement over rows as JSON, made into one for each of a few rows.
+pub(super) struct Bound {
+    name: &'static str,
+    table: &'static str,
+    /// For each of [`SIZES`].
+    texts: [String; SIZES.len()],
+    /// Which column each value is.
+    columns: Vec<usize>,
+}
+
+/// A statement that every process makes once.
+pub(super) type Once = LazyLock<Bound>;
+
+impl Bound {
+    /// Of a statement that takes its rows from [`FROM`] and names their columns by position.
+    pub(super) fn new(name: &'static str, table: &'static str, statement: &str) -> Self {
+        let statement = statement.replace(FROM, "");
+        let mut parts = statement.split(COLUMN);
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        let mut columns = Vec::new();
+        for part in parts {
+            let behind = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            let position = part.strip_suffix(behind).and_then(|digits| digits.parse::<usize>().ok());
+            columns.extend(position);
+            text.push('?');
+            text.push_str(behind);
+        }
+        Self { name, table, texts: SIZES.map(|size| vec![&*text; size].join(";")), columns }
+    }
+
+    /// Its text for one row.
+    #[cfg(test)]
+    pub(super) fn text(&self) -> &str {
+        &self.texts[SIZES.len() - 1]
+    }
+
+    /// Which column each of its values is.
+    #[cfg(test)]
+    pub(super) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Runs it over rows; rows affected must equal rows sent.
+    pub(super) async fn run<R: Serialize>(
+        &'static self,
+        connection: &mut SqliteConnection,
+        rows: impl Iterator<Item = R>,
+    ) -> Result<(), Error> {
+        let rows: Vec<R> = rows.collect();
+        let mut left = &rows[..];
+        let mut affected = 0;
+        for (text, size) in self.texts.iter().zip(SIZES) {
+            while let Some((now, later)) = left.split_at_checked(size) {
+                left = later;
+                let arguments = self.arguments(now)?;
+                turn::sent(self.name);
+                let done = sqlx::query_with(&**text, arguments).execute(&mut *connection).await;
+                affected += done.map_err(|error| fault::of(self.name, error))?.rows_affected();
+            }
+        }
+        turn::expect(self.name, turn::count(&rows), affected)
+    }
+
+    /// The values that JSON would have carried.
+    fn arguments<R: Serialize>(&self, rows: &[R]) -> Result<SqliteArguments, Error> {
+        let problem = |problem: String| {
+            let (table, key) = (self.table, "(a batch)".into());
+            Error::from(rows::Error { table, key, problem })
+        };
+        let mut arguments = SqliteArguments::default();
+        arguments.reserve(rows.len() * self.columns.len(), 0);
+        for row in rows {
+            let values = serde_json::to_value(row).map_err(|error| problem(error.to_string()))?;
+            let Value::Array(mut values) = values else { return Err(problem("is not a list".into())) };
+            for column in &self.columns {
+                let value = values.get_mut(*column).map(Value::take).unwrap_or_default();
+                let added = match value {
+                    Value::Null => arguments.add(None::<i64>),
+                    Value::Bool(flag) => arguments.add(i64::from(flag)),
+                    Value::String(text) => arguments.add(text),
+                    Value::Number(number) => match number.as_i64() {
+                        Some(number) => arguments.add(number),
+                        None => return Err(problem(format!("column {column} is {number}"))),
+                    },
+                    Value::Array(_) | Value::Object(_) => {
+                        return Err(problem(format!("column {column} is no single value")));
+                    }
+                };
+                added.map_err(|error| problem(error.to_string()))?;
+            }
+        }
+        Ok(arguments)
+    }
+}
