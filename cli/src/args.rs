@@ -17,8 +17,8 @@ use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
 use crate::{
-    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind,
-    migrate, node, server, slot, tenant, up, workflow,
+    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, inbox, job,
+    kind, migrate, node, server, slot, tenant, up, workflow,
 };
 
 /// Leases work to machines that have room for it.
@@ -168,6 +168,9 @@ pub(crate) enum Ask {
     /// Cron entries: timetables that enqueue jobs.
     #[command(subcommand)]
     Cron(cron::CronCommand),
+    /// The inbox: what producers in the server's database enqueue.
+    #[command(subcommand)]
+    Inbox(inbox::InboxCommand),
     /// Nodes: the machines that run jobs.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -193,7 +196,7 @@ impl Ask {
             Self::Workflow(command) => command.writes(),
             Self::Node(command) => command.writes(),
             Self::Dead(command) => command.writes(),
-            Self::Tenant(_) | Self::Health(_) | Self::Doctor => false,
+            Self::Tenant(_) | Self::Inbox(_) | Self::Health(_) | Self::Doctor => false,
         }
     }
 }

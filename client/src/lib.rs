@@ -5,7 +5,7 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `admin`, `workflows`), [`Refusal`], `servers`,
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `admin`, `inbox`, `workflows`), [`Refusal`], `servers`,
 //! `retry`.
 //!
 //! ```no_run
@@ -47,8 +47,10 @@ mod cron;
 mod endpoint;
 mod enqueue;
 mod fleet;
+mod inbox;
 mod job_spec;
 mod jobs;
+mod once;
 mod refusal;
 mod retry;
 mod servers;
@@ -65,6 +67,7 @@ pub use child::child_id;
 pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};
+pub use once::{ONCE_LABEL, Once, OnceError};
 pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal, Resource};
 pub use retry::RetryPolicy;
 /// The messages of the wire, for everything that has no nicer type here.

@@ -11,6 +11,7 @@ use tenure_proto::v1::admin_service_client::AdminServiceClient;
 use tenure_proto::v1::cron_service_client::CronServiceClient;
 use tenure_proto::v1::fleet_service_client::FleetServiceClient;
 use tenure_proto::v1::health_service_client::HealthServiceClient;
+use tenure_proto::v1::inbox_service_client::InboxServiceClient;
 use tenure_proto::v1::job_service_client::JobServiceClient;
 use tenure_proto::v1::workflow_service_client::WorkflowServiceClient;
 use tenure_tls::Connector;
@@ -39,6 +40,7 @@ pub(crate) struct Server {
     pub(crate) cron: CronServiceClient<Channel>,
     pub(crate) health: HealthServiceClient<Channel>,
     pub(crate) admin: AdminServiceClient<Channel>,
+    pub(crate) inbox: InboxServiceClient<Channel>,
     pub(crate) workflows: WorkflowServiceClient<Channel>,
 }
 
@@ -97,6 +99,7 @@ impl Server {
             cron: CronServiceClient::new(channel.clone()),
             health: HealthServiceClient::new(channel.clone()),
             admin: AdminServiceClient::new(channel.clone()),
+            inbox: InboxServiceClient::new(channel.clone()),
             workflows: WorkflowServiceClient::new(channel),
         })
     }

@@ -403,7 +403,7 @@ impl<J: Journal> Driver<J> {
 
         let mut commit = None;
         let mut spans = None; // they end when the turn is released
-        let changed = !turn.changes.is_empty();
+        let changed = !turn.changes.is_empty() || !turn.beside.inbox.is_empty();
         if changed {
             let epoch = leader.state.epoch();
             spans = self.ends.spans.turn(now.wall, epoch, turn.commands, &turn.calls);

@@ -5,7 +5,7 @@
 //! leaves before its commit.
 //!
 //! Reading order: `leadership`, `term` → `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
-//! `retention` → `rpc` and `rpc/*` → `peers` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
+//! `retention`, `inbox` → `rpc` and `rpc/*` → `peers` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
 //! `tasks`, `chain`.
 
 pub mod access;
@@ -18,6 +18,7 @@ pub mod driver;
 pub mod handle;
 pub mod http;
 mod hush;
+mod inbox;
 pub mod leadership;
 pub mod listener;
 pub mod metrics;
@@ -234,9 +235,18 @@ impl Stage {
             let seen = handle.clone();
             metrics::export(&metrics, clock.clone(), move || http::scrape(&seen));
         }
+        let inbox = match &config.database {
+            Some(database) => Some(inbox::Options {
+                address: database.address()?,
+                rules: in_force.rules.clone(),
+                retention: in_force.retention.clone(),
+            }),
+            None => None,
+        };
         let seed = Seed {
             driver: driver::Options { limits: in_force.limits.clone() },
             sweeping: retention::Options { every: SWEEP_EVERY, retention: in_force.retention.clone() },
+            inbox,
             status,
             snapshots,
             ways,

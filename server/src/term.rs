@@ -20,6 +20,7 @@ use crate::{
     clock::Clock,
     driver::{self, Driver, Ends, Signals},
     handle::{Call, Handle, Inboxes, MOST_CALLS, MOST_QUERIES, Query, ServerStatus},
+    inbox::{self, Ingest},
     leadership::Standing,
     metrics::Metrics,
     outbox::Watchers,
@@ -74,6 +75,8 @@ pub(crate) struct Sessions {
 pub(crate) struct Seed {
     pub(crate) driver: driver::Options,
     pub(crate) sweeping: retention::Options,
+    /// None: the store has no inbox.
+    pub(crate) inbox: Option<inbox::Options>,
     pub(crate) status: watch::Sender<ServerStatus>,
     pub(crate) snapshots: watch::Sender<Arc<Published>>,
     pub(crate) ways: watch::Sender<Option<Ways>>,
@@ -93,7 +96,7 @@ pub(crate) struct Term {
     status: watch::Sender<ServerStatus>,
     snapshots: watch::Sender<Arc<Published>>,
     watchers: Watchers,
-    /// Driver and sweeper.
+    /// Driver, sweeper, and what ingests the inbox.
     tasks: JoinSet<(&'static str, Result<(), BoxError>)>,
     sessions: Sessions,
     signals: Signals,
@@ -134,6 +137,11 @@ impl Term {
         tasks.spawn(async { ("driver", run.await.map_err(Into::into)) });
         let swept = sweeper.run(over.clone());
         tasks.spawn(async { ("sweeper", swept.await.map_err(Into::into)) });
+        if let Some(options) = &seed.inbox {
+            let ingest = Ingest::new(options.clone(), seed.handle.clone(), Arc::clone(&seed.metrics));
+            let ingested = ingest.run(over.clone());
+            tasks.spawn(async { ("inbox", ingested.await.map_err(Into::into)) });
+        }
         seed.status.send_modify(|status| status.terms += 1);
         seed.ways.send_replace(Some(ways));
         Ok(Self {

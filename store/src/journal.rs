@@ -101,6 +101,9 @@ pub struct Beside {
     pub results: BTreeMap<(JobId, FencingToken), ResultBytes>,
     /// Of reports that brought one, by job and token: the newest of the turn.
     pub checkpoints: BTreeMap<(JobId, FencingToken), Bytes>,
+    /// Rows of the inbox that became jobs in this turn: they leave with it. Of a Postgres database alone: no other store
+    /// has any.
+    pub inbox: Vec<i64>,
 }
 
 /// The input of a job. Opaque to the server.

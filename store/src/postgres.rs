@@ -14,6 +14,7 @@ mod election;
 mod examine;
 mod fault;
 mod identity;
+mod inbox;
 mod journal;
 mod reader;
 pub(crate) mod schema;
@@ -26,6 +27,7 @@ use sqlx::{ConnectOptions, Row, postgres::PgConnectOptions};
 
 pub use self::{
     election::{Candidate, Holder, Seat},
+    inbox::{MOST_REFUSALS, PostgresInbox},
     journal::PostgresJournal,
     reader::PostgresReader,
     schema::{MigrationState, migrate, plan, status},

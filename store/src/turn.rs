@@ -28,6 +28,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) results: Vec<(&'a ResultPut, &'a ResultBytes)>,
     /// New checkpoints, each instead of the one that its job had.
     pub(crate) checkpoints: Vec<(&'a CheckpointPut, &'a Bytes)>,
+    /// Rows of the inbox to remove.
+    pub(crate) inbox: &'a [i64],
 }
 
 impl<'a> Turn<'a> {
@@ -76,6 +78,7 @@ impl<'a> Turn<'a> {
             leases,
             results,
             checkpoints,
+            inbox: &beside.inbox,
         })
     }
 }

@@ -406,6 +406,7 @@ serials = ["0A:0b"]
 kinds = ["page"]
 tenants = ["web"]
 max_priority = 5
+database_roles = ["web_app", "web.cron"]
 "#,
     )
     .unwrap();
@@ -414,6 +415,7 @@ max_priority = 5
     assert!(config.deny.names.contains("node/mini-1") && config.deny.serials.contains("a0b"));
     let web = &config.producers["web"];
     assert_eq!(web.max_priority, Some(5));
+    assert!(web.database_roles.iter().eq(["web.cron", "web_app"]), "{web:?}");
     assert!(web.kinds.as_ref().unwrap().contains(&tenure_scheduler::KindName::new("page")));
 }
 
@@ -427,6 +429,9 @@ names = ["root/x", "mini-1"]
 serials = ["xyz"]
 [producers.Web]
 max_priority = 101
+database_roles = ["Web App", "app"]
+[producers.other]
+database_roles = ["app"]
 "#;
     let error = Config::parse("server.toml", text).unwrap_err().to_string();
     expect![[r#"

@@ -39,7 +39,7 @@ use crate::{
 const OWN: [&str; 1] = ["/tenure.v1.AdminService/GetServerInfo"];
 
 /// Methods that read rows: while no leader is to be reached, any server answers them.
-const READS: [&str; 7] = [
+const READS: [&str; 9] = [
     "/tenure.v1.JobService/GetJob",
     "/tenure.v1.JobService/ListJobs",
     "/tenure.v1.JobService/ListAttempts",
@@ -47,6 +47,8 @@ const READS: [&str; 7] = [
     "/tenure.v1.AdminService/CheckInvariants",
     "/tenure.v1.WorkflowService/GetWorkflow",
     "/tenure.v1.WorkflowService/ListWorkflows",
+    "/tenure.v1.InboxService/GetInbox",
+    "/tenure.v1.InboxService/ListInboxRefusals",
 ];
 
 /// Lasts for minutes, though it has one answer.

@@ -133,7 +133,7 @@ impl Bases {
             "ResumeCronEntry" => encoded(&v1::ResumeCronEntryRequest { entry }),
             "RunCronEntry" => encoded(&v1::RunCronEntryRequest { entry, job_id: String::new() }),
             "ListCronEntries" | "GetFleet" | "ListKinds" | "ListSlots" | "ListNodes" | "GetQueueHealth"
-            | "GetServerInfo" | "CheckInvariants" => bytes::Bytes::new(),
+            | "GetServerInfo" | "CheckInvariants" | "GetInbox" | "ListInboxRefusals" => bytes::Bytes::new(),
             other => panic!("say what a good request of {other} is"),
         };
         (DynamicMessage::decode(method.input(), bytes).expect("a request of this method"), no)

@@ -28,6 +28,8 @@ const MAY: &[(&str, &str)] = &[
     ("tenure.node.v1.NodeService", "n Session EnqueueChildren BeginWait GetChildResults"),
     ("tenure.v1.CronService", "voa ListCronEntries"),
     ("tenure.v1.CronService", "oa PauseCronEntry ResumeCronEntry RunCronEntry"),
+    ("tenure.v1.InboxService", "pvoa ListInboxRefusals"),
+    ("tenure.v1.InboxService", "voa GetInbox"),
     ("grpc.health.v1.Health", "pnvoa Check Watch"),
     ("grpc.reflection.v1.ServerReflection", "voa ServerReflectionInfo"),
     ("grpc.reflection.v1alpha.ServerReflection", "voa ServerReflectionInfo"),

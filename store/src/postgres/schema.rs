@@ -12,7 +12,7 @@ use super::{Address, Error, connect, fault};
 use crate::journal;
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 18] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 19] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: [(u32, &str, &str); 18] = [
     (16, "add_partial_results", include_str!("../../../migrations/postgres/0016_add_partial_results.sql")),
     (17, "create_workflows", include_str!("../../../migrations/postgres/0017_create_workflows.sql")),
     (18, "create_crons", include_str!("../../../migrations/postgres/0018_create_crons.sql")),
+    (22, "create_inbox", include_str!("../../../migrations/postgres/0022_create_inbox.sql")),
 ];
 
 /// For the test that prepares each.

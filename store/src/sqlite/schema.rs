@@ -8,7 +8,7 @@ use sqlx::{
 use super::Error;
 
 /// Number, name and text of every migration, in order.
-pub(crate) const MIGRATIONS: [(u32, &str, &str); 18] = [
+pub(crate) const MIGRATIONS: [(u32, &str, &str); 19] = [
     (1, "create_jobs", include_str!("../../../migrations/sqlite/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/sqlite/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/sqlite/0003_create_fleet.sql")),
@@ -27,6 +27,7 @@ pub(crate) const MIGRATIONS: [(u32, &str, &str); 18] = [
     (16, "add_partial_results", include_str!("../../../migrations/sqlite/0016_add_partial_results.sql")),
     (17, "create_workflows", include_str!("../../../migrations/sqlite/0017_create_workflows.sql")),
     (18, "create_crons", include_str!("../../../migrations/sqlite/0018_create_crons.sql")),
+    (22, "create_inbox", include_str!("../../../migrations/sqlite/0022_create_inbox.sql")),
 ];
 
 /// For the test that prepares each.

@@ -9,6 +9,7 @@
 
 from ._ids import new_job_id
 from ._jobs import Enqueued, Job, JobState, NewJob, OnParent, Result, requirement
+from ._once import Once
 from ._servers import DEFAULT_ENDPOINT, RetryPolicy, Tls
 from .client import Client
 from .errors import (
@@ -24,6 +25,9 @@ from .errors import (
     NotAllowed,
     NotDone,
     NotFound,
+    OnceConflict,
+    OnceFailed,
+    OnceForgotten,
     PayloadTooLarge,
     PreconditionFailed,
     PreconditionViolation,
@@ -64,6 +68,10 @@ __all__ = [
     "NotDone",
     "NotFound",
     "OnParent",
+    "Once",
+    "OnceConflict",
+    "OnceFailed",
+    "OnceForgotten",
     "PayloadTooLarge",
     "Permanent",
     "PreconditionFailed",

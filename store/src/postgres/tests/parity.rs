@@ -35,7 +35,7 @@ fn migrations_have_the_same_numbers_and_names() {
 }
 
 /// The beginning of the checksum that is stored with an applied migration, of Postgres and of SQLite. Append only.
-const HANDED_OUT: [(u32, &str, &str); 18] = [
+const HANDED_OUT: [(u32, &str, &str); 19] = [
     (1, "49fdba08c0679199", "cfbbc8bdee2c07d6"),
     (2, "45b4ff949c5a9431", "839270f9d17ae320"),
     (3, "5e52b888b9d0a71c", "daa58d6896e01d25"),
@@ -54,6 +54,7 @@ const HANDED_OUT: [(u32, &str, &str); 18] = [
     (16, "418d8603c6b96bd1", "e7acab8e356af612"),
     (17, "04a36de04ddab387", "6639b3a41fab40c9"),
     (18, "762ebc7e3430ca91", "d52a6c551a8f5ff8"),
+    (22, "fedf9617afd2ce5d", "3dc9cdb80841c5f4"),
 ];
 
 #[test]

@@ -3,18 +3,19 @@
 use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
-    super::{commit::statements, connect, election, examine, identity, journal, reader, schema},
+    super::{commit::statements, connect, election, examine, identity, inbox, journal, reader, schema},
     Store, sql,
 };
 use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
 
 #[tokio::test]
 async fn every_statement_prepares() {
-    let modules: [(&str, &[&'static str]); 8] = [
+    let modules: [(&str, &[&'static str]); 9] = [
         (include_str!("../../postgres.rs"), &super::super::ALL),
         (include_str!("../commit/statements.rs"), &statements::ALL),
         (include_str!("../election.rs"), &election::ALL),
         (include_str!("../identity.rs"), &identity::ALL),
+        (include_str!("../inbox.rs"), &inbox::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
         (include_str!("../reader.rs"), &reader::ALL),
         (include_str!("../schema.rs"), &schema::ALL),
@@ -69,6 +70,7 @@ async fn commits_find_their_rows_by_key_even_in_plans_made_for_an_empty_table() 
         (statements::JOB_DELETE, "jobs_pkey"),
         (statements::LEASE_DELETE, "leases_pkey"),
         (statements::RESULT_DELETE, "results_pkey"),
+        (statements::INBOX_DELETE, "inbox_pkey"),
         (journal::JOB_PRIOR_BY_ID, "jobs_pkey"),
         (journal::JOB_PRIOR_BY_KEY, "jobs_dedupe_held"),
         (journal::JOB_LOAD, "jobs_live"),
