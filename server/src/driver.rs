@@ -192,7 +192,8 @@ impl End {
 /// What made the loop go on.
 enum Input {
     Signal(Signal),
-    Item(Item),
+    /// Boxed, since it is far larger than the others.
+    Item(Box<Item>),
     Query(Query),
     Time,
 }
@@ -265,7 +266,7 @@ impl<J: Journal> Driver<J> {
                 Input::Signal(signal) => return End::by(&signal, epoch),
                 Input::Query(query) => Some(query),
                 Input::Item(item) => {
-                    self.next.push(item);
+                    self.next.push(*item);
                     None
                 }
                 Input::Time => None,
@@ -307,8 +308,8 @@ impl<J: Journal> Driver<J> {
         tokio::select! {
             biased;
             signal = signals.either() => Input::Signal(signal), // cancel-safe
-            Some(from) = sessions.recv() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
-            Some(call) = inboxes.producers.recv() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
+            Some(from) = sessions.recv() => Input::Item(Box::new(Item::Node(from))), // cancel-safe: mpsc recv
+            Some(call) = inboxes.producers.recv() => Input::Item(Box::new(Item::Call(call))), // cancel-safe: mpsc recv
             Some(query) = inboxes.queries.recv() => Input::Query(query), // cancel-safe: mpsc recv
             () = tokio::task::yield_now(), if wait.is_zero() => Input::Time,
             () = sleep(wait) => Input::Time, // cancel-safe: it is made anew

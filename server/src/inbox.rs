@@ -295,11 +295,13 @@ fn later(refusal: &Refusal, kind: KindName) -> Later {
     if let Some(length) = refusal.retry_after() {
         return Later::Kind(kind, length.clamp(HOLD.0, HOLD.1));
     }
-    match refusal {
-        Refusal::KindPaused { .. } | Refusal::ClassLimit { .. } => Later::Kind(kind, HOLD_UNKNOWN),
-        Refusal::StoreFull { .. } => Later::All(HOLD_UNKNOWN),
+    if matches!(refusal, Refusal::KindPaused { .. } | Refusal::ClassLimit { .. }) {
+        Later::Kind(kind, HOLD_UNKNOWN)
+    } else if matches!(refusal, Refusal::StoreFull { .. }) {
+        Later::All(HOLD_UNKNOWN)
+    } else {
         // Also a kind that nobody declares: whoever waits for it would wait unseen.
-        _ => Later::Never,
+        Later::Never
     }
 }
 

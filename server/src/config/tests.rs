@@ -440,7 +440,9 @@ database_roles = ["app"]
         server.toml:5: deny.names[1]: must be a role and a name, such as "node/mini-1", not "mini-1"
         server.toml:6: deny.serials[0]: must be a serial number in hexadecimal digits, not "xyz"
         server.toml:7: producers.Web: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
-        server.toml:8: producers.Web.max_priority: must be -100 to 100"#]]
+        server.toml:8: producers.Web.max_priority: must be -100 to 100
+        server.toml:9: producers.Web.database_roles[0]: must be 1 to 63 of a-z, 0-9, dot, underscore and hyphen, not "Web App"
+        server.toml:11: producers.other.database_roles[0]: "app" is a role of two producers, or twice of one"#]]
     .assert_eq(&error);
 }
 

@@ -42,10 +42,9 @@ fn rules(text: &str) -> Rules {
 fn enqueue(text: &str, row: InboxRow) -> Result<Enqueue, No> {
     let (caller, judged) = Caller::role(&rules(text), &row.role);
     judged?;
-    match submission(&caller, row)?.command {
-        Command::Enqueue(enqueue) => Ok(*enqueue),
-        other => panic!("{other:?}"),
-    }
+    let command = submission(&caller, row)?.command;
+    let Command::Enqueue(enqueue) = command else { panic!("{command:?}") };
+    Ok(*enqueue)
 }
 
 #[test]

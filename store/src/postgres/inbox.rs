@@ -13,7 +13,7 @@ use sqlx::{
     postgres::{PgListener, PgPoolOptions, PgRow},
 };
 use tenure_scheduler::{Epoch, JobId, Producer, Wall};
-use tokio::time::{sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::{
@@ -119,7 +119,6 @@ impl PostgresInbox {
 
     /// Waits until rows may have come, or for so long: also while nothing can be heard. Cancel-safe.
     pub async fn wait(&mut self, at_most: Duration) {
-        let until = tokio::time::Instant::now() + at_most;
         if self.ears.is_none() {
             match timeout(LIMIT, listen(&self.address)).await {
                 // What came before it listened is told by nobody.
@@ -128,7 +127,7 @@ impl PostgresInbox {
             }
         }
         let Some(ears) = &mut self.ears else { return };
-        match timeout_at(until, ears.try_recv()).await {
+        match timeout(at_most, ears.try_recv()).await {
             Ok(Ok(Some(_))) => while ears.next_buffered().is_some() {},
             // It is heard by a new connection from now on; meanwhile something may have come.
             Ok(Ok(None) | Err(_)) => self.ears = None,
