@@ -17,8 +17,7 @@ use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
 use crate::{
-    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind,
-    migrate, node, server, slot, tenant, up, webhook, workflow,
+    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind, migrate, node, server, slot, tenant, up, webhook, workflow, inbox,
 };
 
 /// Leases work to machines that have room for it.
@@ -171,6 +170,9 @@ pub(crate) enum Ask {
     /// Webhooks: who is told when a job or a workflow ends.
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
+    /// The inbox: what producers in the server's database enqueue.
+    #[command(subcommand)]
+    Inbox(inbox::InboxCommand),
     /// Nodes: the machines that run jobs.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -197,7 +199,7 @@ impl Ask {
             Self::Webhook(command) => command.writes(),
             Self::Node(command) => command.writes(),
             Self::Dead(command) => command.writes(),
-            Self::Tenant(_) | Self::Health(_) | Self::Doctor => false,
+            Self::Tenant(_) | Self::Inbox(_) | Self::Health(_) | Self::Doctor => false,
         }
     }
 }

@@ -137,9 +137,9 @@ async fn usage(args: UsageArgs, agent: &Agent, output: &Output) -> Result<Exit, 
         let sum: &mut u64 = usage.entry(counter).or_default();
         *sum = sum.saturating_add(amount);
     }
-    let request = node::ReportUsageRequest { usage };
-    // Added twice it would be wrong: it is said once, and who hears nothing of it may ask `attempt get`.
-    let sums = agent.once(request, async |mut client, request| client.report_usage(request).await).await?;
+    // Under its id it is added once, however often it has to be said.
+    let request = node::ReportUsageRequest { usage, report_id: tenure_client::new_job_id() };
+    let sums = agent.call(request, async |mut client, request| client.report_usage(request).await).await?;
     if output.is_data() {
         output.message(&sums)?;
     }

@@ -9,6 +9,7 @@ use tenure_client::{Client, Error};
 
 use crate::exit::{Exit, Failure};
 use crate::health;
+use crate::inbox;
 use crate::json;
 use crate::output::Output;
 use crate::server;
@@ -19,6 +20,11 @@ pub(crate) async fn run(client: &Client, output: &Output) -> Result<Exit, Failur
     let mut unanswered = Vec::new();
     let invariants = answered("invariants", client.check_invariants().await, &mut unanswered)?;
     let health = answered("health", client.queue_health(None).await, &mut unanswered)?;
+    let inbox = match client.inbox().await {
+        // A server of an older version has no word for it.
+        Err(Error::Refused(no)) if no.code == tonic::Code::Unimplemented => None,
+        answer => answered("inbox", answer, &mut unanswered)?,
+    };
     let violated = invariants.as_ref().is_some_and(|found| !found.violations.is_empty());
     let exit = match (violated, unanswered.is_empty()) {
         (true, _) => Exit::Failed,
@@ -30,6 +36,7 @@ pub(crate) async fn run(client: &Client, output: &Output) -> Result<Exit, Failur
             server: json::canonical(&info)?,
             invariants: invariants.as_ref().map(json::canonical).transpose()?,
             health: health.as_ref().map(json::canonical).transpose()?,
+            inbox: inbox.as_ref().map(json::canonical).transpose()?,
             unanswered,
         })?;
         return Ok(exit);
@@ -41,6 +48,9 @@ pub(crate) async fn run(client: &Client, output: &Output) -> Result<Exit, Failur
     }
     if let Some(health) = &health {
         show_health(health, output)?;
+    }
+    for remark in inbox.iter().flat_map(inbox::remarks) {
+        output.line(&remark)?;
     }
     for Unanswered { what, why } in &unanswered {
         output.line(&format!("{what}: no answer: {}", crate::human::clean(why)))?;
@@ -89,13 +99,15 @@ fn show_health(health: &GetQueueHealthResponse, output: &Output) -> Result<(), F
     Ok(())
 }
 
-/// Three answers of the server in one object.
+/// Four answers of the server in one object.
 #[derive(Serialize)]
 struct Findings<T> {
     server: T,
     /// None: it is among what is unanswered.
     invariants: Option<T>,
     health: Option<T>,
+    /// None: the same, or the server is older than it.
+    inbox: Option<T>,
     unanswered: Vec<Unanswered>,
 }
 

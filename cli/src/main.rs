@@ -23,6 +23,7 @@ mod enqueue;
 mod exit;
 mod health;
 mod human;
+mod inbox;
 mod job;
 mod json;
 mod kind;
@@ -162,6 +163,7 @@ async fn answer(ask: Ask, global: &Global, client: &Client, output: &Output) -> 
         Ask::Webhook(command) => webhook::run(command, client, output).await,
         Ask::Workflow(command) => workflow::run(command, client, output).await,
         Ask::Tenant(command) => tenant::run(command, client, output).await,
+        Ask::Inbox(command) => inbox::run(command, client, output).await,
         Ask::Node(command) => node::run(command, client, output).await,
         Ask::Dead(command) => dead::run(command, client, output).await,
         Ask::Health(args) => health::run(args, client, output).await,

@@ -245,6 +245,16 @@ impl NewJob {
         &self.spec
     }
 
+    /// Its dedupe key; empty: none.
+    pub(crate) fn key(&self) -> &str {
+        &self.spec.dedupe_key
+    }
+
+    /// What the job is about: the bytes of its payload and their media type, empty if nobody said one.
+    pub(crate) fn asked(&self) -> (&[u8], &str) {
+        self.spec.payload.as_ref().map_or((&[], ""), |payload| (&payload.data, &payload.content_type))
+    }
+
     /// Its size on the wire, in bytes, for callers that cut batches themselves.
     pub fn size(&self) -> usize {
         self.size_in_batch()

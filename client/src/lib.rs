@@ -5,7 +5,7 @@
 //! refusal with `retry_after` comes back as one, and only the caller knows whether it wants to wait.
 //! Invariant: a call that was sent twice is one call, because every job carries its id from the moment it is described.
 //!
-//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `webhooks`, `admin`, `workflows`), [`Refusal`], `servers`,
+//! Reading order: [`NewJob`], [`Client`] (this file, then `enqueue`, `jobs`, `watch`, `fleet`, `cron`, `webhooks`, `admin`, `inbox`, `workflows`), [`Refusal`], `servers`,
 //! `retry`.
 //!
 //! ```no_run
@@ -47,9 +47,11 @@ mod cron;
 mod endpoint;
 mod enqueue;
 mod fleet;
+mod inbox;
 mod job_spec;
 mod jobs;
 mod log;
+mod once;
 mod refusal;
 mod results;
 mod retry;
@@ -69,6 +71,7 @@ pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};
 pub use log::{Log, LogEntry, LogOptions};
+pub use once::{ONCE_LABEL, Once, OnceError};
 pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal, Resource};
 pub use results::ResultStream;
 pub use retry::RetryPolicy;

@@ -11,6 +11,7 @@ use tenure_proto::v1::admin_service_client::AdminServiceClient;
 use tenure_proto::v1::cron_service_client::CronServiceClient;
 use tenure_proto::v1::fleet_service_client::FleetServiceClient;
 use tenure_proto::v1::health_service_client::HealthServiceClient;
+use tenure_proto::v1::inbox_service_client::InboxServiceClient;
 use tenure_proto::v1::job_service_client::JobServiceClient;
 use tenure_proto::v1::webhook_service_client::WebhookServiceClient;
 use tenure_proto::v1::workflow_service_client::WorkflowServiceClient;
@@ -41,6 +42,7 @@ pub(crate) struct Server {
     pub(crate) webhooks: WebhookServiceClient<Channel>,
     pub(crate) health: HealthServiceClient<Channel>,
     pub(crate) admin: AdminServiceClient<Channel>,
+    pub(crate) inbox: InboxServiceClient<Channel>,
     pub(crate) workflows: WorkflowServiceClient<Channel>,
 }
 
@@ -100,6 +102,7 @@ impl Server {
             webhooks: WebhookServiceClient::new(channel.clone()),
             health: HealthServiceClient::new(channel.clone()),
             admin: AdminServiceClient::new(channel.clone()),
+            inbox: InboxServiceClient::new(channel.clone()),
             workflows: WorkflowServiceClient::new(channel),
         })
     }

@@ -7,12 +7,13 @@ use std::{
 
 use prost::Message;
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "tenure/v1/job.proto",
     "tenure/v1/job_service.proto",
     "tenure/v1/fleet_service.proto",
     "tenure/v1/health_service.proto",
     "tenure/v1/admin_service.proto",
+    "tenure/v1/inbox_service.proto",
     "tenure/v1/workflow_service.proto",
     "tenure/node/v1/session.proto",
     "tenure/node/v1/node_service.proto",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use tenure_scheduler as scheduler;
-use tenure_tls::{Certificate, Files, Identity, clock, files};
+use tenure_tls::{Certificate, Files, Identity, Role, clock, files};
 use tokio::sync::watch;
 
 use crate::{
@@ -74,7 +74,7 @@ impl Rules {
         if certificate.not_after < clock::unix_seconds() {
             return Err(Nobody::Unknown(format!("the certificate of {identity} has expired")));
         }
-        if self.deny.names.contains(&format!("{}/{}", identity.role, identity.name)) {
+        if self.denies(identity.role, &identity.name) {
             return Err(Nobody::Denied(format!("{identity} is denied by the server's configuration")));
         }
         if self.deny.serials.contains(&certificate.serial) {
@@ -89,6 +89,11 @@ impl Rules {
     /// The files and the trust domain for connections to other servers; none: there is no TLS.
     pub(crate) fn peers(&self) -> Option<(Files, Arc<str>)> {
         Some((self.peers.clone()?, Arc::clone(&self.trust_domain)))
+    }
+
+    /// Whether the server file denies a holder of this name.
+    pub(crate) fn denies(&self, role: Role, name: &str) -> bool {
+        self.deny.names.contains(&format!("{role}/{name}"))
     }
 
     /// What producers are limited to.

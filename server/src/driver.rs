@@ -194,7 +194,8 @@ impl End {
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and most of them are items")]
 enum Input {
     Signal(Signal),
-    Item(Item),
+    /// Boxed, since it is far larger than the others.
+    Item(Box<Item>),
     Query(Query),
     Time,
 }
@@ -267,7 +268,7 @@ impl<J: Journal> Driver<J> {
                 Input::Signal(signal) => return End::by(&signal, epoch),
                 Input::Query(query) => Some(query),
                 Input::Item(item) => {
-                    self.next.push(item);
+                    self.next.push(*item);
                     None
                 }
                 Input::Time => None,
@@ -309,8 +310,8 @@ impl<J: Journal> Driver<J> {
         tokio::select! {
             biased;
             signal = signals.either() => Input::Signal(signal), // cancel-safe
-            Some(from) = sessions.recv() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
-            Some(call) = inboxes.producers.recv() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
+            Some(from) = sessions.recv() => Input::Item(Box::new(Item::Node(from))), // cancel-safe: mpsc recv
+            Some(call) = inboxes.producers.recv() => Input::Item(Box::new(Item::Call(call))), // cancel-safe: mpsc recv
             Some(query) = inboxes.queries.recv() => Input::Query(query), // cancel-safe: mpsc recv
             () = tokio::task::yield_now(), if wait.is_zero() => Input::Time,
             () = sleep(wait) => Input::Time, // cancel-safe: it is made anew
@@ -405,7 +406,7 @@ impl<J: Journal> Driver<J> {
 
         let mut commit = None;
         let mut spans = None; // they end when the turn is released
-        let changed = !turn.changes.is_empty();
+        let changed = !turn.changes.is_empty() || !turn.beside.inbox.is_empty();
         if changed {
             let epoch = leader.state.epoch();
             spans = self.ends.spans.turn(now.wall, epoch, turn.commands, &turn.calls);

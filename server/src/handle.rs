@@ -168,6 +168,8 @@ pub(crate) struct Call {
     pub(crate) received: Duration,
     /// Of the call that it came by, if that has one.
     pub(crate) span: Option<Arc<SpanContext>>,
+    /// The row of the database's inbox of which it was made: it leaves in the commit of this call.
+    pub(crate) row: Option<i64>,
     /// Held until the call leaves the inbox.
     pub(crate) _room: Option<OwnedSemaphorePermit>,
 }
@@ -233,10 +235,40 @@ impl Handle {
         for ((place, submission), kib) in places.zip(submissions).zip(sizes) {
             let (answer, answered) = oneshot::channel();
             let room = room.as_mut().and_then(|room| room.split(kib as usize));
-            place.send(Call { submission, answer, received, span: span.clone(), _room: room });
+            place.send(Call { submission, answer, received, span: span.clone(), row: None, _room: room });
             answers.push(answered);
         }
         Ok(answers)
+    }
+
+    /// Submits what rows of the database's inbox ask for, each answered for itself, in their order. Nobody can be told that
+    /// there is no room, so it is waited for, in turn with all others. Cancel-safe: what was not sent was not submitted.
+    ///
+    /// # Errors
+    /// As [`Handle::submit_batch`].
+    pub(crate) async fn submit_rows(
+        &self,
+        rows: Vec<(i64, Submission)>,
+    ) -> Result<Vec<Result<Reply, SubmitError>>, SubmitError> {
+        let ways = self.ways()?;
+        let sizes: Vec<u32> = rows.iter().map(|(_, submission)| payload_kib(submission)).collect();
+        let room = Arc::clone(&self.payload_room).acquire_many_owned(sizes.iter().sum()).await;
+        let mut room = room.map_err(|_| SubmitError::busy())?;
+        let places = ways.producers.reserve_many(rows.len()).await;
+        let places = places.map_err(|_closed| self.elsewhere())?;
+        let received = self.clock.steady();
+        let mut answers = Vec::with_capacity(rows.len());
+        for ((place, (row, submission)), kib) in places.zip(rows).zip(sizes) {
+            let (answer, answered) = oneshot::channel();
+            let room = room.split(kib as usize);
+            place.send(Call { submission, answer, received, span: None, row: Some(row), _room: room });
+            answers.push(answered);
+        }
+        let mut replies = Vec::with_capacity(answers.len());
+        for answered in answers {
+            replies.push(answered.await.unwrap_or_else(|_| Err(self.cut_off())));
+        }
+        Ok(replies)
     }
 
     /// Submits one command, and leaves its answer for later.

@@ -5,7 +5,7 @@
 //! leaves before its commit.
 //!
 //! Reading order: `leadership`, `term` → `driver` and `driver/*` → `handle` → `sessions` and `sessions/*` → `snapshot`, `outbox`,
-//! `retention` → `rpc` and `rpc/*` → `peers` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
+//! `retention`, `inbox` → `rpc` and `rpc/*` → `peers` → `config`, `migrate`, `access`, `listener`, `tls`, `http`, `metrics`, `trace` → `clock`,
 //! `tasks`, `chain`.
 
 pub mod access;
@@ -18,6 +18,7 @@ pub mod driver;
 pub mod handle;
 pub mod http;
 mod hush;
+mod inbox;
 pub mod leadership;
 pub mod listener;
 mod logs;
@@ -247,6 +248,14 @@ impl Stage {
             metrics::export(&metrics, clock.clone(), move || http::scrape(&seen));
         }
         let results = Results::open(config, handle.reader(), Arc::clone(&metrics))?;
+        let inbox = match &config.database {
+            Some(database) => Some(inbox::Options {
+                address: database.address()?,
+                rules: in_force.rules.clone(),
+                retention: in_force.retention.clone(),
+            }),
+            None => None,
+        };
         let seed = Seed {
             results,
             sweep_objects: config.results.sweep,
@@ -257,6 +266,7 @@ impl Stage {
                 bell: outbox::Bell::default(),
                 metrics: Arc::clone(&metrics),
             },
+            inbox,
             status,
             snapshots,
             ways,

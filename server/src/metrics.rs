@@ -21,7 +21,7 @@ use tenure_scheduler::{
     AttemptEnd, DeliveryState, Effect, Event, JobState, Message, Outcome, Reply, Snapshot, Verdict, Wall,
     WebhookName,
 };
-use tenure_store::{Violation, reader};
+use tenure_store::{Violation, inbox::InboxState, reader};
 
 mod figure;
 mod gauges;
@@ -104,6 +104,10 @@ pub struct Metrics {
     firings: IntCounterVec,
     missed_firings: IntCounterVec,
     deliveries: IntCounterVec,
+    ingested: IntCounterVec,
+    refused_rows: IntCounterVec,
+    inbox_rows: IntGaugeVec,
+    inbox_age: IntGaugeVec,
     deferrals: IntCounterVec,
     commands: IntCounterVec,
     evaluations: IntCounterVec,
@@ -149,10 +153,14 @@ impl Metrics {
             firings: counter(Figure::Firings)?,
             missed_firings: counter(Figure::MissedFirings)?,
             deliveries: counter(Figure::Deliveries)?,
+            ingested: counter(Figure::Ingested)?,
+            refused_rows: counter(Figure::RefusedRows)?,
+            inbox_rows: sampled(&registry, Figure::InboxRows)?,
+            inbox_age: sampled(&registry, Figure::InboxAge)?,
             deferrals: counter(Figure::Deferrals)?,
             commands: counter(Figure::Commands)?,
             evaluations: counter(Figure::Evaluations)?,
-            violations: violations(&registry)?,
+            violations: sampled(&registry, Figure::Violations)?,
             turn_seconds: histogram(Figure::TurnSeconds)?,
             commit_seconds: histogram(Figure::CommitSeconds)?,
             query_seconds: histogram(Figure::QuerySeconds)?,
@@ -162,6 +170,7 @@ impl Metrics {
             registry,
         };
         metrics.observe_violations(&[]);
+        metrics.observe_inbox(&InboxState::default());
         for outcome in Outcome::ALL {
             metrics.attempts.with_label_values(&[outcome.name()]);
         }
@@ -184,6 +193,23 @@ impl Metrics {
             let rows = found.iter().filter(|violation| violation.invariant == name).count();
             self.violations.with_label_values(&[name]).set(i64::try_from(rows).unwrap_or(i64::MAX));
         }
+    }
+
+    /// Takes over how the inbox of the database stands.
+    pub(crate) fn observe_inbox(&self, state: &InboxState) {
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        self.inbox_rows.with_label_values::<&str>(&[]).set(number(state.waiting));
+        self.inbox_age.with_label_values::<&str>(&[]).set(number(state.oldest.unwrap_or_default().as_secs()));
+    }
+
+    /// Counts rows of the inbox that became jobs.
+    pub(crate) fn observe_ingested(&self, rows: u64) {
+        self.ingested.with_label_values::<&str>(&[]).inc_by(rows);
+    }
+
+    /// Counts a row of the inbox that became no job.
+    pub(crate) fn observe_refused_row(&self, reason: &'static str) {
+        self.refused_rows.with_label_values(&[reason]).inc();
     }
 
     /// Counts what a turn did. Called by the driver once a turn, after its commit.
@@ -341,8 +367,8 @@ fn counter(registry: &Registry, figure: Figure) -> Result<IntCounterVec, prometh
 }
 
 /// What stays from sample to sample: it is no part of the snapshot.
-fn violations(registry: &Registry) -> Result<IntGaugeVec, prometheus::Error> {
-    let spec = Figure::Violations.spec();
+fn sampled(registry: &Registry, figure: Figure) -> Result<IntGaugeVec, prometheus::Error> {
+    let spec = figure.spec();
     let vec = IntGaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
     registry.register(Box::new(vec.clone()))?;
     Ok(vec)

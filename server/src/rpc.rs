@@ -15,8 +15,8 @@ use tenure_proto::{
     v1::{
         admin_service_server::AdminServiceServer, cron_service_server::CronServiceServer,
         fleet_service_server::FleetServiceServer, health_service_server::HealthServiceServer,
-        job_service_server::JobServiceServer, webhook_service_server::WebhookServiceServer,
-        workflow_service_server::WorkflowServiceServer,
+        inbox_service_server::InboxServiceServer, job_service_server::JobServiceServer,
+        webhook_service_server::WebhookServiceServer, workflow_service_server::WorkflowServiceServer,
     },
 };
 use tokio::sync::watch;
@@ -36,7 +36,8 @@ pub(crate) mod elsewhere;
 mod fleet;
 pub(crate) mod gate;
 mod health;
-mod jobs;
+mod inbox;
+pub(crate) mod jobs;
 pub(crate) mod nodes;
 mod page;
 pub(crate) mod serving;
@@ -106,6 +107,7 @@ pub(crate) fn router(
         WebhookServiceServer::new(webhooks::Webhooks(api.clone())),
         HealthServiceServer::new(health::Health::new(api.clone())),
         AdminServiceServer::new(admin::Admin(api.clone())),
+        InboxServiceServer::new(inbox::Inbox(api.clone())),
         NodeServiceServer::new(nodes),
         health,
         reflection()?.build_v1()?,

@@ -20,6 +20,7 @@ use crate::{
     clock::Clock,
     driver::{self, Driver, Ends, Signals},
     handle::{Call, Handle, Inboxes, MOST_CALLS, MOST_QUERIES, Query, ServerStatus},
+    inbox::{self, Ingest},
     leadership::Standing,
     metrics::Metrics,
     outbox::{
@@ -82,6 +83,8 @@ pub(crate) struct Seed {
     pub(crate) results: Results,
     /// Between two comparisons of object storage with the rows.
     pub(crate) sweep_objects: Duration,
+    /// None: the store has no inbox.
+    pub(crate) inbox: Option<inbox::Options>,
     pub(crate) status: watch::Sender<ServerStatus>,
     pub(crate) snapshots: watch::Sender<Arc<Published>>,
     pub(crate) ways: watch::Sender<Option<Ways>>,
@@ -101,7 +104,7 @@ pub(crate) struct Term {
     status: watch::Sender<ServerStatus>,
     snapshots: watch::Sender<Arc<Published>>,
     watchers: Watchers,
-    /// Driver, sweeper and deliverer.
+    /// Driver, sweepers, deliverer, and what ingests the inbox.
     tasks: JoinSet<(&'static str, Result<(), BoxError>)>,
     sessions: Sessions,
     signals: Signals,
@@ -146,6 +149,11 @@ impl Term {
         tasks.spawn(async { ("sweeper", swept.await.map_err(Into::into)) });
         let swept = objects.run(over.clone());
         tasks.spawn(async { ("sweeper of object storage", swept.await.map_err(Into::into)) });
+        if let Some(options) = &seed.inbox {
+            let ingest = Ingest::new(options.clone(), seed.handle.clone(), Arc::clone(&seed.metrics));
+            let ingested = ingest.run(over.clone());
+            tasks.spawn(async { ("inbox", ingested.await.map_err(Into::into)) });
+        }
         seed.status.send_modify(|status| status.terms += 1);
         seed.ways.send_replace(Some(ways));
         // It asks the driver at once.

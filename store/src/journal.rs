@@ -108,6 +108,9 @@ pub struct Beside {
     pub log_tails: BTreeMap<(JobId, FencingToken), LogTail>,
     /// Of new deliveries: what is sent, byte for byte. Text without NUL.
     pub bodies: BTreeMap<DeliveryId, String>,
+    /// Rows of the inbox that became jobs in this turn: they leave with it. Of a Postgres database alone: no other store
+    /// has any.
+    pub inbox: Vec<i64>,
 }
 
 /// The input of a job. Opaque to the server.

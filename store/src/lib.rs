@@ -10,10 +10,11 @@
 //! Invariants: a commit is whole or absent; rows affected equal rows sent; a deposed leader writes nothing; loading
 //! gives what was committed, or an error that names table and key, never a part of it.
 //!
-//! Reading order: `journal` → `election` → `reader` → `rows` → `sqlite` and `sqlite/*` → `postgres` and `postgres/*` →
+//! Reading order: `journal` → `election` → `reader` → `inbox` → `rows` → `sqlite` and `sqlite/*` → `postgres` and `postgres/*` →
 //! `memory` → `objects` and `objects/*`.
 
 pub mod election;
+pub mod inbox;
 pub mod journal;
 mod log_tail;
 pub mod memory;

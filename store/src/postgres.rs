@@ -14,6 +14,7 @@ mod election;
 mod examine;
 mod fault;
 mod identity;
+mod inbox;
 mod journal;
 mod log_tails;
 mod outbox;
@@ -28,6 +29,7 @@ use sqlx::{ConnectOptions, Row, postgres::PgConnectOptions};
 
 pub use self::{
     election::{Candidate, Holder, Seat},
+    inbox::{MOST_REFUSALS, PostgresInbox},
     journal::PostgresJournal,
     reader::PostgresReader,
     schema::{MigrationState, migrate, plan, status},

@@ -34,6 +34,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) log_tails: Vec<(JobId, FencingToken, &'a LogTail)>,
     /// New deliveries.
     pub(crate) deliveries: Vec<(&'a Delivery, &'a str)>,
+    /// Rows of the inbox to remove.
+    pub(crate) inbox: &'a [i64],
 }
 
 impl<'a> Turn<'a> {
@@ -91,6 +93,7 @@ impl<'a> Turn<'a> {
             checkpoints,
             log_tails,
             deliveries,
+            inbox: &beside.inbox,
         })
     }
 }

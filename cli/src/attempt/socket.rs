@@ -1,7 +1,7 @@
 //! The way to the agent: the socket of the attempt.
 //!
-//! Responsible for asking again while the agent is away, as it is for a moment when it restarts. Invariant: a call that may
-//! not be made twice is sent once.
+//! Responsible for asking again while the agent is away, as it is for a moment when it restarts. Invariant: whatever is said
+//! here may be said twice, since whoever was cut off says it again: what adds up carries an id.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -61,17 +61,6 @@ impl Agent {
         call: impl AsyncFn(Client, Q) -> Result<Response<A>, Status>,
     ) -> Result<A, Failure> {
         self.insist(None, request, call).await
-    }
-
-    /// Makes a call that is not repeated once it may have arrived.
-    pub(super) async fn once<Q: Clone, A>(
-        &self,
-        request: Q,
-        call: impl AsyncFn(Client, Q) -> Result<Response<A>, Status>,
-    ) -> Result<A, Failure> {
-        let client =
-            self.insist(Some(self.patience), (), async |client, ()| Ok(Response::new(client))).await?;
-        call(client, request).await.map(Response::into_inner).map_err(|status| failure(&status))
     }
 
     async fn insist<Q: Clone, A>(

@@ -22,13 +22,16 @@ Step = Callable[[Any], Any]
 class No(Exception):
     """An answer that is a refusal."""
 
-    def __init__(self, code: grpc.StatusCode, reason: str = "", *details: Any, message: str = "no") -> None:
+    def __init__(
+        self, code: grpc.StatusCode, reason: str = "", *details: Any, message: str = "no", **metadata: str
+    ) -> None:
         super().__init__(reason)
+        self.more = metadata
         self.code, self.message = code, message
         self.status = status_pb2.Status(code=code.value[0], message=message)
         everything = list(details)
         if reason:
-            metadata = {"kind": "k"}
+            metadata = {"kind": "k", **self.more}
             everything.insert(0, error_details_pb2.ErrorInfo(reason=reason, domain="tenure", metadata=metadata))
         for detail in everything:
             packed = AnyMessage()
@@ -76,6 +79,9 @@ class Fake(JobServiceServicer):
 
     def WaitJob(self, request: Any, context: grpc.ServicerContext) -> Any:
         return self._answer("WaitJob", request, context)
+
+    def GetResult(self, request: Any, context: grpc.ServicerContext) -> Any:
+        return self._answer("GetResult", request, context)
 
     def ListJobs(self, request: Any, context: grpc.ServicerContext) -> Any:
         return self._answer("ListJobs", request, context)

@@ -18,7 +18,7 @@ async fn speak(node: &Node, number: u64) -> AttemptServiceClient<Channel> {
 }
 
 fn tokens(amount: u64) -> ReportUsageRequest {
-    ReportUsageRequest { usage: [("tokens".to_owned(), amount)].into() }
+    ReportUsageRequest { usage: [("tokens".to_owned(), amount)].into(), ..ReportUsageRequest::default() }
 }
 
 async fn finished(stream: &mut Stream) -> Finished {

@@ -1883,6 +1883,11 @@ pub struct ReportUsageRequest {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Optional, at most 64 bytes; made by the caller, anew for each report. The same id again is the same report: nothing is
+    /// added, and the answer is the sums. The agent knows the last 64 ids of an attempt, also after it was killed. Empty: a
+    /// repeat adds once more. An old agent ignores it.
+    #[prost(string, tag = "65")]
+    pub report_id: ::prost::alloc::string::String,
 }
 /// Answer of ReportUsage.
 #[derive(Clone, PartialEq, ::prost::Message)]

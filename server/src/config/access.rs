@@ -49,6 +49,8 @@ pub struct Producer {
     pub tenants: Option<BTreeSet<Tenant>>,
     /// The highest priority that it may give, -100 to 100.
     pub max_priority: Option<i8>,
+    /// Roles of the database whose rows of the inbox are its own. Each is of one producer.
+    pub database_roles: BTreeSet<String>,
 }
 
 impl Tls {
@@ -117,6 +119,7 @@ pub(super) fn deny(mut table: Table<'_>, problems: &mut Problems) -> Deny {
 
 pub(super) fn producers(table: Table<'_>, problems: &mut Problems) -> Producers {
     let mut all = Producers::new();
+    let mut taken = BTreeSet::new();
     for (name, value) in table.into_entries() {
         if !is_name(&name) {
             value.refuse(problems, "is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen");
@@ -126,7 +129,15 @@ pub(super) fn producers(table: Table<'_>, problems: &mut Problems) -> Producers 
             kinds: names(&mut table, "kinds", problems, KindName::parse),
             tenants: names(&mut table, "tenants", problems, Tenant::parse),
             max_priority: None,
+            database_roles: BTreeSet::new(),
         };
+        for value in items(&mut table, "database_roles", problems) {
+            let Some(role) = self::name(&value, problems) else { continue };
+            if !taken.insert(role.clone()) {
+                value.refuse(problems, format!("{role:?} is a role of two producers, or twice of one"));
+            }
+            producer.database_roles.insert(role);
+        }
         if let Some(value) = table.take("max_priority") {
             producer.max_priority = value.integer(problems, -100..=100);
         }

@@ -447,6 +447,7 @@ serials = ["0A:0b"]
 kinds = ["page"]
 tenants = ["web"]
 max_priority = 5
+database_roles = ["web_app", "web.cron"]
 "#,
     )
     .unwrap();
@@ -455,6 +456,7 @@ max_priority = 5
     assert!(config.deny.names.contains("node/mini-1") && config.deny.serials.contains("a0b"));
     let web = &config.producers["web"];
     assert_eq!(web.max_priority, Some(5));
+    assert!(web.database_roles.iter().eq(["web.cron", "web_app"]), "{web:?}");
     assert!(web.kinds.as_ref().unwrap().contains(&tenure_scheduler::KindName::new("page")));
 }
 
@@ -468,6 +470,9 @@ names = ["root/x", "mini-1"]
 serials = ["xyz"]
 [producers.Web]
 max_priority = 101
+database_roles = ["Web App", "app"]
+[producers.other]
+database_roles = ["app"]
 "#;
     let error = Config::parse("server.toml", text).unwrap_err().to_string();
     expect![[r#"
@@ -476,7 +481,9 @@ max_priority = 101
         server.toml:5: deny.names[1]: must be a role and a name, such as "node/mini-1", not "mini-1"
         server.toml:6: deny.serials[0]: must be a serial number in hexadecimal digits, not "xyz"
         server.toml:7: producers.Web: is no name: use 1 to 63 of a-z, 0-9, dot, underscore and hyphen
-        server.toml:8: producers.Web.max_priority: must be -100 to 100"#]]
+        server.toml:8: producers.Web.max_priority: must be -100 to 100
+        server.toml:9: producers.Web.database_roles[0]: must be 1 to 63 of a-z, 0-9, dot, underscore and hyphen, not "Web App"
+        server.toml:11: producers.other.database_roles[0]: "app" is a role of two producers, or twice of one"#]]
     .assert_eq(&error);
 }
 

@@ -175,7 +175,7 @@ mod tests {
         let (answer, answered) = oneshot::channel();
         let payload = Some(tenure_store::Payload { data: vec![0; 1000].into(), content_type: String::new() });
         let submission = Submission { command: Command::Tick, payload, more: Vec::new() };
-        (Item::Call(Call { submission, answer, received, span: None, _room: None }), answered)
+        (Item::Call(Call { submission, answer, received, span: None, row: None, _room: None }), answered)
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Turn {
     }
 
     fn call(&mut self, state: &mut State, call: Call) {
-        let Call { submission: Submission { command, payload, more }, answer, span, .. } = call;
+        let Call { submission: Submission { command, payload, more }, answer, span, row, .. } = call;
         if answer.is_closed() {
             return; // nobody waits, nothing was promised
         }
@@ -161,6 +161,8 @@ impl Turn {
                     self.beside.payloads.extend(more);
                 }
                 self.freed.extend(freed);
+                // Also if the job was there already: what the row asks for is done.
+                self.beside.inbox.extend(row);
                 self.take_reply()
             }
         };

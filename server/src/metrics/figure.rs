@@ -113,6 +113,14 @@ pub enum Figure {
     Uptime,
     /// Versions.
     BuildInfo,
+    /// Rows of the inbox that became jobs.
+    Ingested,
+    /// Rows of the inbox that became no job.
+    RefusedRows,
+    /// Rows in the inbox.
+    InboxRows,
+    /// How long the first row of the inbox has waited.
+    InboxAge,
 }
 
 /// How a figure behaves.
@@ -150,7 +158,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 59] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -206,6 +214,10 @@ impl Figure {
         Self::SnapshotAge,
         Self::Uptime,
         Self::BuildInfo,
+        Self::Ingested,
+        Self::RefusedRows,
+        Self::InboxRows,
+        Self::InboxAge,
     ];
 
     /// Its line of the table.
@@ -441,6 +453,30 @@ impl Figure {
             Self::BuildInfo => {
                 ("tenure_build_info", Gauge, &["version"], "Always 1; its label names the version.")
             }
+            Self::Ingested => (
+                "tenure_inbox_ingested_total",
+                Counter,
+                &[],
+                "Rows of the database's inbox that became jobs, or were answered by one that was there already.",
+            ),
+            Self::RefusedRows => (
+                "tenure_inbox_refused_total",
+                Counter,
+                &["reason"],
+                "Rows of the database's inbox that became no job, by reason.",
+            ),
+            Self::InboxRows => (
+                "tenure_inbox_rows",
+                Gauge,
+                &[],
+                "Rows that wait in the database's inbox, a million at the most; sampled every 10 s by the leader.",
+            ),
+            Self::InboxAge => (
+                "tenure_inbox_oldest_seconds",
+                Gauge,
+                &[],
+                "How long the first of the rows in the database's inbox has waited; sampled every 10 s by the leader.",
+            ),
         };
         Spec { name, help, shape, labels }
     }

@@ -73,6 +73,8 @@ const TABLE: &[(&str, &[Role])] = &[
     ("/tenure.v1.WorkflowService/RequeueMember", DOES_OWN),
     ("/tenure.v1.FleetService/ListKinds", SEES_OWN),
     ("/tenure.v1.HealthService/GetQueueHealth", SEES_OWN),
+    ("/tenure.v1.InboxService/ListInboxRefusals", SEES_OWN),
+    ("/tenure.v1.InboxService/GetInbox", SEES),
     ("/tenure.v1.FleetService/GetFleet", SEES),
     ("/tenure.v1.FleetService/ListSlots", SEES),
     ("/tenure.v1.FleetService/ListNodes", SEES),

@@ -46,7 +46,7 @@ const OWN: [&str; 1] = ["/tenure.v1.AdminService/GetServerInfo"];
 const LEADERS: [&str; 2] = [SESSION, PUSH_LOG];
 
 /// Methods that read rows: while no leader is to be reached, any server answers them.
-const READS: [&str; 8] = [
+const READS: [&str; 10] = [
     "/tenure.v1.JobService/GetJob",
     "/tenure.v1.JobService/ListJobs",
     "/tenure.v1.JobService/ListAttempts",
@@ -55,6 +55,8 @@ const READS: [&str; 8] = [
     "/tenure.v1.AdminService/CheckInvariants",
     "/tenure.v1.WorkflowService/GetWorkflow",
     "/tenure.v1.WorkflowService/ListWorkflows",
+    "/tenure.v1.InboxService/GetInbox",
+    "/tenure.v1.InboxService/ListInboxRefusals",
 ];
 
 /// Lasts for minutes, though it has one answer.

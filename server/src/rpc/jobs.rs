@@ -196,8 +196,21 @@ async fn enqueue(
 
 /// A spec as what its caller may enqueue.
 fn submission(api: &Api, caller: &Caller, trace: Trace, spec: Option<v1::JobSpec>) -> Result<Submission, No> {
+    submission_of(caller, trace, spec, || fresh_id(api))
+}
+
+/// The same, by whatever way the spec came: `fresh` makes the id of one that names none.
+///
+/// # Errors
+/// Every mistake, or what of it is beyond its caller.
+pub(crate) fn submission_of(
+    caller: &Caller,
+    trace: Trace,
+    spec: Option<v1::JobSpec>,
+    fresh: impl FnOnce() -> JobId,
+) -> Result<Submission, No> {
     let whose = (&caller.enqueues_as(), &caller.tenant());
-    let mut submission = spec::submission(spec, whose, trace, || fresh_id(api))?;
+    let mut submission = spec::submission(spec, whose, trace, fresh)?;
     if let Command::Enqueue(enqueue) = &mut submission.command {
         caller.check_enqueue(enqueue)?;
         if enqueue.parent.is_some() {

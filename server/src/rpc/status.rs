@@ -152,6 +152,12 @@ impl No {
             )
     }
 
+    /// The same of a result that there may have been: its time is over.
+    #[must_use]
+    pub(crate) fn expired(self) -> Self {
+        self.with("expired", "true")
+    }
+
     /// The caller has as many watches open as it may have.
     pub(crate) fn too_many_watches(who: &str, limit: usize) -> Self {
         let message = format!("{who} has {limit} watches open, as many as it may have");

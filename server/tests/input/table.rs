@@ -69,6 +69,8 @@ fn requests(row: &str) -> Option<Rule> {
         "ListWorkflowsRequest.states" => Rule::Choice { unspecified: false },
         "ListWorkflowsRequest.page_size" => Rule::Whole(0..=i32::MAX.into()),
         "ListWorkflowsRequest.page_token" => Rule::PageToken,
+        "ListInboxRefusalsRequest.page_size" => Rule::Whole(0..=i32::MAX.into()),
+        "ListInboxRefusalsRequest.page_token" => Rule::PageToken,
         "CancelWorkflowRequest.reason" => Rule::Text { most: 1024, required: false },
         // It has one member.
         "RequeueMemberRequest.place" => {

@@ -150,6 +150,7 @@ async fn a_producer_keeps_to_what_the_server_file_gives_it() {
             kinds: Some([KindName::new("page")].into()),
             tenants: Some([Tenant::new("web")].into()),
             max_priority: Some(5),
+            ..Producer::default()
         };
         config.producers.insert("web".to_owned(), limits);
     })

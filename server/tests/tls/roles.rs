@@ -33,6 +33,8 @@ const MAY: &[(&str, &str)] = &[
     ("tenure.v1.CronService", "oa PauseCronEntry ResumeCronEntry RunCronEntry"),
     ("tenure.v1.WebhookService", "voa ListWebhooks ListDeliveries GetDelivery"),
     ("tenure.v1.WebhookService", "oa ResumeWebhook TestWebhook Redeliver"),
+    ("tenure.v1.InboxService", "pvoa ListInboxRefusals"),
+    ("tenure.v1.InboxService", "voa GetInbox"),
     ("grpc.health.v1.Health", "pnvoa Check Watch"),
     ("grpc.reflection.v1.ServerReflection", "voa ServerReflectionInfo"),
     ("grpc.reflection.v1alpha.ServerReflection", "voa ServerReflectionInfo"),

@@ -8,10 +8,10 @@ use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant, WebhookNa
 use uuid::Uuid;
 
 use self::statements::{
-    ATTEMPT_UPSERT, CHECKPOINT_UPSERT, CLASS_DELETE, CLASS_INSERT, CRON_DELETE, CRON_UPSERT, JOB_DELETE,
-    JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT, LEASE_DELETE, LEASE_UPSERT, NODE_DELETE, NODE_UPSERT,
-    PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE, TENANT_UPSERT,
-    WORKFLOW_DELETE, WORKFLOW_UPSERT,
+    ATTEMPT_UPSERT, CHECKPOINT_UPSERT, CLASS_DELETE, CLASS_INSERT, CRON_DELETE, CRON_UPSERT, INBOX_DELETE,
+    JOB_DELETE, JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT, LEASE_DELETE, LEASE_UPSERT, NODE_DELETE,
+    NODE_UPSERT, PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE,
+    TENANT_UPSERT, WORKFLOW_DELETE, WORKFLOW_UPSERT,
 };
 use super::{fault, log_tails, outbox};
 use crate::{
@@ -73,7 +73,11 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     Batch::new("WORKFLOW_DELETE", WORKFLOW_DELETE, count(&workflows))
         .column(workflows)
         .run_all(connection)
-        .await
+        .await?;
+    // Not counted: a row whose turn took long may have been handed in again. It is the same job then, by its id.
+    let rows = turn.inbox;
+    Batch::new("INBOX_DELETE", INBOX_DELETE, count(rows)).column(rows).run(connection).await?;
+    Ok(())
 }
 
 async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {

@@ -48,6 +48,14 @@ pub(super) const ELECTION: &str = concat!(
      set default_transaction_read_only = off"
 );
 
+/// The connection of the inbox. What it writes is fenced like a commit, and no less durable.
+pub(super) const INBOX: &str = concat!(
+    common!(),
+    "set application_name = 'tenure-inbox'; set synchronous_commit = on; set statement_timeout = '5s'; \
+     set idle_in_transaction_session_timeout = '1500ms'; set default_transaction_isolation = 'read committed'; \
+     set default_transaction_read_only = off"
+);
+
 /// Reading connections.
 pub(super) const READ: &str = concat!(
     common!(),

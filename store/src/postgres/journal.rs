@@ -100,7 +100,8 @@ select pg_terminate_backend(pid)
 from pg_stat_activity
 where datname = current_database() and usename = current_user and application_name = 'tenure-leader-' || $1::bigint";
 
-const LEADER_NAME: &str = "select set_config('application_name', 'tenure-leader-' || $1::bigint, false)";
+pub(super) const LEADER_NAME: &str =
+    "select set_config('application_name', 'tenure-leader-' || $1::bigint, false)";
 
 pub(super) const JOB_PRIOR_BY_ID: &str = concat!(
     "select ",

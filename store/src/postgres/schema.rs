@@ -12,7 +12,7 @@ use super::{Address, Error, connect, fault};
 use crate::journal;
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 21] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 22] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
@@ -38,6 +38,7 @@ pub(super) const MIGRATIONS: [(u32, &str, &str); 21] = [
     (19, "create_outbox", include_str!("../../../migrations/postgres/0019_create_outbox.sql")),
     (20, "add_result_objects", include_str!("../../../migrations/postgres/0020_add_result_objects.sql")),
     (21, "create_log_tails", include_str!("../../../migrations/postgres/0021_create_log_tails.sql")),
+    (22, "create_inbox", include_str!("../../../migrations/postgres/0022_create_inbox.sql")),
 ];
 
 /// For the test that prepares each.

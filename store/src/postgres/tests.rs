@@ -3,13 +3,14 @@
 mod election;
 mod fencing;
 mod identity;
+mod inbox;
 mod parity;
 mod schema;
 mod statements;
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
-use super::{Address, Error, Options, PostgresJournal, PostgresReader, migrate, open, status};
+use super::{Address, Error, Options, PostgresInbox, PostgresJournal, PostgresReader, migrate, open, status};
 use tenure_scheduler::Changes;
 
 use crate::{Beside, Journal, Reader};

@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 use crate::journal::Error;
 
 /// Unique keys by the columns that SQLite tells.
-pub(super) const UNIQUE: [(&str, &str); 21] = [
+pub(super) const UNIQUE: [(&str, &str); 23] = [
     ("jobs.id", "jobs_pkey"),
     ("jobs.tenant, jobs.kind, jobs.dedupe_key", "jobs_dedupe_held"),
     ("payloads.job_id", "payloads_pkey"),
@@ -30,6 +30,8 @@ pub(super) const UNIQUE: [(&str, &str); 21] = [
     ("outbox.id", "outbox_pkey"),
     ("leader_fence.epoch", "leader_fence_pkey"),
     ("leader_fence.one", "leader_fence_one_row"),
+    ("inbox.seq", "inbox_pkey"),
+    ("inbox_refusals.seq", "inbox_refusals_pkey"),
 ];
 
 /// Foreign keys by the statement that met them.

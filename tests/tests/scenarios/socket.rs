@@ -38,7 +38,6 @@ async fn progress_and_usage_are_shown_and_kept() -> anyhow::Result<()> {
         let script = Script::new()
             .then(says("usage tokens=1200 calls=1"))
             .then(says("usage tokens=34"))
-            // The agent is killed once this is shown: a word that is not repeated must have been answered before.
             .then(says("progress 40 four_of_ten"))
             .then(says("check-lease"))
             .wait("go")
@@ -56,6 +55,49 @@ async fn progress_and_usage_are_shown_and_kept() -> anyhow::Result<()> {
         let used = &attempts.first().context("an attempt")?.usage;
         ensure!(used.get("tokens") == Some(&1234) && used.get("calls") == Some(&1), "{used:?}");
         fleet.client().cancel(&job, "enough").await?;
+        Ok(())
+    })
+    .await
+}
+
+/// What adds up is added once: whoever is cut off in the midst of it says it again.
+#[tokio::test]
+async fn usage_that_is_in_flight_when_its_agent_is_killed_is_counted_once() -> anyhow::Result<()> {
+    const WORDS: usize = 60;
+    // After one more the agent takes the job for what kills it.
+    const KILLS: usize = 4;
+    scenario(plan()?, async |fleet| {
+        let mut script = Script::new();
+        for _ in 0..WORDS {
+            script = script.then(says("usage tokens=7 calls=1"));
+        }
+        let job = fleet.enqueue("job", &script.then(says("progress 100 told")).wait("go")).await?;
+        let run = fleet.started(&job, 1, PATIENCE).await?;
+        let said = fleet.directory().join(format!("nodes/n1/attempts/{}/said.json", run.start.token));
+        let calls = || -> Result<u64, String> {
+            let text = std::fs::read_to_string(&said).map_err(|error| error.to_string())?;
+            let said: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+            said["usage"]["calls"].as_u64().ok_or(text)
+        };
+        for kill in 1..=KILLS {
+            // It speaks without a pause: wherever the kill falls, it falls beside a word or into one.
+            let least = u64::try_from(kill * WORDS / (KILLS + 2))?;
+            until("it has said more", PATIENCE, async || {
+                let calls = calls()?;
+                level(calls >= least, || format!("{calls} of {least}"))
+            })
+            .await?;
+            fleet.kill_agent("n1").await?;
+            fleet.start_agent("n1")?;
+            fleet.node_live("n1").await?;
+        }
+        fleet.job_when(&job, "all is told", PATIENCE * 2, |job| job.progress.is_some()).await?;
+        fleet.open("go")?;
+        fleet.state(&job, JobState::Succeeded, PATIENCE).await?;
+        let words = u64::try_from(WORDS)?;
+        let attempts = fleet.client().attempts(&job).await?;
+        let used = &attempts.first().context("an attempt")?.usage;
+        ensure!(used.get("tokens") == Some(&(7 * words)) && used.get("calls") == Some(&words), "{used:?}");
         Ok(())
     })
     .await

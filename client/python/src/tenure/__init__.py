@@ -23,6 +23,7 @@ from ._attempt import (
 from ._ids import child_id, new_job_id
 from ._jobs import Enqueued, Job, JobState, NewJob, OnParent, Result, requirement
 from ._plain import Attempt
+from ._once import Once
 from ._servers import DEFAULT_ENDPOINT, RetryPolicy, Tls
 from .client import Client
 from .errors import (
@@ -38,6 +39,9 @@ from .errors import (
     NotAllowed,
     NotDone,
     NotFound,
+    OnceConflict,
+    OnceFailed,
+    OnceForgotten,
     PayloadTooLarge,
     PreconditionFailed,
     PreconditionViolation,
@@ -99,6 +103,10 @@ __all__ = [
     "NotSupported",
     "OnParent",
     "Part",
+    "Once",
+    "OnceConflict",
+    "OnceFailed",
+    "OnceForgotten",
     "PayloadTooLarge",
     "Permanent",
     "Policy",

@@ -16,13 +16,14 @@ from typing import Any, AsyncIterator, Callable, Iterable, List, Optional, Seque
 import grpc
 import grpc.aio
 
-from . import _calls
+from . import _calls, _once
 from ._aio_attempt import Attempt
 from ._jobs import Enqueued, Job, JobState, NewJob, PayloadLike, Result
+from ._once import Once
 from ._servers import CHANNEL_OPTIONS, RetryPolicy, Tls, Tries, backoff, targets
 from ._times import Seconds
 from ._workflow_calls import AsyncWorkflows
-from .errors import NotDone, Refusal, TenureError, Unavailable, UnexpectedAnswer, refusal_of
+from .errors import NotDone, NotFound, Refusal, TenureError, Unavailable, UnexpectedAnswer, refusal_of
 from .v1 import job_pb2
 from .v1 import job_service_pb2 as wire
 
@@ -242,6 +243,35 @@ class Client:
                 await asyncio.sleep(pause)
             finally:
                 stream.cancel()
+
+    async def once(
+        self, kind: str, key: str, payload: PayloadLike = None, *, timeout: Optional[Seconds] = None, **fields: Any
+    ) -> Once:
+        """Has a job done once for a key, and returns its answer: that of the run that this call begins, of the one that somebody
+        else has begun, or the one that is kept. Callers at the same time, later ones, and one that was killed and asks again
+        get the same answer of one job.
+
+        The key answers for as long as the job is kept (``retention`` of its kind), and its answer for the kind's ``result_ttl``. A
+        kind with ``dedupe = "live"`` lets go of a key when its job has ended. An execution may be repeated when its node dies in it;
+        what is recorded, and returned here, is one.
+
+        :param key: the ``dedupe_key``; all other fields of ``NewJob`` may follow.
+        :param timeout: for the wait, in seconds or a ``timedelta``. None: for as long as it takes.
+        :raises OnceConflict: if the key stands for another payload; nothing was stored.
+        :raises OnceFailed: if it ended otherwise than well; with the job and its ``reason``.
+        :raises OnceForgotten: if its answer is not kept any more.
+        :raises NotDone: if the timeout was first; the work goes on, and the same call waits for it again.
+        """
+        asked = _once.asking(kind, key, payload, fields)
+        answer = await self.enqueue(asked)
+        _once.check(asked, answer)
+        job = await self.wait(answer.job.id, timeout)
+        _once.check_end(job)
+        try:
+            result = await self.result(job.id)
+        except NotFound as refused:
+            result = _once.nothing(job, refused)
+        return _once.done(answer, job, result)
 
     async def explain(self, job_id: str) -> wire.ExplainJobResponse:
         """Why a job does not run yet, as data; ``summary`` is the answer in one sentence."""

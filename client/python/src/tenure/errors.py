@@ -106,6 +106,36 @@ class NotDone(TenureError, TimeoutError):
         self.job = job
 
 
+class OnceConflict(TenureError):
+    """A key stands for another payload, or is held by a job of another producer. Nothing was stored, and nothing runs."""
+
+    def __init__(self, key: str, job_id: str) -> None:
+        super().__init__(f"the key {key!r} was used for something else, by job {job_id}")
+        #: The key.
+        self.key = key
+        #: The job that holds it.
+        self.job_id = job_id
+
+
+class OnceFailed(TenureError):
+    """What is to be done once ended otherwise than well, and everybody who asks hears that. ``Client.requeue`` has it tried
+    again under the same key; ``Client.delete`` lets go of the key."""
+
+    def __init__(self, job: "Job") -> None:
+        super().__init__(f"the job {job.id} ended {job.state.value}: {job.reason}")
+        #: The job as it stands; ``reason`` says why.
+        self.job = job
+
+
+class OnceForgotten(TenureError):
+    """It was done, and its answer is not kept any more."""
+
+    def __init__(self, job: "Job") -> None:
+        super().__init__(f"the answer of job {job.id} is not kept any more")
+        #: The job.
+        self.job = job
+
+
 class Refusal(TenureError):
     """The server answered no. Nothing was stored, and the same call at once would meet the same answer."""
 

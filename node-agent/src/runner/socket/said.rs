@@ -6,7 +6,7 @@
 //! Invariants: the file is whole or the one before; sums never exceed what the server takes; of one attempt at most one wait
 //! is open. The file is not synced: after a crash of the host nothing of the attempt is left to be taken over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -22,6 +22,8 @@ use crate::runner::replace::replace;
 pub(crate) const MOST_COUNTERS: usize = 16;
 /// The most of one counter: what a double can count.
 pub(crate) const MOST_USAGE: u64 = 1 << 53;
+/// Reports of usage that are known again. Callers repeat one within seconds, and few speak at once.
+const MOST_REPORTS: usize = 64;
 /// The name of the file in the attempt's directory.
 const NAME: &str = "said.json";
 
@@ -31,6 +33,9 @@ pub(crate) struct Said {
     /// What it used, by counter.
     #[serde(default)]
     pub(crate) usage: BTreeMap<String, u64>,
+    /// The newest reports of it, the oldest first: each is in the sums.
+    #[serde(default)]
+    pub(crate) reports: VecDeque<String>,
     /// Why it is about to fail.
     #[serde(default)]
     pub(crate) failure: Option<Failure>,
@@ -134,11 +139,34 @@ impl Said {
         replace(dir, NAME, &bytes)
     }
 
+    /// Adds a report to what was used, unless it is one that was added before. Without an id it is always another.
+    ///
+    /// # Errors
+    /// What is wrong with it: nothing was added.
+    pub(crate) fn report(
+        &mut self,
+        id: String,
+        used: &BTreeMap<String, u64>,
+    ) -> Result<(), (String, String)> {
+        if id.is_empty() {
+            return self.add(used);
+        }
+        if self.reports.contains(&id) {
+            return Ok(());
+        }
+        self.add(used)?;
+        self.reports.push_back(id);
+        while self.reports.len() > MOST_REPORTS {
+            self.reports.pop_front();
+        }
+        Ok(())
+    }
+
     /// Adds to what was used.
     ///
     /// # Errors
     /// What is wrong with it: nothing was added.
-    pub(crate) fn add(&mut self, used: &BTreeMap<String, u64>) -> Result<(), (String, String)> {
+    fn add(&mut self, used: &BTreeMap<String, u64>) -> Result<(), (String, String)> {
         let mut sums = self.usage.clone();
         for (counter, amount) in used {
             let field = format!("usage[{counter:?}]");
@@ -200,6 +228,35 @@ mod tests {
         let many: BTreeMap<_, _> = (0..15).map(|n| (format!("c{n}"), 1)).collect();
         assert_eq!(said.add(&many).unwrap_err().0, "usage");
         assert_eq!(said.usage, used(&[("tokens", 12), ("calls", 1)]));
+    }
+
+    #[test]
+    fn the_same_report_is_added_once_also_by_the_next_agent() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut said = Said::default();
+        said.report("a".into(), &used(&[("tokens", 5)])).unwrap();
+        said.report("a".into(), &used(&[("tokens", 5)])).unwrap();
+        said.report("b".into(), &used(&[("tokens", 7)])).unwrap();
+        assert_eq!(said.usage, used(&[("tokens", 12)]));
+        // One that was refused is not known: the same id may come again with what can be added.
+        assert!(said.report("c".into(), &used(&[("tokens", MOST_USAGE)])).is_err());
+        said.report("c".into(), &used(&[("tokens", 1)])).unwrap();
+        said.write(dir.path()).unwrap();
+        let mut next = Said::read(dir.path());
+        for id in ["a", "b", "c"] {
+            next.report(id.into(), &used(&[("tokens", 100)])).unwrap();
+        }
+        assert_eq!(next.usage, used(&[("tokens", 13)]));
+        // Without an id each is another.
+        next.report(String::new(), &used(&[("tokens", 1)])).unwrap();
+        next.report(String::new(), &used(&[("tokens", 1)])).unwrap();
+        assert_eq!(next.usage, used(&[("tokens", 15)]));
+        for n in 0..2 * MOST_REPORTS {
+            next.report(n.to_string(), &used(&[("calls", 1)])).unwrap();
+        }
+        assert_eq!(next.reports.len(), MOST_REPORTS);
+        next.report((2 * MOST_REPORTS - 1).to_string(), &used(&[("calls", 1)])).unwrap();
+        assert_eq!(next.usage["calls"], 2 * MOST_REPORTS as u64);
     }
 
     #[test]

@@ -33,6 +33,8 @@ const LONGEST_MESSAGE: usize = 1024;
 const LONGEST_REASON: usize = 4 * 1024;
 /// The longest `wait_id`, in bytes.
 const LONGEST_WAIT_ID: usize = 64;
+/// The longest name of a report of usage, in bytes.
+const LONGEST_REPORT_ID: usize = 64;
 /// The longest back-off that a job may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(24 * 3600);
 /// The length of an id, in bytes.
@@ -95,9 +97,10 @@ impl AttemptService for Service {
         request: Request<ReportUsageRequest>,
     ) -> Result<Response<ReportUsageResponse>, Status> {
         let call = async {
-            let used = request.into_inner().usage;
+            let ReportUsageRequest { usage: used, report_id } = request.into_inner();
+            check_text("report_id", &report_id, LONGEST_REPORT_ID)?;
             let usage = self.desk.change(|said| {
-                said.add(&used).map_err(|(field, problem)| invalid(&field, &problem))?;
+                said.report(report_id, &used).map_err(|(field, problem)| invalid(&field, &problem))?;
                 Ok(said.usage.clone())
             });
             let usage = usage.await?;

@@ -34,6 +34,17 @@ enum Who {
     /// Whoever reaches the port, where there is no TLS: it may do everything.
     Local,
     Holder(Arc<Holder>),
+    /// Who inserted a row into the inbox: a role of the database.
+    Role(Arc<RoleHolder>),
+}
+
+/// A role of the database, by the rules in force when its row was read.
+#[derive(Debug)]
+struct RoleHolder {
+    role: String,
+    /// The producer that the server file says it is.
+    producer: Option<String>,
+    limits: config::Producer,
 }
 
 /// The holder of a certificate, by the rules in force when it called.
@@ -53,6 +64,27 @@ impl Caller {
 
     pub(super) fn holder(holder: Holder, address: SocketAddr) -> Self {
         Self { who: Who::Holder(Arc::new(holder)), address }
+    }
+
+    /// A role of the database that inserted a row. What the server file counts to a producer is that producer's; all others
+    /// are `db:ROLE`, which no certificate says.
+    ///
+    /// # Errors
+    /// If the producer is denied.
+    pub(crate) fn role(rules: &Rules, role: &str) -> (Self, Result<(), No>) {
+        let known = rules.producers().iter().find(|(_, limits)| limits.database_roles.contains(role));
+        let holder = RoleHolder {
+            role: role.to_owned(),
+            producer: known.map(|(name, _)| name.clone()),
+            limits: known.map(|(_, limits)| limits.clone()).unwrap_or_default(),
+        };
+        let denied = known.is_some_and(|(name, _)| rules.denies(Role::Producer, name));
+        let judged = match denied {
+            true => Err(No::not_allowed(format!("{holder} is denied by the server's configuration"))),
+            false => Ok(()),
+        };
+        let address = SocketAddr::from(([0, 0, 0, 0], 0));
+        (Self { who: Who::Role(Arc::new(holder)), address }, judged)
     }
 
     /// Who sent a request.
@@ -75,7 +107,7 @@ impl Caller {
     fn producer(&self) -> Option<&Holder> {
         match &self.who {
             Who::Holder(holder) if holder.holder.role == Role::Producer => Some(holder),
-            Who::Holder(_) | Who::Local => None,
+            Who::Holder(_) | Who::Local | Who::Role(_) => None,
         }
     }
 
@@ -84,6 +116,10 @@ impl Caller {
     pub(crate) fn enqueues_as(&self) -> Producer {
         match &self.who {
             Who::Local => Producer::new("local"),
+            Who::Role(holder) => match &holder.producer {
+                Some(name) => Producer::new(name.as_str()),
+                None => Producer::new(format!("db:{}", holder.role)),
+            },
             Who::Holder(holder) if holder.holder.role == Role::Producer => {
                 Producer::new(holder.holder.name.as_str())
             }
@@ -95,6 +131,9 @@ impl Caller {
 
     /// Whose work it is, unless the job says so.
     pub(crate) fn tenant(&self) -> Tenant {
+        if let Who::Role(holder) = &self.who {
+            return Tenant::new(holder.producer.as_deref().unwrap_or(&holder.role));
+        }
         Tenant::new(self.producer().map_or("default", |holder| holder.holder.name.as_str()))
     }
 
@@ -107,7 +146,7 @@ impl Caller {
     pub(crate) fn most_watches(&self) -> usize {
         match &self.who {
             Who::Holder(holder) if holder.holder.role != Role::Producer => PERSONS_WATCHES,
-            Who::Holder(_) | Who::Local => PROGRAMS_WATCHES,
+            Who::Holder(_) | Who::Local | Who::Role(_) => PROGRAMS_WATCHES,
         }
     }
 
@@ -117,7 +156,10 @@ impl Caller {
     }
 
     fn limits(&self) -> Option<&config::Producer> {
-        self.producer().map(|holder| &holder.limits)
+        match &self.who {
+            Who::Role(holder) => Some(&holder.limits),
+            Who::Local | Who::Holder(_) => self.producer().map(|holder| &holder.limits),
+        }
     }
 
     /// Whether it may enqueue this.
@@ -186,7 +228,12 @@ impl Caller {
     }
 
     fn beyond(&self, what: String) -> No {
-        let who = self.producer().map(|holder| holder.holder.to_string()).unwrap_or_default();
+        let who = match &self.who {
+            Who::Role(holder) => holder.to_string(),
+            Who::Local | Who::Holder(_) => {
+                self.producer().map(|holder| holder.holder.to_string()).unwrap_or_default()
+            }
+        };
         No::not_allowed(format!("{who} may not {what}"))
     }
 
@@ -197,6 +244,8 @@ impl Caller {
     pub(crate) fn check_node(&self, node: &str) -> Result<(), No> {
         match &self.who {
             Who::Local => Ok(()),
+            // It sends rows, and no calls.
+            Who::Role(holder) => Err(No::not_allowed(format!("{holder} may not speak as a node"))),
             Who::Holder(holder) if holder.holder.role == Role::Node && holder.holder.name == node => Ok(()),
             Who::Holder(holder) => Err(No::not_allowed(format!(
                 "{} may not speak as node {node}: a node has the name of its certificate",
@@ -219,5 +268,12 @@ impl Caller {
                 return nobody.into();
             }
         }
+    }
+}
+
+impl std::fmt::Display for RoleHolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "role {}", self.role)?;
+        self.producer.as_ref().map_or(Ok(()), |producer| write!(f, " of producer/{producer}"))
     }
 }

@@ -8,8 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use prost::Message as _;
 use tenure_proto::v1;
 use tenure_scheduler::{
-    self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName,
-    Refusal, State, Tenant,
+    self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName, Refusal, State, Tenant, micros,
 };
 use tenure_store::{JobCursor, JobFilter, StoredResult};
 
@@ -189,8 +188,21 @@ pub(super) async fn stored_result(api: &Api, caller: &Caller, job: &str) -> Resu
     let row = row(api, caller, id).await?;
     match kept.filter(|result| !result.is_superseded(&row.state, row.token)) {
         Some(partial) => Ok(partial),
+        None if is_over(api, &row).await? => Err(No::no_result(id, row.state.name()).expired()),
         None => Err(No::no_result(id, row.state.name())),
     }
+}
+
+/// Whether a result of this job, had there been one, would be kept no more. Of a kind that is declared no more nobody knows:
+/// then it may be.
+async fn is_over(api: &Api, job: &Job) -> Result<bool, No> {
+    let JobState::Succeeded { at: ended } = job.state else { return Ok(false) };
+    let kinds = api.kinds([&job.kind]).await?;
+    let ttl = kinds.get(&job.kind).map(|kind| micros(kind.policy.result_ttl));
+    Ok(ttl.is_none_or(|ttl| {
+        let ttl = i64::try_from(ttl).unwrap_or(i64::MAX);
+        ended.0.saturating_add(ttl) <= api.now().0
+    }))
 }
 
 pub(super) async fn attempts(

@@ -4,8 +4,9 @@ use crate::rows::job_columns;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(in crate::postgres) const ALL: [&str; 24] = [
+pub(in crate::postgres) const ALL: [&str; 25] = [
     RESULT_DELETE,
+    INBOX_DELETE,
     CLASS_DELETE,
     JOB_DELETE,
     LEASE_DELETE,
@@ -39,6 +40,8 @@ where results.job_id = old.job_id and results.token = old.token";
 pub(in crate::postgres) const CLASS_DELETE: &str = "delete from classes where class = any($1::text[])";
 
 pub(in crate::postgres) const JOB_DELETE: &str = "delete from jobs where id = any($1::uuid[])";
+
+pub(in crate::postgres) const INBOX_DELETE: &str = "delete from inbox where seq = any($1::bigint[])";
 
 pub(in crate::postgres) const LEASE_DELETE: &str = "delete from leases where token = any($1::bigint[])";
 

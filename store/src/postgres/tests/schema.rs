@@ -131,6 +131,30 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into results (job_id, token, data, content_type, created_at, expires_at, object_size, object_sha256) select id, 1, '', '', now(), now(), -1, 'a' from jobs",
             "results_objects_have_a_size",
         ),
+        (
+            "insert into inbox (role, inserted_at, job_id, kind, payload, content_type) select 'r', now(), id, 'k', convert_to(repeat('x', 262145), 'UTF8'), '' from jobs",
+            "inbox_payload_in_bounds",
+        ),
+        (
+            "insert into inbox (role, inserted_at, job_id, kind, payload, content_type) select 'r', now(), id, 'k', '', repeat('x', 256) from jobs",
+            "inbox_texts_in_bounds",
+        ),
+        (
+            "insert into inbox (role, inserted_at, job_id, kind, payload, content_type, dedupe_key) select 'r', now(), id, 'k', '', '', repeat('x', 256) from jobs",
+            "inbox_texts_in_bounds",
+        ),
+        (
+            "insert into inbox (role, inserted_at, job_id, kind, payload, content_type, labels) select 'r', now(), id, 'k', '', '', jsonb_build_object('a', repeat('x', 65536)) from jobs",
+            "inbox_maps_in_bounds",
+        ),
+        (
+            "insert into inbox (role, inserted_at, job_id, kind, payload, content_type, run_at) select 'r', now(), id, 'k', '', '', 'infinity' from jobs",
+            "inbox_run_at_in_bounds",
+        ),
+        (
+            "insert into inbox (role, inserted_at, job_id, kind, payload, content_type, run_at) select 'r', now(), id, 'k', '', '', '-infinity' from jobs",
+            "inbox_run_at_in_bounds",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (

@@ -4,7 +4,8 @@ use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
     super::{
-        commit::statements, connect, election, examine, identity, journal, log_tails, outbox, reader, schema,
+        commit::statements, connect, election, examine, identity, inbox, journal, log_tails, outbox, reader,
+        schema,
     },
     Store, sql,
 };
@@ -17,6 +18,7 @@ async fn every_statement_prepares() {
         (include_str!("../commit/statements.rs"), &statements::ALL),
         (include_str!("../election.rs"), &election::ALL),
         (include_str!("../identity.rs"), &identity::ALL),
+        (include_str!("../inbox.rs"), &inbox::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
         (include_str!("../log_tails.rs"), &log_tails::ALL),
         (include_str!("../outbox.rs"), &outbox::ALL),
@@ -74,6 +76,7 @@ async fn commits_find_their_rows_by_key_even_in_plans_made_for_an_empty_table() 
         (statements::JOB_DELETE, "jobs_pkey"),
         (statements::LEASE_DELETE, "leases_pkey"),
         (statements::RESULT_DELETE, "results_pkey"),
+        (statements::INBOX_DELETE, "inbox_pkey"),
         (journal::JOB_PRIOR_BY_ID, "jobs_pkey"),
         (journal::JOB_PRIOR_BY_KEY, "jobs_dedupe_held"),
         (journal::JOB_LOAD, "jobs_live"),

@@ -1,0 +1,103 @@
+"""Work that is done once for a key, against a server that answers by script."""
+
+from __future__ import annotations
+
+import asyncio
+import unittest
+from typing import Any
+
+import grpc
+
+import tenure
+import tenure.aio
+from fake import No, refuse_with, serving, stored
+from tenure import _once
+from tenure.v1 import job_pb2
+from tenure.v1 import job_service_pb2 as wire
+
+QUICK = tenure.RetryPolicy(give_up_after=5.0, first_backoff=0.01, max_backoff=0.05)
+RESULT = job_pb2.Result(data=b"done", content_type="text/plain", token=7)
+
+
+def kept(labels: Any, deduplicated: bool) -> Any:
+    """An answer to Enqueue: a job with these labels, or those of the request."""
+
+    def answer(request: wire.EnqueueRequest) -> wire.EnqueueResponse:
+        job = stored(job_pb2.JOB_STATE_QUEUED, 1)
+        job.labels.update(request.job.labels if labels is None else labels)
+        return wire.EnqueueResponse(job=job, deduplicated=deduplicated)
+
+    return answer
+
+
+def ended(state: Any, **fields: Any) -> Any:
+    return lambda _: wire.WaitJobResponse(job=stored(state, 2, **fields), done=True)
+
+
+SUCCEEDED = ended(job_pb2.JOB_STATE_SUCCEEDED)
+ANSWER = lambda _: wire.GetResultResponse(result=RESULT)  # noqa: E731 - a step
+
+
+class Asking(unittest.TestCase):
+    def test_the_first_and_every_other_caller_gets_the_answer(self) -> None:
+        for deduplicated in (False, True):
+            steps = {"Enqueue": [kept(None, deduplicated)], "WaitJob": [SUCCEEDED], "GetResult": [ANSWER]}
+            with serving(**steps) as (fake, at), tenure.Client(at, retry=QUICK) as client:
+                once = client.once("charge", "order:1", {"amount": 5}, labels={"team": "shop"})
+            self.assertEqual((once.text(), once.content_type, once.replayed), ("done", "text/plain", deduplicated))
+            sent = fake.calls("Enqueue")[0].job
+            self.assertEqual((sent.kind, sent.dedupe_key, sent.labels["team"]), ("charge", "order:1", "shop"))
+            self.assertEqual(sent.labels["once"], "b56ecf0fe7a0b323f5bdf0772e2fe9d8")
+
+    def test_another_payload_under_the_key_is_a_conflict_and_waits_for_nothing(self) -> None:
+        for labels in ({"once": "0" * 32}, {}):
+            with serving(Enqueue=[kept(labels, True)], WaitJob=[SUCCEEDED]) as (fake, at):
+                with tenure.Client(at, retry=QUICK) as client, self.assertRaises(tenure.OnceConflict) as raised:
+                    client.once("charge", "order:1", {"amount": 6})
+            self.assertEqual((raised.exception.key, raised.exception.job_id), ("order:1", "j"))
+            self.assertEqual(fake.calls("WaitJob"), [])
+
+    def test_a_bad_end_is_told_with_its_reason(self) -> None:
+        dead = ended(job_pb2.JOB_STATE_DEAD, reason="no funds")
+        with serving(Enqueue=[kept(None, True)], WaitJob=[dead]) as (_, at), tenure.Client(at, retry=QUICK) as client:
+            with self.assertRaises(tenure.OnceFailed) as raised:
+                client.once("charge", "order:1")
+        self.assertEqual((raised.exception.job.state, raised.exception.job.reason), (tenure.JobState.DEAD, "no funds"))
+
+    def test_nothing_is_an_answer_and_a_forgotten_one_is_none(self) -> None:
+        def asked(*no: No) -> tenure.Once:
+            steps = {"Enqueue": [kept(None, True)], "WaitJob": [SUCCEEDED], "GetResult": [refuse_with(*no)]}
+            with serving(**steps) as (_, at), tenure.Client(at, retry=QUICK) as client:
+                return client.once("charge", "order:1")
+
+        self.assertEqual(asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND")).data, b"")
+        with self.assertRaises(tenure.OnceForgotten):
+            asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND", expired="true"))
+        with self.assertRaises(tenure.JobNotFound):
+            asked(No(grpc.StatusCode.NOT_FOUND, "JOB_NOT_FOUND"))
+
+    def test_asyncio_does_the_same(self) -> None:
+        async def ask(at: str) -> tenure.Once:
+            async with tenure.aio.Client(at, retry=QUICK) as client:
+                return await client.once("charge", "order:1", b"5")
+
+        steps = {"Enqueue": [kept(None, True)], "WaitJob": [SUCCEEDED], "GetResult": [ANSWER]}
+        with serving(**steps) as (_, at):
+            once = asyncio.run(ask(at))
+        self.assertEqual((once.data, once.replayed), (b"done", True))
+        with serving(Enqueue=[kept({}, True)]) as (_, at), self.assertRaises(tenure.OnceConflict):
+            asyncio.run(ask(at))
+
+    def test_the_digest_is_of_payload_and_media_type_alone(self) -> None:
+        def of(payload: Any, **fields: Any) -> str:
+            return _once.digest(tenure.NewJob("charge", payload, **fields))
+
+        self.assertEqual(of({"amount": 5}), "b56ecf0fe7a0b323f5bdf0772e2fe9d8")  # as in Rust
+        self.assertEqual(of(b"x"), of(b"x", priority=3, content_type="application/octet-stream"))
+        self.assertNotEqual(of(b"x"), of("x"))
+        with self.assertRaises(ValueError):
+            _once.asking("charge", "", None, {})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,372 @@
+//! The inbox of the database: what producers in the same Postgres enqueue in their own transactions becomes jobs, by the
+//! same command and with the same checks as over the wire.
+//!
+//! Responsible for reading rows in bounded batches, each after the one before is settled, so that a long backlog shares the
+//! turns with everybody else; for who a role is; and for what becomes of a row that is refused: it is kept with its reason,
+//! or, where waiting can help, stays with all of its kind until it is tried again. Not for removing what became a job: that
+//! happens in the commit that enqueues, so a row is a job once, whoever leads.
+//!
+//! Rows are read from the lowest number on, each time anew: what a long transaction commits late is not skipped, and nobody
+//! remembers a place. Invariant: no row keeps those behind it from being tried.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tenure_proto::v1;
+use tenure_scheduler::{Epoch, KindName, Producer, Refusal, Wall, micros};
+use tenure_store::{
+    inbox::{InboxBatch, InboxRow, InboxState, Refused},
+    postgres::{Address, PostgresInbox},
+};
+use tokio::{sync::watch, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    access::Rules,
+    chain::Chain,
+    config::Retention,
+    handle::{Handle, Submission, SubmitError},
+    metrics::Metrics,
+    rpc::{auth::Caller, check::Checks, convert, jobs::submission_of, status::No},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Rows of one batch: a fifth of a turn.
+const BATCH: u32 = 200;
+
+/// Bytes of payload of one batch; the last row may pass it.
+const BATCH_BYTES: u32 = 1024 * 1024;
+
+/// Between two looks while nothing is heard.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Before the next attempt while the database is away, or nobody leads.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// How long rows stay that were refused because of something that passes, at the least and at the most.
+const HOLD: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+
+/// The same where nobody can say how long it takes: somebody has to act.
+const HOLD_UNKNOWN: Duration = Duration::from_secs(10);
+
+/// How long rows are taken one by one after one of them could not be stored.
+const CAREFUL: Duration = Duration::from_secs(10);
+
+/// Between two samples of how the inbox stands.
+const SAMPLE_EVERY: Duration = Duration::from_secs(10);
+
+/// Between two sweeps of old refusals.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Of a message that is kept, in characters.
+const MOST_MESSAGE: usize = 1024;
+
+/// Which inbox, and by whose rules.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// Of the database.
+    pub(crate) address: Address,
+    /// Who may do what; they may be replaced meanwhile.
+    pub(crate) rules: watch::Receiver<Arc<Rules>>,
+    /// How long refusals are kept: as long as final jobs.
+    pub(crate) retention: watch::Receiver<Retention>,
+}
+
+/// Ingests the inbox during one term.
+#[derive(Debug)]
+pub(crate) struct Ingest {
+    options: Options,
+    store: PostgresInbox,
+    handle: Handle,
+    metrics: Arc<Metrics>,
+    held: Held,
+    /// Rows are taken one by one until then.
+    careful_until: Duration,
+    next_sample: Duration,
+    next_sweep: Duration,
+}
+
+/// Kinds whose rows are not tried for a while. At most as many as are declared.
+#[derive(Debug, Default)]
+struct Held {
+    kinds: BTreeMap<KindName, Duration>,
+    all: Option<Duration>,
+}
+
+/// What comes after one batch.
+#[derive(Debug, PartialEq, Eq)]
+enum Then {
+    /// There may be more.
+    Go,
+    /// Nothing until rows come, or this long.
+    Listen(Duration),
+    /// Nothing for this long, whatever comes.
+    Rest(Duration),
+}
+
+/// What becomes of a row that the scheduler refused.
+#[derive(Debug, PartialEq, Eq)]
+enum Later {
+    /// It is never a job.
+    Never,
+    /// All of its kind wait.
+    Kind(KindName, Duration),
+    /// All rows wait.
+    All(Duration),
+}
+
+impl Ingest {
+    pub(crate) fn new(options: Options, handle: Handle, metrics: Arc<Metrics>) -> Self {
+        let store = PostgresInbox::new(options.address.clone());
+        let zero = Duration::ZERO;
+        let (held, careful_until, next_sample, next_sweep) = (Held::default(), zero, zero, zero);
+        Self { options, store, handle, metrics, held, careful_until, next_sample, next_sweep }
+    }
+
+    /// Ingests until the term is over. What fails is logged and tried again.
+    pub(crate) async fn run(mut self, over: CancellationToken) -> Result<(), std::convert::Infallible> {
+        loop {
+            // Cancel-safe: what was submitted is applied or not, and if not its rows are still there.
+            let then = tokio::select! {
+                biased;
+                () = over.cancelled() => break,
+                then = self.step() => then,
+            };
+            let pause = async {
+                match then {
+                    Then::Go => {}
+                    Then::Listen(at_most) => self.store.wait(at_most).await,
+                    Then::Rest(length) => sleep(length).await,
+                }
+            };
+            // Cancel-safe: it only waits.
+            tokio::select! {
+                biased;
+                () = over.cancelled() => break,
+                () = pause => {}
+            }
+        }
+        // What another leader's inbox looks like is no longer known here.
+        self.metrics.observe_inbox(&InboxState::default());
+        Ok(())
+    }
+
+    /// One batch, from what is read to what is settled.
+    async fn step(&mut self) -> Then {
+        let now = self.handle.clock().steady();
+        self.look_after(now).await;
+        let free_in = self.held.free_in(now);
+        if self.held.all.is_some() {
+            return Then::Rest(free_in.min(POLL));
+        }
+        let rows = if now < self.careful_until { 1 } else { BATCH };
+        let but: Vec<String> = self.held.kinds.keys().map(ToString::to_string).collect();
+        match self.store.read(&but, rows, BATCH_BYTES).await {
+            Ok(batch) if batch.rows.is_empty() && batch.unreadable.is_empty() => {
+                Then::Listen(free_in.min(POLL))
+            }
+            Ok(batch) => self.ingest(batch).await,
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Samples and sweeps, when it is time.
+    async fn look_after(&mut self, now: Duration) {
+        if now >= self.next_sample {
+            self.next_sample = now + SAMPLE_EVERY;
+            match self.handle.reader().inbox().await {
+                Ok(state) => self.metrics.observe_inbox(&state),
+                Err(error) => tracing::debug!(error = %Chain(&error), "the inbox cannot be sampled"),
+            }
+        }
+        if now >= self.next_sweep {
+            self.next_sweep = now + SWEEP_EVERY;
+            let kept = i64::try_from(micros(self.options.retention.borrow().final_jobs)).unwrap_or(i64::MAX);
+            let before = Wall(self.handle.clock().wall().0.saturating_sub(kept));
+            if let Err(error) = self.store.sweep(self.epoch(), before).await {
+                tracing::debug!(error = %Chain(&error), "old refusals of the inbox cannot be swept");
+            }
+        }
+    }
+
+    async fn ingest(&mut self, batch: InboxBatch) -> Then {
+        let mut refused = Vec::new();
+        for (seq, problem) in batch.unreadable {
+            let no = No::invalid_field("row", format!("cannot be read: {problem}"));
+            refused.push((kept(seq, Producer::new("db:"), &no), no.reason()));
+        }
+        let alone = batch.rows.len() == 1;
+        let mut asked = Vec::with_capacity(batch.rows.len());
+        let mut submissions = Vec::with_capacity(batch.rows.len());
+        for row in batch.rows {
+            let (caller, judged) = Caller::role(&self.options.rules.borrow(), &row.role);
+            let (seq, producer, kind) = (row.seq, caller.enqueues_as(), KindName::new(row.kind.as_str()));
+            match judged.and_then(|()| submission(&caller, row)) {
+                Ok(submission) => {
+                    asked.push((seq, producer, kind));
+                    submissions.push((seq, submission));
+                }
+                Err(no) => refused.push((kept(seq, producer, &no), no.reason())),
+            }
+        }
+        let mut then = Then::Go;
+        if !submissions.is_empty() {
+            let replies = match self.handle.submit_rows(submissions).await {
+                Ok(replies) => replies,
+                Err(error) => return self.failed(&error),
+            };
+            let now = self.handle.clock().steady();
+            let mut ingested = 0;
+            for ((seq, producer, kind), reply) in asked.into_iter().zip(replies) {
+                match reply {
+                    Ok(_) => ingested += 1,
+                    Err(SubmitError::Refused(refusal)) => match later(&refusal, kind) {
+                        Later::Never => {
+                            let no = No::from(refusal);
+                            refused.push((kept(seq, producer, &no), no.reason()));
+                        }
+                        Later::Kind(kind, length) => drop(self.held.kinds.insert(kind, now + length)),
+                        Later::All(length) => self.held.all = Some(now + length),
+                    },
+                    Err(SubmitError::Broken) if alone => {
+                        tracing::error!(inbox.seq = seq, "a row of the inbox could not be stored as a job");
+                        let no = No::internal();
+                        refused.push((kept(seq, producer, &no), no.reason()));
+                    }
+                    // One of them is poison, and it is not known which.
+                    Err(SubmitError::Broken) => self.careful_until = now + CAREFUL,
+                    // What became of it will be seen: it is there, or it is not.
+                    Err(
+                        SubmitError::Busy { .. }
+                        | SubmitError::StoreUnavailable { .. }
+                        | SubmitError::ShuttingDown
+                        | SubmitError::NotLeader { .. },
+                    ) => then = Then::Rest(AWAY),
+                }
+            }
+            self.metrics.observe_ingested(ingested);
+        }
+        if refused.is_empty() { then } else { self.refuse(refused, then).await }
+    }
+
+    /// Keeps why rows become no job.
+    async fn refuse(&mut self, refused: Vec<(Refused, &'static str)>, then: Then) -> Then {
+        let (refused, reasons): (Vec<Refused>, Vec<&'static str>) = refused.into_iter().unzip();
+        if let Err(error) = self.store.refuse(self.epoch(), &refused, self.handle.clock().wall()).await {
+            return self.failed(&error);
+        }
+        reasons.into_iter().for_each(|reason| self.metrics.observe_refused_row(reason));
+        if let Some(Refused { seq, producer, reason, .. }) = refused.first() {
+            tracing::warn!(
+                rows = refused.len(),
+                inbox.seq = seq,
+                %producer,
+                reason,
+                "rows of the inbox became no jobs, of which this is the first: `tenure inbox refusals`"
+            );
+        }
+        then
+    }
+
+    /// The epoch in force: it rises within a term.
+    fn epoch(&self) -> Epoch {
+        Epoch(self.handle.info().epoch)
+    }
+
+    fn failed(&self, error: &(dyn std::error::Error + 'static)) -> Then {
+        tracing::debug!(error = %Chain(error), "the inbox is left alone for a moment");
+        Then::Rest(AWAY)
+    }
+}
+
+impl Held {
+    /// Lets go of what has been held for long enough. How long until the next is free.
+    fn free_in(&mut self, now: Duration) -> Duration {
+        self.kinds.retain(|_, until| *until > now);
+        self.all = self.all.filter(|until| *until > now);
+        let first = self.kinds.values().copied().chain(self.all).min();
+        first.map_or(Duration::MAX, |until| until.saturating_sub(now))
+    }
+}
+
+/// Whether waiting helps a row that was refused, and which rows wait with it. Those of its kind keep their order then.
+fn later(refusal: &Refusal, kind: KindName) -> Later {
+    if let Some(length) = refusal.retry_after() {
+        return Later::Kind(kind, length.clamp(HOLD.0, HOLD.1));
+    }
+    if matches!(refusal, Refusal::KindPaused { .. } | Refusal::ClassLimit { .. }) {
+        Later::Kind(kind, HOLD_UNKNOWN)
+    } else if matches!(refusal, Refusal::StoreFull { .. }) {
+        Later::All(HOLD_UNKNOWN)
+    } else {
+        // Also a kind that nobody declares: whoever waits for it would wait unseen.
+        Later::Never
+    }
+}
+
+/// A row as what its role may enqueue.
+///
+/// # Errors
+/// What is wrong with it, as an RPC would be told it.
+fn submission(caller: &Caller, row: InboxRow) -> Result<Submission, No> {
+    let job = row.job;
+    let mut checks = Checks::default();
+    for (column, problem) in &row.problems {
+        checks.refuse(
+            format!("job.{column}"),
+            format!("is no JSON object of the form that it has to be: {problem}"),
+        );
+    }
+    checks.finish()?;
+    let stale_after = match row.stale_after_ms {
+        Some(ms) if ms > 0 => match left(ms, row.waited) {
+            Some(left) => Some(left),
+            None => return Err(Refusal::AlreadyStale.into()),
+        },
+        other => other,
+    };
+    // What is not longer than it has waited already is over.
+    let delay = row.delay_ms.and_then(|ms| if ms > 0 { left(ms, row.waited) } else { Some(ms) });
+    let needs = row.needs.map(|needs| v1::Needs {
+        slots: needs.into_iter().map(|(slot, amount)| v1::SlotAmount { slot, amount }).collect(),
+    });
+    let spec = v1::JobSpec {
+        kind: row.kind,
+        payload: Some(v1::Payload { data: row.payload, content_type: row.content_type }),
+        job_id: job.to_string(),
+        dedupe_key: row.dedupe_key.unwrap_or_default(),
+        tenant: row.tenant.unwrap_or_default(),
+        priority: row.priority,
+        run_at: row.run_at.map(convert::timestamp),
+        delay: delay.map(millis),
+        stale_after: stale_after.map(millis),
+        labels: row.labels,
+        selector: row.selector,
+        needs,
+        concurrency_key: row.concurrency_key.unwrap_or_default(),
+        hard_time_limit: row.hard_time_limit_ms.map(millis),
+        soft_time_limit: row.soft_time_limit_ms.map(millis),
+        traceparent: row.traceparent.unwrap_or_default(),
+        ..v1::JobSpec::default()
+    };
+    submission_of(caller, None, Some(spec), || job)
+}
+
+/// What is left of a length that began when the row was inserted; none: nothing.
+fn left(ms: i64, waited: Duration) -> Option<i64> {
+    let waited = i64::try_from(waited.as_millis()).unwrap_or(i64::MAX);
+    Some(ms.saturating_sub(waited)).filter(|left| *left > 0)
+}
+
+/// A length for the wire, whatever its sign: what is out of range is refused like any other.
+fn millis(ms: i64) -> prost_types::Duration {
+    let nanos = i32::try_from(ms % 1000).unwrap_or_default() * 1_000_000;
+    prost_types::Duration { seconds: ms / 1000, nanos }
+}
+
+/// What is kept of a refusal.
+fn kept(seq: i64, producer: Producer, no: &No) -> Refused {
+    let message = no.message().chars().filter(|c| *c != '\0').take(MOST_MESSAGE).collect();
+    Refused { seq, producer, reason: no.reason().to_owned(), message }
+}
