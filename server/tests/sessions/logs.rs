@@ -14,7 +14,7 @@ use tenure_proto::{
         read_log_response,
     },
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming, transport::Channel};
 
@@ -85,7 +85,8 @@ async fn wanted(node: &mut Node) -> WantLog {
 /// A node's stream.
 struct Push {
     out: mpsc::Sender<PushLogRequest>,
-    answer: tokio::task::JoinHandle<Result<(), Status>>,
+    /// One task.
+    answer: JoinSet<Result<(), Status>>,
 }
 
 impl Push {
@@ -93,7 +94,8 @@ impl Push {
         let (out, pieces) = mpsc::channel(1);
         let endpoint = Channel::from_shared(format!("http://{}", served.grpc())).expect("an address");
         let channel = endpoint.connect().await.expect("it listens");
-        let answer = tokio::spawn(async move {
+        let mut answer = JoinSet::new();
+        answer.spawn(async move {
             let mut client = NodeServiceClient::new(channel);
             client.push_log(ReceiverStream::new(pieces)).await.map(drop)
         });
@@ -120,18 +122,18 @@ impl Push {
     /// The node says no more, and hears what becomes of that.
     async fn end(self) -> Result<(), Status> {
         self.say(Said::LogEnd(LogEnd {})).await;
-        timeout(SOON, self.answer).await.expect("in time").expect("no panic")
+        self.answered().await
     }
 
     /// What it hears before it has said everything.
-    async fn answered(self) -> Result<(), Status> {
-        timeout(SOON, self.answer).await.expect("in time").expect("no panic")
+    async fn answered(mut self) -> Result<(), Status> {
+        let answer = timeout(SOON, self.answer.join_next()).await.expect("in time");
+        answer.expect("one task").expect("no panic")
     }
 
     /// Its connection breaks.
-    async fn cut(self) {
-        self.answer.abort();
-        drop(self.answer.await);
+    async fn cut(mut self) {
+        self.answer.shutdown().await;
     }
 }
 

@@ -91,7 +91,9 @@ async fn a_log_goes_on_with_the_next_attempt_on_another_node() -> anyhow::Result
             read.attempts.iter().map(|attempt| (attempt.attempt, attempt.node.as_str())).collect();
         ensure!(attempts == [(1, first.as_str()), (2, other)], "{attempts:?}");
         ensure!(read.stdout == b"begun\nbegun\ndone\n", "{read:?}");
-        ensure!(read.stderr == b"boom\nboom\n" && read.dropped == 0, "{read:?}");
+        let stderr = String::from_utf8_lossy(&read.stderr).into_owned();
+        let failed = "boom\nattempt 1 fails as it was told to\n";
+        ensure!(stderr == format!("{failed}boom\n") && read.dropped == 0, "{stderr:?}");
 
         // Both have ended: what was kept of them is there without their nodes.
         let ended = ["n1", "n2"];
@@ -102,7 +104,7 @@ async fn a_log_goes_on_with_the_next_attempt_on_another_node() -> anyhow::Result
             (vec!["job", "logs", &job, "--stdout"], "begun\ndone\n"),
             (vec!["job", "logs", &job, "--stdout", "--tail", "1"], "done\n"),
             (vec!["job", "logs", &job, "--attempt", "1", "--stdout"], "begun\n"),
-            (vec!["job", "logs", &job, "--attempt", "1", "--stderr"], "boom\n"),
+            (vec!["job", "logs", &job, "--attempt", "1", "--stderr"], failed),
         ] {
             let ran = fleet.cli(&args).await?;
             ensure!(ran.code == 0 && ran.stdout == stdout, "{args:?}: {ran:?}");
