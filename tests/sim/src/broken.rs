@@ -20,4 +20,10 @@ pub enum Broken {
     NoLeap,
     /// A takeover does not wait for commits in flight.
     NoTakeoverLock,
+    /// The row of a cron entry is not stored with the job that it fired.
+    NoCronRow,
+    /// A leader that loads members that wait for others lets them begin.
+    NoGates,
+    /// What the row of a workflow says of gates that opened early is not stored.
+    NoOpenings,
 }
