@@ -24,6 +24,4 @@ pub enum Broken {
     NoCronRow,
     /// A leader that loads members that wait for others lets them begin.
     NoGates,
-    /// What the row of a workflow says of gates that opened early is not stored.
-    NoOpenings,
 }

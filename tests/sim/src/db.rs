@@ -391,8 +391,6 @@ impl World {
         self.db.commits += 1;
         if self.broken == Broken::NoCronRow {
             open.changes.crons_put.clear();
-        } else if self.broken == Broken::NoOpenings {
-            open.changes.workflows_put.iter_mut().for_each(|row| row.opened.clear());
         }
         if let Err(refused) = self.db.tables.commit(&open.changes) {
             return self.violated(format!("the schema refuses a commit of epoch {}: {refused}", open.epoch));

@@ -131,11 +131,6 @@ fn members_that_begin_before_those_before_them_are_noticed() {
     assert!(violation.contains("begins before") || violation.contains("began before"), "{violation}");
 }
 
-#[test]
-fn gates_whose_early_opening_is_not_stored_are_noticed() {
-    bites_all(Broken::NoOpenings, 200);
-}
-
 /// The end of a history with so many minutes without a server.
 fn outage(seed: u64, minutes: u64) -> Outcome {
     let outage = Some(std::time::Duration::from_secs(60 * minutes));
