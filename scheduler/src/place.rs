@@ -71,8 +71,8 @@ pub(crate) fn place(step: &mut Step<'_>) -> bool {
             step.state.put_back(news);
             return true;
         }
-        // Whatever its timer did: what is stale does not start.
-        if !step.due_stale(turn.job) {
+        // Whatever its timer did: what is stale does not start. Nor does what is to end with its workflow.
+        if !step.due_stale(turn.job) && !step.end_doomed(turn.job) {
             grant(step, turn.job, &turn.node);
         }
         budget -= 1;

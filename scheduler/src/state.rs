@@ -82,6 +82,8 @@ pub struct Limits {
     pub descendants: u32,
     /// Jobs placed in one tick; then heartbeats have their turn.
     pub placements_per_tick: u32,
+    /// Members of workflows that their gates, a cancel or a deadline move in one turn of theirs; the rest follows.
+    pub workflow_moves: u32,
     /// Jobs that memory holds as they are; of the others those that wait are packed, which makes a look at one slower.
     pub whole_jobs: u32,
 }
@@ -95,6 +97,7 @@ impl Default for Limits {
             children: 1000,
             descendants: 10_000,
             placements_per_tick: 512,
+            workflow_moves: 1024,
             whole_jobs: 8192,
         }
     }
@@ -346,6 +349,7 @@ impl State {
         for id in workflows {
             state.await_deadlines(id);
             state.flows.missing(id, |job| state.jobs.contains_key(&job));
+            state.flows.resume(id, now.wall);
         }
         state.limit_loaded(now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);

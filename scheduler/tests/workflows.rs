@@ -1,6 +1,7 @@
 //! Workflows: chains, groups and chords, what each policy does about failures, deadlines, cancels and requeues.
 
 mod requeue;
+mod slices;
 
 use expect_test::expect;
 

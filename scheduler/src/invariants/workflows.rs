@@ -18,7 +18,7 @@ impl State {
     }
 
     /// I19: a member that is live has no end, and one without an end is live; what waits at a gate that is open or closed
-    /// for good is looked at by the next tick; a final workflow has no live member.
+    /// for good is looked at by the next tick; in a cancelled workflow whoever is left is ended by the next ones; a final workflow has no live member.
     pub(super) fn workflows_know_their_members(&self, found: &mut Vec<Violation>) {
         for (id, flow) in self.flows.iter() {
             let mut wrong = |detail: String| found.push(violation(NAMES[14], id.to_string(), detail));
@@ -38,10 +38,19 @@ impl State {
                     let end = flow.workflow.end(place);
                     wrong(format!("member {place} is live: {live}, its end {end:?}"));
                 }
+                let is_left = entry
+                    .is_some_and(|entry| live && !entry.job.cancel_requested && entry.stand != Stand::Broken);
+                if flow.workflow.cancel_requested && is_left && !self.flows.is_ending(id, place) {
+                    wrong(format!("is being cancelled, and nobody ends member {place}"));
+                }
                 let gate = flow.workflow.shape.place(place).and_then(|place| place.after);
                 let (Some(entry), Some(gate)) = (entry, gate) else { continue };
                 let blocked = matches!(entry.job.state, JobState::Blocked { .. });
-                if blocked && entry.stand != Stand::Broken && !self.flows.woken.contains(&(id, gate)) {
+                if blocked
+                    && !self.flows.is_ending(id, place)
+                    && entry.stand != Stand::Broken
+                    && !self.flows.woken.contains(&(id, gate))
+                {
                     // Before its deadline: a gate that opens by that is woken by a timer.
                     if flow.opening(gate, flow.workflow.began_at) != Opening::Wait {
                         wrong(format!("member {place} waits at gate {gate}, and nobody looks"));

@@ -1,12 +1,15 @@
 //! Live workflows in memory: what their rows tell, counted so that the end of a member costs the same whatever their size.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use crate::{
     family::ChildEnd,
     ids::{JobId, WorkflowId},
     time::Wall,
-    workflow::{Opening, Tally, Workflow},
+    workflow::{OnDeadline, Opening, SynthesisPolicy, Tally, Workflow},
 };
 
 /// See the module.
@@ -15,8 +18,33 @@ pub(crate) struct Flows {
     all: BTreeMap<WorkflowId, FlowEntry>,
     /// Gates that may have something to do: the next tick looks.
     pub(crate) woken: BTreeSet<(WorkflowId, u32)>,
+    /// Members that are to end, whoever of them has not, in order: the next ticks go on with them.
+    ending: BTreeMap<WorkflowId, Vec<Ending>>,
     /// Workflows of which all members may have ended: the next tick looks.
     pub(crate) over: BTreeSet<WorkflowId>,
+}
+
+/// The rest of a range of members that end slice by slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) places: Range<u32>,
+    /// The gate behind them that did not wait for them; none: their workflow was cancelled.
+    pub(crate) gate: Option<u32>,
+}
+
+impl Ending {
+    /// All members of a workflow.
+    pub(crate) fn of_cancelled(workflow: &Workflow) -> Self {
+        Self { places: 0..workflow.shape.size(), gate: None }
+    }
+
+    /// Why they end, for people.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self.gate {
+            None => "its workflow was cancelled",
+            Some(_) => "the synthesis of its workflow began without it",
+        }
+    }
 }
 
 /// A workflow, and what is counted of it.
@@ -80,12 +108,82 @@ impl Flows {
 
     /// Whether there is something to look at.
     pub(crate) fn has_news(&self) -> bool {
-        !self.woken.is_empty() || !self.over.is_empty()
+        !self.woken.is_empty() || !self.over.is_empty() || !self.ending.is_empty()
+    }
+
+    /// The next slice: of which workflow, and what is left of the range that was begun first.
+    pub(crate) fn next_ending(&mut self) -> Option<(WorkflowId, Ending)> {
+        let mut first = self.ending.first_entry()?;
+        let id = *first.key();
+        let ending = if first.get().is_empty() { None } else { Some(first.get_mut().remove(0)) };
+        if first.get().is_empty() {
+            first.remove();
+        }
+        Some((id, ending?))
+    }
+
+    /// These members are to end: what is left of a slice that came to its bound, before what was begun after it.
+    pub(crate) fn end_later(&mut self, id: WorkflowId, ending: Ending) {
+        let all = self.ending.entry(id).or_default();
+        all.retain(|other| other.gate != ending.gate);
+        all.insert(0, ending);
+    }
+
+    /// Why a member that has not ended is to end; none: it is not.
+    pub(crate) fn doom(&self, id: WorkflowId, place: u32) -> Option<&'static str> {
+        let entry = self.get(id)?;
+        if entry.workflow.cancel_requested {
+            return Some(Ending::of_cancelled(&entry.workflow).reason());
+        }
+        let mut all = self.ending.get(&id)?.iter();
+        all.find(|ending| ending.places.contains(&place)).map(Ending::reason)
+    }
+
+    /// Whether members of a cancelled workflow are still to be ended, in their turn.
+    pub(crate) fn is_cancelling(&self, id: WorkflowId) -> bool {
+        self.ending.get(&id).is_some_and(|all| all.iter().any(|ending| ending.gate.is_none()))
+    }
+
+    /// Whether a member is in a range whose end goes on.
+    pub(crate) fn is_ending(&self, id: WorkflowId, place: u32) -> bool {
+        self.ending.get(&id).is_some_and(|all| all.iter().any(|ending| ending.places.contains(&place)))
+    }
+
+    /// A workflow was loaded: what of it was to end, and had not by then, ends now.
+    pub(crate) fn resume(&mut self, id: WorkflowId, now: Wall) {
+        let Some(FlowEntry { workflow, .. }) = self.get(id) else { return };
+        let mut all = Vec::new();
+        if workflow.cancel_requested {
+            all.push(Ending::of_cancelled(workflow));
+        }
+        for (number, opened) in &workflow.opened {
+            let Some(gate) = workflow.shape.gate(*number) else { continue };
+            // Whoever opened one by a requeue ended nobody.
+            let by_itself = match gate.rule.policy {
+                SynthesisPolicy::Any => !opened.partial,
+                SynthesisPolicy::All | SynthesisPolicy::AtLeast(_) | SynthesisPolicy::Always => {
+                    gate.due(workflow.began_at).is_some_and(|due| due <= now)
+                }
+            };
+            if by_itself && !opened.missing.is_empty() && gate.rule.on_deadline == OnDeadline::Cancel {
+                all.push(Ending { places: gate.covers.clone(), gate: Some(*number) });
+            }
+        }
+        if !all.is_empty() {
+            self.ending.insert(id, all);
+        }
     }
 
     /// A workflow comes, or comes back. All of its gates are looked at.
     pub(crate) fn put(&mut self, workflow: Workflow) {
         let id = workflow.id;
+        // Of a gate that is to wait again nobody ends what is before it.
+        if let Some(all) = self.ending.get_mut(&id) {
+            all.retain(|ending| match ending.gate {
+                Some(gate) => workflow.opened.contains_key(&gate),
+                None => workflow.cancel_requested,
+            });
+        }
         let gates = u32::try_from(workflow.shape.gates().len()).unwrap_or(u32::MAX);
         self.woken.extend((0..gates).map(|gate| (id, gate)));
         self.over.insert(id);
@@ -94,6 +192,7 @@ impl Flows {
 
     /// A workflow goes.
     pub(crate) fn remove(&mut self, id: WorkflowId) -> Option<Workflow> {
+        self.ending.remove(&id);
         self.all.remove(&id).map(|entry| entry.workflow)
     }
 

@@ -128,6 +128,8 @@ impl Step<'_> {
                     job.state = JobState::Queued { since: self.now.wall };
                 }
                 self.emit(Event::Requeued(Box::new(job)));
+                // Its workflow may have been cancelled meanwhile.
+                self.end_doomed(id);
                 true
             }
             Stand::NotReaped | Stand::Class(_) | Stand::Nowhere => false,

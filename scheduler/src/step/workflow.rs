@@ -13,6 +13,7 @@ use crate::{
     job::{Job, JobState},
     place::classes::ClassKey,
     refusal::{Refusal, bounded_text},
+    state::flows::Ending,
     step::{
         Step,
         enqueue::{Ahead, check, kind_of},
@@ -118,7 +119,7 @@ impl Step<'_> {
         Ok(job)
     }
 
-    /// All members that have not ended are cancelled, as each would be by itself.
+    /// All members that have not ended are cancelled, as each would be by itself; those of a large workflow slice by slice.
     pub(super) fn cancel_workflow(
         &mut self,
         id: WorkflowId,
@@ -138,7 +139,8 @@ impl Step<'_> {
             }
         }
         self.emit(Event::WorkflowCancelRequested { workflow: id, reason });
-        self.end_members(id, 0..known.shape.size(), "its workflow was cancelled");
+        let mut left = self.moves();
+        self.end_members(id, Ending::of_cancelled(&known), &mut left);
         self.end_workflow(id);
         self.notify_workflow(id);
         let workflow = Box::new(self.find_workflow(id, None)?);

@@ -16,7 +16,7 @@
 //! | `accepted J`, `started J [elapsed=3s]`, `run J`, `finish J ok…`, `reaped J`, `return J rule=r`, `done J` | reports |
 //! | `pause …`, `resume …`, `capacity S N`, `cordon N`, `uncordon N`, `drain N 5m`, `forget N [lost]` | operators |
 //! | `spool J ok` | its agent has the report on disk and could not send it |
-//! | `tick`, `advance 5s`, `wall +1h`, `reload`, `limits key=value…`, `begin`, `commit`, `lose` | the clock and the driver |
+//! | `tick`, `turn`, `advance 5s`, `wall +1h`, `reload`, `limits key=value…`, `begin`, `commit`, `lose` | the clock and the driver |
 //! | `job J`, `why J`, `explain J`, `groups J`, `health K`, `show X`, `hide X` | says something |
 //!
 //! Cron entries have lines of their own: see `crons.rs`.
@@ -160,6 +160,13 @@ impl Script {
                 }
                 self.messages();
             }
+            // One turn of it, whatever it leaves to the next ones.
+            "turn" => {
+                if let Ok(applied) = self.world.turn(Command::Tick) {
+                    self.events(&applied);
+                }
+                self.messages();
+            }
             "advance" => self.advance(duration(line.name(0))),
             "wall" => self.step_wall(line.name(0)),
             "reload" => self.world.reload(),
@@ -280,6 +287,7 @@ impl Script {
         set("children", &mut limits.children);
         set("descendants", &mut limits.descendants);
         set("budget", &mut limits.placements_per_tick);
+        set("moves", &mut limits.workflow_moves);
         limits.max_live_jobs = line.number("live").unwrap_or(limits.max_live_jobs);
         limits.tree_depth = line.number("depth").unwrap_or(limits.tree_depth);
         self.world.reload();

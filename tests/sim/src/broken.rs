@@ -20,4 +20,8 @@ pub enum Broken {
     NoLeap,
     /// A takeover does not wait for commits in flight.
     NoTakeoverLock,
+    /// The row of a cron entry is not stored with the job that it fired.
+    NoCronRow,
+    /// A leader that loads members that wait for others lets them begin.
+    NoGates,
 }

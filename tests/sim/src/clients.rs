@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use tenure_scheduler::{Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Producer, Reply, Tenant};
+use tenure_scheduler::{
+    Command, DedupeKey, Enqueue, Fingerprint, JobId, KindName, Producer, Reply, Tenant, WorkflowId,
+};
 use uuid::Uuid;
 
 use crate::{
     clock::{MS, S},
     faults::Fault,
+    flows::Flow,
     server::{ClientCall, No, ServerInput},
     trace::say,
     world::{Happening, KINDS, LONG, SWARM, World},
@@ -180,6 +183,8 @@ impl World {
     pub(crate) fn answer_client(&mut self, client: usize, attempt: u64, answer: Result<Reply, No>) {
         if let (Ok(reply), Command::Cancel { .. }) = (&answer, &self.clients[client].command) {
             self.oracle_cancelled(reply);
+        } else if let (Ok(reply), Command::CancelWorkflow { .. }) = (&answer, &self.clients[client].command) {
+            self.oracle_cancelled_workflow(reply);
         }
         if self.happens(Fault::CallLost) {
             return;
@@ -206,7 +211,7 @@ impl World {
             }
             Err(No::Refused(refusal)) => {
                 one.done = true;
-                let enqueues = matches!(one.command, Command::Enqueue(_));
+                let enqueues = matches!(one.command, Command::Enqueue(_) | Command::SubmitWorkflow(_));
                 say!(self, ("client"), "{client} is refused: {}", refusal.reason());
                 if enqueues {
                     self.violated(format!("an enqueue is refused: {refusal}"));
@@ -214,10 +219,27 @@ impl World {
             }
             Ok(reply) => {
                 one.done = true;
+                let submits = matches!(one.command, Command::SubmitWorkflow(_));
                 if let Reply::Enqueued { job, deduplicated } = reply {
                     self.enqueued(client, job.id, deduplicated);
+                } else if let Reply::Workflow { workflow, changed } = reply
+                    && submits
+                {
+                    self.submitted(client, workflow.id, changed);
                 }
             }
+        }
+    }
+
+    /// All members of a workflow are stored.
+    fn submitted(&mut self, client: usize, id: WorkflowId, changed: bool) {
+        say!(self, ("client"), "workflow {id} is submitted{}", if changed { "" } else { ", again" });
+        let places = self.flows.get(&id).map(Flow::places).unwrap_or_default();
+        let again = self.clients[client].answered.replace(id.member(0)).is_some();
+        places.for_each(|place| self.oracle_acknowledged(id.member(place)));
+        if !again && self.random.percent(15) {
+            let at = self.now + self.random.between(S, 60 * S);
+            self.plan(at, Happening::Client(ClientInput::Again { client }));
         }
     }
 

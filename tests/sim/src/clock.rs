@@ -9,7 +9,7 @@ pub(crate) const MS: u64 = 1_000;
 pub(crate) const MOST_DRIFT: u64 = 50_000;
 
 /// Where every wall clock stands when a history begins: 2026-01-01.
-const WALL: i64 = 1_767_225_600_000_000;
+pub(crate) const WALL: i64 = 1_767_225_600_000_000;
 
 /// The clocks of one host: one that counts what passed, suspended or not, and the wall clock.
 #[derive(Debug, Clone)]

@@ -382,16 +382,20 @@ impl World {
     }
 
     /// A transaction becomes durable.
-    fn apply(&mut self, open: Open) {
+    fn apply(&mut self, mut open: Open) {
         if open.epoch < self.db.newest_epoch {
             let newest = self.db.newest_epoch;
             return self.violated(format!("I16: epoch {} commits after epoch {newest}", open.epoch));
         }
         self.db.newest_epoch = open.epoch;
         self.db.commits += 1;
+        if self.broken == Broken::NoCronRow {
+            open.changes.crons_put.clear();
+        }
         if let Err(refused) = self.db.tables.commit(&open.changes) {
             return self.violated(format!("the schema refuses a commit of epoch {}: {refused}", open.epoch));
         }
+        self.oracle_rows(&open.changes);
         self.log(|| Logged::Rows(open.changes));
     }
 

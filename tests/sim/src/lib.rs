@@ -6,14 +6,16 @@
 //! `docs/decisions/0019` says why. Not here: real time, threads, disks, TLS; `tests/` has those.
 //!
 //! Reading order: `world` → `faults` → `db` and `db/tables` → `server` and `server/*` → `net` → `host` and `host/*` →
-//! `clients` → `oracle`.
+//! `clients`, `flows`, `crons` → `oracle` and `oracle/*`.
 
 mod agenda;
 mod broken;
 mod clients;
 mod clock;
+mod crons;
 mod db;
 mod faults;
+mod flows;
 mod host;
 mod net;
 mod oracle;
@@ -37,6 +39,8 @@ pub struct Options {
     /// In place of the faults of the seed: 200 jobs that run for up to 12 min under leases of 10 min, and for so long no
     /// server at all. Every job must end where it ran, and nothing may count against it.
     pub outage: Option<Duration>,
+    /// Jobs alone: no workflows, no cron entries. So were the histories that early regressions name.
+    pub only_jobs: bool,
 }
 
 /// What came of a history.
@@ -69,6 +73,10 @@ pub struct Counts {
     pub processes: u64,
     /// Attempts that went on under the next agent.
     pub adoptions: u64,
+    /// Workflows stored at the end.
+    pub workflows: u64,
+    /// Jobs of cron entries.
+    pub firings: u64,
     /// Leaders that began.
     pub takeovers: u64,
     /// The time that passed, of all histories together.
@@ -92,6 +100,8 @@ impl Counts {
         self.processes += other.processes;
         self.takeovers += other.takeovers;
         self.adoptions += other.adoptions;
+        self.workflows += other.workflows;
+        self.firings += other.firings;
         self.simulated += other.simulated;
         for (name, count) in &other.faults {
             *self.faults.entry(name).or_default() += count;
@@ -103,8 +113,10 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} jobs, {} grants, {} processes, {} commits, {} turns, {} takeovers, {} adoptions, {} happenings in {} h of simulated time",
+            "{} jobs, {} workflows, {} firings, {} grants, {} processes, {} commits, {} turns, {} takeovers, {} adoptions, {} happenings in {} h of simulated time",
             self.jobs,
+            self.workflows,
+            self.firings,
             self.grants,
             self.processes,
             self.commits,

@@ -4,6 +4,9 @@
 //! cannot be killed once its lease is over, a host that was frozen past its lease until its shim's first look at the
 //! clock, and leases that a failover to a standby that lags behind has lost.
 
+mod crons;
+mod flows;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -47,6 +50,10 @@ pub(crate) struct Oracle {
     cancelled: BTreeMap<JobId, (u32, FencingToken)>,
     /// Jobs whose enqueue was answered.
     acknowledged: BTreeSet<JobId>,
+    looked: flows::Looked,
+    fired: crons::Fired,
+    /// Of a timetable that was behind by years not every instant was counted.
+    pub(crate) left_out: bool,
     /// By leader and token: when it heard of the lease, and for how long that counts.
     heard: BTreeMap<(usize, u64), (u64, Duration)>,
 }
@@ -130,6 +137,7 @@ impl World {
         if api(&process) > 0 && used > API {
             self.violated(format!("{used} of {API} api are in use with {token}"));
         }
+        self.runs_alone(&process, &others);
         self.oracle.alive.insert(token.0, process);
     }
 
@@ -156,6 +164,8 @@ impl World {
 
     /// What a leader has decided, committed or not: no lease ends early (I15).
     pub(crate) fn oracle_decided(&mut self, index: usize, events: &[Event], effects: &[Effect]) {
+        self.gates_decided(index, events);
+        self.firings_decided(index, events);
         for event in events {
             if let Event::AttemptEnded(end) = event
                 && (&*end.cause == "lease_expired" || end.error.starts_with("its first lease"))
@@ -199,6 +209,7 @@ impl World {
 
     /// What is durable now.
     pub(crate) fn oracle_committed(&mut self, events: &[Event]) {
+        self.firings_committed(events);
         for event in events {
             if let Event::Granted { lease, .. } = event {
                 let cancelled = self.oracle.cancelled.get(&lease.job);
@@ -248,6 +259,8 @@ impl World {
 
     /// At the end of everything.
     pub(crate) fn oracle_ends(&mut self) {
+        self.flows_end();
+        self.timetables_end();
         for job in self.oracle.acknowledged.clone() {
             let stored = self.db.tables.jobs.get(&job);
             let lost = self.oracle.has_lost(job);

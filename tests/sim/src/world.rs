@@ -11,9 +11,11 @@ use crate::{
     Counts, Options, Outcome,
     agenda::Agenda,
     clients::{Client, ClientInput},
-    clock::{Clock, S},
+    clock::{Clock, S, WALL},
+    crons::ENTRIES,
     db::{Db, DbInput, Line, tables::Tables},
     faults::{Fault, Mix},
+    flows::Flows,
     host::{AgentInput, Host, ShimInput},
     net::{Net, NetInput},
     oracle::Oracle,
@@ -150,6 +152,7 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Host>,
     pub(crate) net: Net,
     pub(crate) clients: Vec<Client>,
+    pub(crate) flows: Flows,
     pub(crate) oracle: Oracle,
     /// Instances made after the first ones.
     pub(crate) instances: u64,
@@ -181,6 +184,10 @@ impl World {
             })
             .collect();
         hosts.push(World::spare_host(hosts.len(), clock(&mut random)));
+        // By a source of its own: the rest is as it would be without.
+        let mut other = Random::new(!seed);
+        let alone = options.only_jobs || calm || options.outage.is_some();
+        let (flows, timetables) = (!alone && other.percent(50), !alone && other.percent(40));
         let mut world = Self {
             now: 0,
             agenda: Agenda::default(),
@@ -193,20 +200,28 @@ impl World {
             outage: options.outage,
             healed: false,
             healed_at: 0,
-            db: Db::new(genesis(), lag),
+            db: Db::new(genesis(timetables), lag),
             servers,
             hosts,
             net: Net::default(),
             clients: Vec::new(),
+            flows: Flows::new(),
             oracle: Oracle::default(),
             instances: 0,
             violation: None,
         };
-        world.begin();
+        let until = world.begin();
+        if flows {
+            world.plan_flows(&mut other, until);
+        }
+        if timetables {
+            world.plan_pauses(until);
+        }
         world
     }
 
-    fn begin(&mut self) {
+    /// The answer is when all heals.
+    fn begin(&mut self) -> u64 {
         let storm = self.random.between(60 * S, 200 * S);
         if self.mix.has(Fault::Drift) {
             self.counts.fault(Fault::Drift);
@@ -228,13 +243,15 @@ impl World {
             self.plan(at, Happening::Fault(FaultInput::StartAgent { host }));
         }
         if let Some(length) = self.outage {
-            return self.plan_outage(length);
+            self.plan_outage(length);
+            return storm;
         }
         self.plan_clients(storm);
         self.plan(5 * S, Happening::Fault(FaultInput::Strike));
         self.plan(storm, Happening::Fault(FaultInput::Heal));
         self.healed_at = storm;
         self.plan(storm + S, Happening::Look);
+        storm
     }
 
     pub(crate) fn plan(&mut self, at: u64, happening: Happening) {
@@ -262,6 +279,7 @@ impl World {
         self.counts.commits = self.db.commits;
         self.counts.simulated = Duration::from_micros(self.now);
         self.counts.jobs = self.db.tables.jobs.len() as u64;
+        self.counts.workflows = self.db.tables.workflows().count() as u64;
         Outcome {
             violation: self.violation,
             counts: self.counts,
@@ -309,6 +327,9 @@ impl World {
         for job in self.db.tables.jobs.values().filter(|job| !job.state.is_final()).take(3) {
             open.push(format!("{} is {}", job.id, job.state.name()));
         }
+        for workflow in self.db.tables.workflows().filter(|workflow| !workflow.state.is_final()).take(3) {
+            open.push(format!("workflow {} is running", workflow.id));
+        }
         for lease in self.db.tables.leases.values().take(3) {
             open.push(format!("{} is {}", lease.token, lease.stage.name()));
         }
@@ -323,7 +344,7 @@ impl World {
 }
 
 /// What is stored when a history begins: the fleet file.
-fn genesis() -> Tables {
+fn genesis(timetables: bool) -> Tables {
     let policy = |kind: &KindSpec| KindPolicy {
         needs: Needs::new(
             [(SlotName::new("cpu"), kind.cpu), (SlotName::new("api"), kind.api)]
@@ -349,9 +370,10 @@ fn genesis() -> Tables {
             (SlotName::new("api"), Scope::Fleet { capacity: API }),
         ]),
         kinds: KINDS.iter().map(|kind| (KindName::new(kind.name), policy(kind))).collect(),
+        crons: ENTRIES.iter().filter(|_| timetables).map(|entry| entry.policy()).collect(),
         ..Fleet::default()
     };
-    let now = Now { mono: Mono(0), wall: Wall(0) };
+    let now = Now { mono: Mono(0), wall: Wall(if timetables { WALL } else { 0 }) };
     let mut state = State::load(Epoch(0), Limits::default(), Durable::default(), now);
     let mut tables = Tables::default();
     let applied = state.apply(now, Command::Apply { fleet: Box::new(fleet), validate_only: false });

@@ -6,6 +6,10 @@ use tenure_sim::{Broken, Counts, Fault, Options, Outcome, Tracing, run};
 /// How many histories a usual run tries, unoptimised as it is; `scripts/test` asks for 200.
 const SEEDS: u64 = 20;
 
+/// What is found without workflows and timetables is found with less computing.
+const ONLY_JOBS: Options =
+    Options { tracing: Tracing::Off, broken: Broken::Nothing, outage: None, only_jobs: true };
+
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
@@ -26,6 +30,7 @@ fn histories_keep_every_promise_and_come_to_their_end() {
         assert_eq!(outcome.violation, None, "TENURE_SIM_SEED={seed} tells its story");
     }
     println!("seeds 1 to {seeds}: {counts}");
+    assert!(counts.workflows > seeds / 5 && counts.firings > seeds, "{counts}");
     assert!(counts.processes > seeds, "{counts}");
     // A fault that never happens tests nothing. With few seeds the rare ones may not.
     if seeds >= 200 {
@@ -63,7 +68,7 @@ fn bites(broken: Broken, seeds: u64) -> String {
 
 fn bites_in(broken: Broken, seeds: impl IntoIterator<Item = u64>) -> String {
     let mut seeds = seeds.into_iter();
-    let found = seeds.find_map(|seed| run(seed, Options { broken, ..Options::default() }).violation);
+    let found = seeds.find_map(|seed| run(seed, Options { broken, ..ONLY_JOBS }).violation);
     found.unwrap_or_else(|| panic!("no oracle notices {broken:?}"))
 }
 
@@ -108,6 +113,24 @@ fn epochs_that_are_used_twice_after_a_failover_are_noticed() {
     assert!(violation.contains("I5"), "{violation}");
 }
 
+/// The first violation of histories with workflows and timetables without one rule.
+fn bites_all(broken: Broken, seeds: u64) -> String {
+    let found = (1..=seeds).find_map(|seed| run(seed, Options { broken, ..Options::default() }).violation);
+    found.unwrap_or_else(|| panic!("no oracle notices {broken:?}"))
+}
+
+#[test]
+fn a_firing_whose_instant_is_not_stored_with_it_is_noticed() {
+    let violation = bites_all(Broken::NoCronRow, 40);
+    assert!(violation.contains("cron") || violation.contains("coalesces"), "{violation}");
+}
+
+#[test]
+fn members_that_begin_before_those_before_them_are_noticed() {
+    let violation = bites_all(Broken::NoGates, 40);
+    assert!(violation.contains("begins before") || violation.contains("began before"), "{violation}");
+}
+
 /// The end of a history with so many minutes without a server.
 fn outage(seed: u64, minutes: u64) -> Outcome {
     let outage = Some(std::time::Duration::from_secs(60 * minutes));
@@ -134,12 +157,12 @@ fn eleven_minutes_are_longer_than_those_leases_and_are_noticed() {
 /// A leader that was frozen inside a commit heard of its grant after another one had answered a cancel: the oracle's fault.
 #[test]
 fn regress_a_grant_is_as_old_as_its_token_however_late_its_leader_hears_of_it() {
-    assert_eq!(run(3_055_930, Options::default()).violation, None);
+    assert_eq!(run(3_055_930, ONLY_JOBS).violation, None);
 }
 
 /// A host was cloned as a whole and cut off; its clone has won its name, and then it came back, with what had finished on the
 /// clone still dying there.
 #[test]
 fn regress_another_boot_of_an_instance_does_not_free_what_has_finished() {
-    assert_eq!(run(3_097_800, Options::default()).violation, None);
+    assert_eq!(run(3_097_800, ONLY_JOBS).violation, None);
 }

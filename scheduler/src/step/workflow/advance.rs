@@ -1,24 +1,21 @@
 //! What a tick does at gates: those whose policy is met open, those whose policy cannot be met end what waits there, and a
 //! workflow of which all members have ended takes its final state.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     event::Event,
     ids::{JobId, WorkflowId},
     job::JobState,
-    state::Stand,
+    state::{Stand, flows::Ending},
     step::{Step, text},
     workflow::{Gate, OnDeadline, Opened, Opening, SynthesisPolicy, Workflow, WorkflowState, named},
 };
 
-/// Members that gates let go, or end, in one tick; then heartbeats have their turn.
-const MOST_MOVED: usize = 1024;
-
 impl Step<'_> {
     /// Gates that something happened to are looked at; what that leads to is looked at in turn.
     pub(crate) fn advance_workflows(&mut self) {
-        let mut left = MOST_MOVED;
+        let mut left = self.moves();
         while left > 0
             && let Some((id, gate)) = self.state.flows.woken.pop_first()
         {
@@ -26,6 +23,7 @@ impl Step<'_> {
                 self.state.flows.woken.insert((id, gate));
             }
         }
+        self.end_slices(&mut left);
         for id in std::mem::take(&mut self.state.flows.over) {
             self.end_workflow(id);
         }
@@ -40,8 +38,12 @@ impl Step<'_> {
         }
         let Some(gate) = workflow.shape.gate(number).cloned() else { return true };
         if workflow.cancel_requested {
+            // Its members end in order, heads among them.
+            if self.state.flows.is_cancelling(id) {
+                return true;
+            }
             // What waited was cancelled with it, but for those that were set aside then.
-            let reason = text("its workflow was cancelled");
+            let reason = text(Ending::of_cancelled(workflow).reason());
             return self.move_heads(id, &gate, left, Some(&reason));
         }
         match entry.opening(number, self.now.wall) {
@@ -52,7 +54,7 @@ impl Step<'_> {
                 if !is_known && (partial || !missing.is_empty()) {
                     let opened = Opened { partial, missing };
                     self.emit(Event::WorkflowOpened { workflow: id, gate: number, opened });
-                    self.end_rest(id, &gate);
+                    self.end_rest(id, number, &gate, left);
                     self.notify_workflow(id);
                 }
                 self.move_heads(id, &gate, left, None)
@@ -61,7 +63,7 @@ impl Step<'_> {
                 let failed = workflow.failed(gate.covers.clone(), self.now.wall);
                 let reason = unmet(&gate, &named(&failed));
                 if gate.due(workflow.began_at).is_some_and(|due| due <= self.now.wall) {
-                    self.end_rest(id, &gate);
+                    self.end_rest(id, number, &gate, left);
                 }
                 self.move_heads(id, &gate, left, Some(&reason))
             }
@@ -94,28 +96,58 @@ impl Step<'_> {
     }
 
     /// What a synthesis that began did not wait for.
-    fn end_rest(&mut self, id: WorkflowId, gate: &Gate) {
+    fn end_rest(&mut self, id: WorkflowId, number: u32, gate: &Gate, left: &mut usize) {
         match gate.rule.on_deadline {
             OnDeadline::Leave => {}
             OnDeadline::Cancel => {
-                self.end_members(id, gate.covers.clone(), "the synthesis of its workflow began without it");
+                self.end_members(id, Ending { places: gate.covers.clone(), gate: Some(number) }, left);
             }
         }
     }
 
-    /// Cancels members that have not ended, with the children that follow them.
-    pub(super) fn end_members(&mut self, id: WorkflowId, places: Range<u32>, reason: &str) {
-        let reason = text(reason);
-        let open =
-            |place: &u32| self.state.flows.get(id).is_some_and(|entry| entry.workflow.end(*place).is_none());
-        let jobs: Vec<JobId> = places.filter(open).map(|place| id.member(place)).collect();
-        for job in jobs {
+    /// How many members of workflows may move in one go; then heartbeats have their turn.
+    pub(super) fn moves(&self) -> usize {
+        self.state.limits.workflow_moves.max(1) as usize
+    }
+
+    /// Cancels members that have not ended, in order, with the children that follow them. Those for whom there is no room
+    /// any more follow in the next ticks; none of them begins until then.
+    pub(super) fn end_members(&mut self, id: WorkflowId, ending: Ending, left: &mut usize) {
+        let reason = text(ending.reason());
+        for place in ending.places.clone() {
+            let job = id.member(place);
             let Some(entry) = self.state.jobs.get(&job) else { continue };
-            if entry.stand != Stand::Broken && !entry.job.cancel_requested {
-                self.end_child(job, &reason);
-                self.cancel_family(job);
+            let ended = self.state.flows.get(id).is_none_or(|flow| flow.workflow.end(place).is_some());
+            if ended || entry.stand == Stand::Broken || entry.job.cancel_requested {
+                continue;
             }
+            if *left == 0 {
+                let places = place..ending.places.end;
+                return self.state.flows.end_later(id, Ending { places, ..ending });
+            }
+            *left -= 1;
+            self.end_child(job, &reason);
+            self.cancel_family(job);
         }
+    }
+
+    /// What is left of ranges that were begun.
+    fn end_slices(&mut self, left: &mut usize) {
+        while *left > 0
+            && let Some((id, ending)) = self.state.flows.next_ending()
+        {
+            self.end_members(id, ending, left);
+        }
+    }
+
+    /// True: the job is to end with others of its workflow, and was to begin before its turn came. It has ended.
+    pub(crate) fn end_doomed(&mut self, job: JobId) -> bool {
+        let Some(entry) = self.state.jobs.get(&job) else { return false };
+        let Some(of) = entry.job.workflow.filter(|_| entry.stand != Stand::Broken) else { return false };
+        let Some(why) = self.state.flows.doom(of.workflow, of.place) else { return false };
+        self.end_child(job, &text(why));
+        self.cancel_family(job);
+        true
     }
 
     /// Once all members have ended, a workflow has.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use tenure_scheduler::{
-    Attempt, Changes, ClassRow, CronEntry, CronName, DedupeKey, Durable, FencingToken, Job, JobChange, JobId,
-    JobState, Kind, KindName, Lease, Node, NodeName, ResultPut, Slot, SlotName, Tenant, TenantPolicy,
+    Attempt, Changes, ChildEnd, ClassRow, CronEntry, CronName, DedupeKey, Durable, FencingToken,
+    INSTANT_LABEL, Job, JobChange, JobId, JobState, Kind, KindName, Lease, Node, NodeName, Producer,
+    ResultPut, Slot, SlotName, Tenant, TenantPolicy, Workflow, WorkflowId,
 };
 
 /// See the module. Jobs stay when they are final.
@@ -19,7 +20,10 @@ pub(crate) struct Tables {
     tenants: BTreeMap<Tenant, TenantPolicy>,
     nodes: BTreeMap<NodeName, Node>,
     crons: BTreeMap<CronName, CronEntry>,
+    workflows: BTreeMap<WorkflowId, Workflow>,
     classes: BTreeMap<String, ClassRow>,
+    /// By cron entry and instant.
+    fired: BTreeMap<(Producer, String), JobId>,
     /// The unique index `jobs_dedupe_held`.
     held: BTreeMap<(Tenant, KindName, DedupeKey), JobId>,
 }
@@ -56,8 +60,15 @@ impl Tables {
         delete(&mut self.tenants, &changes.tenants_deleted)?;
         put(&mut self.nodes, &changes.nodes_put, |node| node.name.clone());
         delete(&mut self.nodes, &changes.nodes_deleted)?;
+        for entry in &changes.crons_put {
+            if self.crons.get(&entry.name).is_some_and(|row| row.last_instant > entry.last_instant) {
+                return Err(format!("the last instant of {} falls", entry.name));
+            }
+        }
         put(&mut self.crons, &changes.crons_put, |entry| entry.name.clone());
         delete(&mut self.crons, &changes.crons_deleted)?;
+        changes.workflows_put.iter().try_for_each(|workflow| self.put_workflow(workflow))?;
+        delete(&mut self.workflows, &changes.workflows_deleted)?;
         delete(&mut self.classes, &changes.classes_deleted)?;
         put(&mut self.classes, &changes.classes_put, |row| row.class.clone());
         Ok(())
@@ -98,7 +109,23 @@ impl Tables {
             return Err(format!("{} is inserted and there already", job.id));
         }
         self.hold(job)?;
+        if let Some(instant) = job.labels.get(INSTANT_LABEL)
+            && let Some(other) = self.fired.insert((job.producer.clone(), instant.clone()), job.id)
+        {
+            return Err(format!("{} and {other} are of {} for {instant}", job.id, job.producer));
+        }
         self.jobs.insert(job.id, job.clone());
+        Ok(())
+    }
+
+    /// How its members ended is told by their own rows.
+    fn put_workflow(&mut self, workflow: &Workflow) -> Result<(), String> {
+        let old = self.workflows.get(&workflow.id).map_or(0, |old| old.version);
+        if workflow.version <= old {
+            return Err(format!("workflow {}: its version does not rise", workflow.id));
+        }
+        let ends = vec![None; workflow.ends.len()];
+        self.workflows.insert(workflow.id, Workflow { ends, ..workflow.clone() });
         Ok(())
     }
 
@@ -170,13 +197,47 @@ impl Tables {
             crons: self.crons.clone(),
             jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
             leases: self.leases.clone(),
-            // Its clients submit none.
-            workflows: BTreeMap::new(),
+            workflows: self
+                .workflows
+                .iter()
+                .filter(|(_, row)| !row.state.is_final())
+                .map(|(id, row)| (*id, self.with_ends(row)))
+                .collect(),
             // Its fleet names none, so that nothing is to be told.
             webhooks: BTreeMap::new(),
             deliveries: BTreeMap::new(),
             classes: self.classes.clone(),
         }
+    }
+
+    /// A workflow with the ends of its members.
+    pub(crate) fn workflow(&self, id: WorkflowId) -> Option<Workflow> {
+        self.workflows.get(&id).map(|row| self.with_ends(row))
+    }
+
+    fn with_ends(&self, row: &Workflow) -> Workflow {
+        let of = |job: &&Job| job.workflow.is_some_and(|of| of.workflow == row.id);
+        let end = |place| match self.jobs.get(&row.id.member(place)).filter(of) {
+            Some(job) => ChildEnd::of(&job.state),
+            None => Some(ChildEnd::Missing),
+        };
+        Workflow { ends: (0..row.shape.size()).map(end).collect(), ..row.clone() }
+    }
+
+    /// The rows of all workflows, without the ends of their members.
+    pub(crate) fn workflows(&self) -> impl Iterator<Item = &Workflow> {
+        self.workflows.values()
+    }
+
+    /// How often a job has succeeded: each success leaves a result of its token.
+    pub(crate) fn successes(&self, job: JobId) -> usize {
+        let all = (job, FencingToken(0))..=(job, FencingToken(u64::MAX));
+        self.results.range(all).filter(|(_, result)| !result.of_wait).count()
+    }
+
+    /// The rows of all cron entries.
+    pub(crate) fn crons(&self) -> impl Iterator<Item = &CronEntry> {
+        self.crons.values()
     }
 
     pub(crate) fn job(&self, id: JobId) -> Option<Box<Job>> {

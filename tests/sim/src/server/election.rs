@@ -1,5 +1,7 @@
 //! Who leads: renewals, patience, trust in oneself, takeovers. The rules of "Leadership on Postgres".
 
+use tenure_scheduler::{Durable, JobState};
+
 use crate::{
     clock::{MS, S},
     db::{Answer, Expected, Fence, Line, Request},
@@ -144,9 +146,12 @@ impl World {
                 self.taken(index, epoch, sent);
             }
             (Pending::Take { .. }, Answer::Taken(None)) => self.follow(index),
-            (Pending::Load, Answer::Loaded(rows)) => {
+            (Pending::Load, Answer::Loaded(mut rows)) => {
                 if let Role::Loading { epoch } = self.servers[index].role {
                     let fast = self.broken == Broken::HalfLease;
+                    if self.broken == Broken::NoGates {
+                        let_begin(&mut rows);
+                    }
                     let server = &mut self.servers[index];
                     let leader = Leader::new(epoch, *rows, (&server.clock, self.now), fast);
                     server.role = Role::Leading(Box::new(leader));
@@ -229,6 +234,15 @@ impl World {
             let expected = Expected::Row { epoch: fence.epoch, beats: fence.beats };
             let request = Request::Take { expected, at_least: server.at_least };
             self.ask(index, Line::Election, (Pending::Take { sent: now }, request), TAKEOVER);
+        }
+    }
+}
+
+/// As if nobody waited for others.
+fn let_begin(rows: &mut Durable) {
+    for job in rows.jobs.values_mut() {
+        if let JobState::Blocked { since } = job.state {
+            job.state = JobState::Queued { since };
         }
     }
 }

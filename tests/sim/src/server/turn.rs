@@ -11,7 +11,8 @@ use tenure_scheduler::{
 
 use crate::{
     clock::{Clock, S},
-    db::{Line, Request},
+    crons,
+    db::{Line, Request, tables::Tables},
     net::{Ending, Packet},
     server::{
         Role, ServerInput,
@@ -21,6 +22,9 @@ use crate::{
     trace::say,
     world::{Broken, World},
 };
+
+/// Timetables that one turn asks for.
+const MOST_PLANS: usize = 16;
 
 /// The longest wait for a commit.
 const COMMIT: u64 = 10 * S;
@@ -78,7 +82,9 @@ impl Leader {
     pub(super) fn new(epoch: u64, rows: Durable, (clock, now): (&Clock, u64), fast: bool) -> Self {
         let at = Now { mono: Mono(0), wall: Wall(clock.wall(now)) };
         let pulse = Pulse::new(clock.at(now), if fast { 22 } else { 10 });
-        let state = State::load(Epoch(epoch), Limits::default(), rows, at);
+        // So few that workflows of a handful of members end slice by slice.
+        let limits = Limits { workflow_moves: 2, ..Limits::default() };
+        let state = State::load(Epoch(epoch), limits, rows, at);
         Self { state, pulse, committing: None, tick_soon: true, planned: u64::MAX }
     }
 
@@ -131,6 +137,7 @@ impl World {
         let busy = !server.nodes.is_empty() || !server.calls.is_empty();
         let (clock, now) = (&server.clock, self.now);
         let Role::Leading(leader) = &mut server.role else { return };
+        let busy = busy || leader.state.unplanned_crons(1).next().is_some();
         let at = Now { mono: leader.pulse.beat(clock.at(now)), wall: Wall(clock.wall(now)) };
         let due = leader.state.next_deadline(at).map_or(BEAT, |due| due.0.saturating_sub(at.mono.0));
         let wait = if busy || leader.tick_soon { 0 } else { due.min(BEAT) };
@@ -142,7 +149,9 @@ impl World {
         let (clock, now) = (server.clock.clone(), self.now);
         let Role::Leading(leader) = &mut server.role else { return };
         let at = Now { mono: leader.pulse.beat(clock.at(now)), wall: Wall(clock.wall(now)) };
-        let due = leader.tick_soon || leader.state.next_deadline(at).is_some_and(|due| due <= at.mono);
+        let unplanned = leader.state.unplanned_crons(1).next().is_some();
+        let due =
+            leader.tick_soon || unplanned || leader.state.next_deadline(at).is_some_and(|due| due <= at.mono);
         if server.nodes.is_empty() && server.calls.is_empty() && !due {
             return;
         }
@@ -157,6 +166,7 @@ impl World {
         let mut turn = Turn::default();
         self.apply_nodes(index, at, nodes, &mut turn);
         self.apply_calls(index, at, calls, &mut turn);
+        self.apply_plans(index, at, &mut turn);
         let Role::Leading(leader) = &mut self.servers[index].role else { return };
         if let Ok(applied) = leader.state.apply(at, Command::Tick) {
             leader.tick_soon = applied.more;
@@ -291,6 +301,19 @@ impl World {
         }
     }
 
+    /// How timetables go on of which the scheduler has to know more.
+    fn apply_plans(&mut self, index: usize, at: Now, turn: &mut Turn) {
+        let Role::Leading(leader) = &mut self.servers[index].role else { return };
+        let plans: Vec<_> =
+            leader.state.unplanned_crons(MOST_PLANS).map(|row| crons::plan(row, at.wall)).collect();
+        for (plan, left_out) in plans {
+            self.oracle.left_out |= left_out;
+            if let Ok(applied) = leader.state.apply(at, Command::PlanCron(Box::new(plan))) {
+                turn.events.extend(applied.events);
+            }
+        }
+    }
+
     /// Puts what memory does not hold into the commands. False: the database does not answer.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the driver's own `prior.rs` has the whole list")]
     fn look_up(&mut self, index: usize, nodes: &mut [FromNode], calls: &mut [Call]) -> bool {
@@ -338,6 +361,12 @@ impl World {
                         })
                     });
                 }
+                Command::SubmitWorkflow(_) | Command::CancelWorkflow { .. } | Command::RequeueMember(_) => {
+                    if !reachable {
+                        return false;
+                    }
+                    look_up_workflow(command, state, tables);
+                }
                 Command::Report(report) => {
                     report.prior = find(report.job);
                     if report.prior.is_some() && !reachable {
@@ -384,5 +413,24 @@ impl World {
                 Command::SessionClosed { node: self.hosts[host].name.clone(), session: SessionId(session) };
             self.servers[index].nodes.push_back(FromNode { session, command });
         }
+    }
+}
+
+/// What memory does not hold of a workflow and of those of its members that a command is about.
+fn look_up_workflow(command: &mut Command, state: &State, tables: &Tables) {
+    let find = |id| if state.knows_workflow(id) { None } else { tables.workflow(id).map(Box::new) };
+    if let Command::SubmitWorkflow(submit) = command {
+        submit.prior = find(submit.id);
+        for enqueue in submit.jobs.iter_mut().filter(|enqueue| !state.knows_job(enqueue.job)) {
+            enqueue.prior.by_id = tables.job(enqueue.job);
+        }
+    } else if let Command::CancelWorkflow { workflow, prior, .. } = command {
+        *prior = find(*workflow);
+    } else if let Command::RequeueMember(request) = command {
+        request.prior = find(request.workflow);
+        let known = state.workflow(request.workflow).or(request.prior.as_deref());
+        let jobs = known.map(|row| State::members_behind(row, request.place)).unwrap_or_default();
+        let unknown = jobs.into_iter().filter(|id| !state.knows_job(*id));
+        request.prior_jobs = unknown.filter_map(|id| tables.job(id).map(|job| *job)).collect();
     }
 }

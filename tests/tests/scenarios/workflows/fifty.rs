@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use rustix::process::Signal;
 use tenure_client::NewWorkflow;
 use tenure_client::proto::{JobState, Outcome, WorkflowState};
 use tenure_tests::process::Process;
@@ -17,6 +18,15 @@ use crate::workers::{CALM, worker};
 
 /// Attempts that the one worker runs at once: no more members for it are ever ready.
 const CONCURRENCY: u32 = 4;
+
+/// Each kind of victim is killed so often; in the long form all of them at every step.
+const KILLS: usize = 2;
+
+/// The first of the 13 waves from which on somebody is killed in each, while there are victims left.
+const SURELY: usize = 4;
+
+/// Of agents that die one after the other at most so many: the next one would end what runs as what kills them.
+const AGENTS: usize = 4;
 
 /// Who is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +47,9 @@ struct Course<'a> {
     /// Members whose gates are open.
     let_go: BTreeSet<usize>,
     kills: usize,
+    /// Agents that were killed since one ended in good order.
+    agents: usize,
 }
-
-/// Each kind of victim so often; in the long form all of them at every step.
-const KILLS: usize = 2;
-
-/// The first of the 13 waves from which on somebody is killed in each, while there are victims left.
-const SURELY: usize = 4;
 
 #[tokio::test]
 async fn fifty_jobs_end_in_order_and_each_synthesis_runs_once_whoever_is_killed() -> anyhow::Result<()> {
@@ -68,8 +74,8 @@ async fn fifty_jobs_end_in_order_and_each_synthesis_runs_once_whoever_is_killed(
         let ids: Vec<String> = shown.members.into_iter().map(|member| member.job_id).collect();
         ensure!(ids.len() == 50, "{} places", ids.len());
         let worker = worker(fleet, "n1", CONCURRENCY).await?;
-        let (let_go, kills) = (BTreeSet::new(), 0);
-        let mut course = Course { fleet, worker, random, members, ids, let_go, kills };
+        let let_go = BTreeSet::new();
+        let mut course = Course { fleet, worker, random, members, ids, let_go, kills: 0, agents: 0 };
         if long {
             course.step_by_step(workflow.id()).await?
         } else {
@@ -201,14 +207,35 @@ impl Course<'_> {
                 .await
             }
             Victim::Agent => {
-                self.fleet.start_agent("n1")?;
-                self.fleet.node_live("n1").await
+                self.start_agent().await?;
+                self.agents += 1;
+                if self.agents < AGENTS {
+                    return Ok(());
+                }
+                self.agents = 0;
+                let mut agent = self.fleet.take_agent("n1")?;
+                agent.signal(Signal::TERM)?;
+                let status = agent.ended(PATIENCE).await?;
+                ensure!(status.success(), "the agent ended with {status}\n{}", agent.tail());
+                self.start_agent().await
             }
             Victim::Worker => {
                 self.worker = worker(self.fleet, "n1", CONCURRENCY).await?;
                 Ok(())
             }
         }
+    }
+
+    /// Starts the agent, and waits until it has said Hello itself: the server may still count the one before as live.
+    async fn start_agent(&mut self) -> anyhow::Result<()> {
+        let welcomes = |log: &str| log.matches("the server said Welcome").count();
+        let before = welcomes(&std::fs::read_to_string(self.fleet.directory().join("logs/n1"))?);
+        self.fleet.start_agent("n1")?;
+        let agent = self.fleet.agent("n1")?;
+        until("the agent has said Hello", PATIENCE, async || {
+            level(welcomes(&agent.log()) > before, || agent.tail())
+        })
+        .await
     }
 
     /// What must have come of it.
