@@ -300,7 +300,12 @@ impl Agent {
         let mut from_index = 0;
         loop {
             let lease = LeaseName { node: self.name.clone(), job_id: job.to_owned(), token };
-            let request = GetChildResultsRequest { lease: Some(lease), job_ids: Vec::new(), from_index };
+            let request = GetChildResultsRequest {
+                lease: Some(lease),
+                job_ids: Vec::new(),
+                from_index,
+                takes_uploaded: false,
+            };
             let answer = self.client.get_child_results(request).await?.into_inner();
             read += u32::try_from(answer.results.len())?;
             match answer.next_index {

@@ -17,7 +17,8 @@ use tenure_client::{OwnCertificate, TlsFiles};
 
 use crate::exit::Failure;
 use crate::{
-    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, job, kind, migrate, node, server, slot, tenant, up, webhook, workflow, inbox,
+    agent, apply, attempt, certs, completions, config, context, cron, dead, enqueue, health, inbox, job,
+    kind, migrate, node, server, slot, tenant, up, webhook, workflow,
 };
 
 /// Leases work to machines that have room for it.

@@ -17,8 +17,7 @@ use tenure_scheduler::{
 };
 
 use crate::{
-    LogTail,
-    ObjectName, ResultObject,
+    LogTail, ObjectName, ResultObject,
     journal::{Cause, Payload, ResultBytes},
     memory, postgres, rows, sqlite,
 };

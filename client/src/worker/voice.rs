@@ -67,8 +67,6 @@ pub struct Lease {
 enum How<'a> {
     /// The agent answers, whatever else is there.
     Local,
-    /// As that, and it is not sent again once it may have arrived.
-    Once,
     /// The server is asked, which may be away; an order to stop interrupts that.
     Asks(&'a CancellationToken),
     /// As that, for as long as it takes.
@@ -109,7 +107,6 @@ impl Voice {
         let begun = clock::now();
         let (deadline, patience, stop) = match how {
             How::Local => (Some(LOCAL), Some(PATIENCE), None),
-            How::Once => (Some(LOCAL), Some(Duration::ZERO), None),
             How::Asks(stop) => (Some(ASKING), Some(PATIENCE), Some(stop)),
             How::Waits(stop) => (None, None, Some(stop)),
         };
@@ -200,14 +197,17 @@ impl Attempt {
     /// this process dies. At most 16 counters ([a-z0-9._-], at most 63), each at most 2^53.
     ///
     /// # Errors
-    /// INVALID_FIELD: nothing was added. After [`Error::Unavailable`] it may have been.
+    /// INVALID_FIELD: nothing was added. After [`Error::Unavailable`] it may have been, once.
     pub async fn add_usage(&self, counter: &str, amount: u64) -> Result<(), Error> {
         if self.voice.is_mute() {
             self.spent(counter, amount);
             return Ok(());
         }
-        let request = ReportUsageRequest { usage: [(counter.to_owned(), amount)].into() };
-        let said = self.voice.call(How::Once, request, async |mut client, it| client.report_usage(it).await);
+        let request = ReportUsageRequest {
+            usage: [(counter.to_owned(), amount)].into(),
+            report_id: crate::new_job_id(),
+        };
+        let said = self.voice.call(How::Local, request, async |mut client, it| client.report_usage(it).await);
         said.await.map(drop)
     }
 

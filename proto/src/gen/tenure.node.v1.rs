@@ -375,6 +375,11 @@ pub struct Finished {
     /// Set by the node if the job saved one in this attempt and did not succeed. Absent: nothing. An old server ignores it.
     #[prost(message, optional, tag = "13")]
     pub checkpoint: ::core::option::Option<Checkpoint>,
+    /// Set by the node with FINISHED_OUTCOME_SUCCEEDED instead of `result`, if the bytes were taken by UploadResult under this
+    /// lease before. Absent: they are inline, or there are none. An old server ignores it: one whose Welcome takes no uploads
+    /// is never sent it.
+    #[prost(message, optional, tag = "55")]
+    pub uploaded: ::core::option::Option<UploadedResult>,
     /// Set by the node if the command printed anything. Kept with the attempt. Absent: it printed nothing, or runs in a worker.
     /// An old server ignores it.
     #[prost(message, optional, tag = "60")]
@@ -428,6 +433,19 @@ pub struct ResultBytes {
     /// A media type.
     #[prost(string, tag = "2")]
     pub content_type: ::prost::alloc::string::String,
+}
+/// A result whose bytes are in object storage.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UploadedResult {
+    /// How many bytes there are, above the inline limit.
+    #[prost(uint64, tag = "1")]
+    pub size: u64,
+    /// A media type.
+    #[prost(string, tag = "2")]
+    pub content_type: ::prost::alloc::string::String,
+    /// The SHA-256 of the bytes, 32 of them.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub sha256: ::prost::bytes::Bytes,
 }
 /// Its process tree is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -506,6 +524,10 @@ pub struct Welcome {
     /// does an old server.
     #[prost(uint64, tag = "9")]
     pub max_checkpoint_bytes: u64,
+    /// Results above `max_result_bytes` and up to this are taken by UploadResult. Set by the server. 0: it takes none; so does
+    /// an old server.
+    #[prost(uint64, tag = "55")]
+    pub max_uploaded_result_bytes: u64,
 }
 /// New leases.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1062,6 +1084,10 @@ pub struct GetChildResultsRequest {
     /// The first index that is wanted: `next_index` of the page before. 0: from the beginning.
     #[prost(uint32, tag = "3")]
     pub from_index: u32,
+    /// Set by the node if it fetches what is over the inline limit (InputResult.uploaded). Default: false, also of an old agent:
+    /// it is told an error in place of such a result.
+    #[prost(bool, tag = "55")]
+    pub takes_uploaded: bool,
 }
 /// Answer of GetChildResults.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1094,6 +1120,10 @@ pub struct InputResult {
     /// It had been asked to wrap up before it wrote that, or was stopped at a time limit. Default: false, also of an old server.
     #[prost(bool, tag = "6")]
     pub partial: bool,
+    /// Instead of `result`, if that is over the inline limit: it succeeded, and FetchResult has the bytes. Set by the server if
+    /// the request says `takes_uploaded`. Absent: it is in `answer`.
+    #[prost(message, optional, tag = "55")]
+    pub uploaded: ::core::option::Option<UploadedResult>,
     /// Absent: it succeeded and wrote nothing, or it has not ended.
     #[prost(oneof = "input_result::Answer", tags = "4, 5")]
     pub answer: ::core::option::Option<input_result::Answer>,
@@ -1110,6 +1140,56 @@ pub mod input_result {
         #[prost(string, tag = "5")]
         Error(::prost::alloc::string::String),
     }
+}
+/// Request of UploadResult.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UploadResultRequest {
+    /// Required.
+    #[prost(oneof = "upload_result_request::Part", tags = "1, 2")]
+    pub part: ::core::option::Option<upload_result_request::Part>,
+}
+/// Nested message and enum types in `UploadResultRequest`.
+pub mod upload_result_request {
+    /// Required.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Part {
+        /// The first message, and no other.
+        #[prost(message, tag = "1")]
+        Head(super::UploadHead),
+        /// The next bytes, at most 256 KiB.
+        #[prost(bytes, tag = "2")]
+        Data(::prost::bytes::Bytes),
+    }
+}
+/// What is uploaded.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UploadHead {
+    /// Required. Of the job whose result it is.
+    #[prost(message, optional, tag = "1")]
+    pub lease: ::core::option::Option<LeaseName>,
+    /// Required. What the bytes that follow are. `size` is at most `max_uploaded_result_bytes` of Welcome.
+    #[prost(message, optional, tag = "2")]
+    pub result: ::core::option::Option<UploadedResult>,
+}
+/// Answer of UploadResult: the bytes are safe.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UploadResultResponse {}
+/// Request of FetchResult.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FetchResultRequest {
+    /// Required. Of the job that reads.
+    #[prost(message, optional, tag = "1")]
+    pub lease: ::core::option::Option<LeaseName>,
+    /// Required. Whose result: a child of the job, or one that the execution was started with.
+    #[prost(string, tag = "2")]
+    pub job_id: ::prost::alloc::string::String,
+}
+/// Answer of FetchResult.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FetchResultResponse {
+    /// The next bytes, at most 256 KiB.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub data: ::prost::bytes::Bytes,
 }
 /// One message of PushLog.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1415,6 +1495,60 @@ pub mod node_service_client {
                 .insert(GrpcMethod::new("tenure.node.v1.NodeService", "PushLog"));
             self.inner.client_streaming(req, path, codec).await
         }
+        /// Stores the result of a running job that is over the inline limit, before `finished` names it (Finished.uploaded). The
+        /// same bytes under the same lease may be sent again at any time. It counts as sent when it is answered.
+        pub async fn upload_result(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::UploadResultRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<super::UploadResultResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.NodeService/UploadResult",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.NodeService", "UploadResult"));
+            self.inner.client_streaming(req, path, codec).await
+        }
+        /// The bytes of a result that GetChildResults names (InputResult.uploaded), in order. The stream ends well only when all of
+        /// them were sent.
+        pub async fn fetch_result(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FetchResultRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::FetchResultResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.node.v1.NodeService/FetchResult",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.node.v1.NodeService", "FetchResult"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1476,6 +1610,30 @@ pub mod node_service_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::PushLogRequest>>,
         ) -> std::result::Result<tonic::Response<super::PushLogResponse>, tonic::Status>;
+        /// Stores the result of a running job that is over the inline limit, before `finished` names it (Finished.uploaded). The
+        /// same bytes under the same lease may be sent again at any time. It counts as sent when it is answered.
+        async fn upload_result(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::UploadResultRequest>>,
+        ) -> std::result::Result<
+            tonic::Response<super::UploadResultResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the FetchResult method.
+        type FetchResultStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::FetchResultResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The bytes of a result that GetChildResults names (InputResult.uploaded), in order. The stream ends well only when all of
+        /// them were sent.
+        async fn fetch_result(
+            &self,
+            request: tonic::Request<super::FetchResultRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::FetchResultStream>,
+            tonic::Status,
+        >;
     }
     /// Node agents. The calls about a lease name it by node, job and token, and are answered LEASE_LOST unless it is live, that
     /// node's, and not wanted back. Where there is TLS, the node is that of the caller's certificate.
@@ -1779,6 +1937,99 @@ pub mod node_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.client_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.NodeService/UploadResult" => {
+                    #[allow(non_camel_case_types)]
+                    struct UploadResultSvc<T: NodeService>(pub Arc<T>);
+                    impl<
+                        T: NodeService,
+                    > tonic::server::ClientStreamingService<super::UploadResultRequest>
+                    for UploadResultSvc<T> {
+                        type Response = super::UploadResultResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::UploadResultRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as NodeService>::upload_result(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UploadResultSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.client_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.node.v1.NodeService/FetchResult" => {
+                    #[allow(non_camel_case_types)]
+                    struct FetchResultSvc<T: NodeService>(pub Arc<T>);
+                    impl<
+                        T: NodeService,
+                    > tonic::server::ServerStreamingService<super::FetchResultRequest>
+                    for FetchResultSvc<T> {
+                        type Response = super::FetchResultResponse;
+                        type ResponseStream = T::FetchResultStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FetchResultRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as NodeService>::fetch_result(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FetchResultSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -3028,7 +3279,8 @@ pub struct WorkSucceeded {
     /// Whether there is a result. An empty one is one, too.
     #[prost(bool, tag = "1")]
     pub has_result: bool,
-    /// The result. Above the inline limit of the server the attempt fails for good.
+    /// The result. Above the inline limit of the server the agent uploads it; where the server takes no uploads the attempt fails
+    /// for good. A message has at most 1 MiB.
     #[prost(bytes = "bytes", tag = "2")]
     pub data: ::prost::bytes::Bytes,
     /// Its media type. Default: application/octet-stream. At most 255 bytes.

@@ -452,6 +452,34 @@ pub struct Result {
     #[prost(bool, tag = "7")]
     pub partial: bool,
 }
+/// What a result is, without its bytes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResultHead {
+    /// The job.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The fencing token of the execution that produced it.
+    #[prost(uint64, tag = "2")]
+    pub token: u64,
+    /// A media type, as the node said. May be empty.
+    #[prost(string, tag = "3")]
+    pub content_type: ::prost::alloc::string::String,
+    /// How many bytes there are.
+    #[prost(uint64, tag = "4")]
+    pub size: u64,
+    /// The SHA-256 of the bytes, 32 of them.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub sha256: ::prost::bytes::Bytes,
+    /// When it was stored.
+    #[prost(message, optional, tag = "6")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it is swept.
+    #[prost(message, optional, tag = "7")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// It is what there was when its execution had to end.
+    #[prost(bool, tag = "8")]
+    pub partial: bool,
+}
 /// Where a job stands. The last four are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1327,6 +1355,33 @@ pub mod read_log_response {
         Chunk(super::LogChunk),
     }
 }
+/// Request of ReadResult.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadResultRequest {
+    /// Required.
+    #[prost(string, tag = "1")]
+    pub job_id: ::prost::alloc::string::String,
+}
+/// Answer of ReadResult.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadResultResponse {
+    /// Set by the server.
+    #[prost(oneof = "read_result_response::Part", tags = "1, 2")]
+    pub part: ::core::option::Option<read_result_response::Part>,
+}
+/// Nested message and enum types in `ReadResultResponse`.
+pub mod read_result_response {
+    /// Set by the server.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Part {
+        /// The first message, and no other.
+        #[prost(message, tag = "1")]
+        Head(super::ResultHead),
+        /// The next bytes, at most 256 KiB.
+        #[prost(bytes, tag = "2")]
+        Data(::prost::bytes::Bytes),
+    }
+}
 /// Generated client implementations.
 pub mod job_service_client {
     #![allow(
@@ -1682,7 +1737,8 @@ pub mod job_service_client {
                 .insert(GrpcMethod::new("tenure.v1.JobService", "DeleteJob"));
             self.inner.unary(req, path, codec).await
         }
-        /// The result of a succeeded job.
+        /// The result of a succeeded job. One that is over the inline limit, 256 KiB, is refused with RESULT_TOO_LARGE: ReadResult
+        /// has it.
         pub async fn get_result(
             &mut self,
             request: impl tonic::IntoRequest<super::GetResultRequest>,
@@ -1756,6 +1812,32 @@ pub mod job_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("tenure.v1.JobService", "ReadLog"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// The result of a succeeded job, whatever its size: what it is, then its bytes in order. The stream ends well only when
+        /// all of them were sent.
+        pub async fn read_result(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReadResultRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ReadResultResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.JobService/ReadResult",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.JobService", "ReadResult"));
             self.inner.server_streaming(req, path, codec).await
         }
     }
@@ -1857,7 +1939,8 @@ pub mod job_service_server {
             tonic::Response<super::DeleteJobResponse>,
             tonic::Status,
         >;
-        /// The result of a succeeded job.
+        /// The result of a succeeded job. One that is over the inline limit, 256 KiB, is refused with RESULT_TOO_LARGE: ReadResult
+        /// has it.
         async fn get_result(
             &self,
             request: tonic::Request<super::GetResultRequest>,
@@ -1885,6 +1968,18 @@ pub mod job_service_server {
             &self,
             request: tonic::Request<super::ReadLogRequest>,
         ) -> std::result::Result<tonic::Response<Self::ReadLogStream>, tonic::Status>;
+        /// Server streaming response type for the ReadResult method.
+        type ReadResultStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ReadResultResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The result of a succeeded job, whatever its size: what it is, then its bytes in order. The stream ends well only when
+        /// all of them were sent.
+        async fn read_result(
+            &self,
+            request: tonic::Request<super::ReadResultRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ReadResultStream>, tonic::Status>;
     }
     /// Jobs. Every error carries google.rpc.ErrorInfo with domain "tenure"; a refusal stores nothing.
     #[derive(Debug)]
@@ -2578,6 +2673,52 @@ pub mod job_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReadLogSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.JobService/ReadResult" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReadResultSvc<T: JobService>(pub Arc<T>);
+                    impl<
+                        T: JobService,
+                    > tonic::server::ServerStreamingService<super::ReadResultRequest>
+                    for ReadResultSvc<T> {
+                        type Response = super::ReadResultResponse;
+                        type ResponseStream = T::ReadResultStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReadResultRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as JobService>::read_result(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReadResultSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -8554,6 +8695,447 @@ pub mod admin_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "tenure.v1.AdminService";
     impl<T> tonic::server::NamedService for AdminServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// GetInbox.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetInboxRequest {}
+/// GetInbox. Every field is set by the server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetInboxResponse {
+    /// Rows that wait to become jobs; counted to a million at the most.
+    #[prost(uint64, tag = "1")]
+    pub waiting: u64,
+    /// How long the first of them has waited, by the clock of the database. Absent: none waits.
+    #[prost(message, optional, tag = "2")]
+    pub oldest_age: ::core::option::Option<::prost_types::Duration>,
+    /// Rows that became no job, and are kept with the reason.
+    #[prost(uint64, tag = "3")]
+    pub refusals: u64,
+}
+/// ListInboxRefusals.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListInboxRefusalsRequest {
+    /// Optional. Default 100, at most 1,000; more is taken as 1,000.
+    #[prost(int32, tag = "1")]
+    pub page_size: i32,
+    /// Optional. From the answer before.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// ListInboxRefusals.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListInboxRefusalsResponse {
+    /// The newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub refusals: ::prost::alloc::vec::Vec<InboxRefusal>,
+    /// Empty: that was all.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// A row of the inbox that became no job. Every field is set by the server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InboxRefusal {
+    /// The number of the row.
+    #[prost(int64, tag = "1")]
+    pub row: i64,
+    /// The role of the database that inserted it.
+    #[prost(string, tag = "2")]
+    pub role: ::prost::alloc::string::String,
+    /// As whom it would have been enqueued.
+    #[prost(string, tag = "3")]
+    pub producer: ::prost::alloc::string::String,
+    /// When it was inserted, by the clock of the database.
+    #[prost(message, optional, tag = "4")]
+    pub insert_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it was refused.
+    #[prost(message, optional, tag = "5")]
+    pub refuse_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The id that its job would have had. There is no job under it, unless another call made it.
+    #[prost(string, tag = "6")]
+    pub job_id: ::prost::alloc::string::String,
+    /// The kind that it named.
+    #[prost(string, tag = "7")]
+    pub kind: ::prost::alloc::string::String,
+    /// Empty: none.
+    #[prost(string, tag = "8")]
+    pub dedupe_key: ::prost::alloc::string::String,
+    /// The reason, as Enqueue would have said it, such as KIND_NOT_FOUND and INVALID_FIELD. The set may grow.
+    #[prost(string, tag = "9")]
+    pub reason: ::prost::alloc::string::String,
+    /// The same as a sentence.
+    #[prost(string, tag = "10")]
+    pub message: ::prost::alloc::string::String,
+}
+/// Generated client implementations.
+pub mod inbox_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// The inbox. Over a SQLite file there is none: both answers are empty.
+    #[derive(Debug, Clone)]
+    pub struct InboxServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> InboxServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InboxServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            InboxServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// How many rows wait, and for how long.
+        pub async fn get_inbox(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetInboxRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetInboxResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.InboxService/GetInbox",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.InboxService", "GetInbox"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Rows that became no job, the newest first. A producer sees its own.
+        pub async fn list_inbox_refusals(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListInboxRefusalsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListInboxRefusalsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tenure.v1.InboxService/ListInboxRefusals",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tenure.v1.InboxService", "ListInboxRefusals"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod inbox_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with InboxServiceServer.
+    #[async_trait]
+    pub trait InboxService: std::marker::Send + std::marker::Sync + 'static {
+        /// How many rows wait, and for how long.
+        async fn get_inbox(
+            &self,
+            request: tonic::Request<super::GetInboxRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetInboxResponse>,
+            tonic::Status,
+        >;
+        /// Rows that became no job, the newest first. A producer sees its own.
+        async fn list_inbox_refusals(
+            &self,
+            request: tonic::Request<super::ListInboxRefusalsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListInboxRefusalsResponse>,
+            tonic::Status,
+        >;
+    }
+    /// The inbox. Over a SQLite file there is none: both answers are empty.
+    #[derive(Debug)]
+    pub struct InboxServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> InboxServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for InboxServiceServer<T>
+    where
+        T: InboxService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/tenure.v1.InboxService/GetInbox" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetInboxSvc<T: InboxService>(pub Arc<T>);
+                    impl<
+                        T: InboxService,
+                    > tonic::server::UnaryService<super::GetInboxRequest>
+                    for GetInboxSvc<T> {
+                        type Response = super::GetInboxResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetInboxRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InboxService>::get_inbox(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetInboxSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tenure.v1.InboxService/ListInboxRefusals" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListInboxRefusalsSvc<T: InboxService>(pub Arc<T>);
+                    impl<
+                        T: InboxService,
+                    > tonic::server::UnaryService<super::ListInboxRefusalsRequest>
+                    for ListInboxRefusalsSvc<T> {
+                        type Response = super::ListInboxRefusalsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListInboxRefusalsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InboxService>::list_inbox_refusals(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListInboxRefusalsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for InboxServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "tenure.v1.InboxService";
+    impl<T> tonic::server::NamedService for InboxServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -5,8 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use super::{
     Config, Database, LONGEST, Problem, access,
     document::{Problems, Table, Value},
-    webhooks,
-    results,
+    results, webhooks,
 };
 
 /// Keys that belong to later versions, so that the answer is not "unknown".

@@ -7,8 +7,7 @@ use tenure_proto::v1::{
     GetQueueHealthRequest, GetResultRequest, Job, JobSpec, ListAttemptsRequest, ListJobsRequest,
     ListKindsRequest, ReadLogRequest, ReadResultRequest, ReprioritizeJobRequest, RequeueJobRequest,
     WaitJobRequest, WatchJobRequest, fleet_service_client::FleetServiceClient,
-    health_service_client::HealthServiceClient,
-    job_service_client::JobServiceClient,
+    health_service_client::HealthServiceClient, job_service_client::JobServiceClient,
 };
 use tenure_scheduler::{KindName, Tenant};
 use tenure_server::config::Producer;

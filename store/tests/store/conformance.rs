@@ -4,8 +4,8 @@ mod cases;
 mod lists;
 mod log_tails;
 mod model;
-mod outbox;
 mod objects;
+mod outbox;
 mod refusals;
 
 /// One module per store, with every case as a test of its own.

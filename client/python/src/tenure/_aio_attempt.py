@@ -69,7 +69,7 @@ class Attempt(BaseAttempt):
         """
         if not self.socket:
             return self._spent(used(counters))
-        await self._ask("ReportUsage", _socket.usage(used(counters)), once=True)
+        await self._ask("ReportUsage", _socket.usage(used(counters)))
 
     async def save_checkpoint(self, data: PayloadLike) -> None:
         """Keeps this, in the place of what was saved before, for the attempt that follows if this one fails: that finds it in
@@ -145,9 +145,9 @@ class Attempt(BaseAttempt):
         return lease_of(await self._ask("CheckLease", words.CheckLeaseRequest()))
 
     async def _ask(
-        self, rpc: str, request: Any, *, asks: bool = False, once: bool = False, for_ever: bool = False
+        self, rpc: str, request: Any, *, asks: bool = False, for_ever: bool = False
     ) -> Any:
-        """``asks``: the server is asked for it, which may be away. ``once``: it is not sent again once it may have arrived."""
+        """``asks``: the server is asked for it, which may be away."""
         begun, tries = time.monotonic(), 0
         while True:
             timeout = None if for_ever else _socket.ASKING_S if asks else _socket.LOCAL_S
@@ -159,7 +159,7 @@ class Attempt(BaseAttempt):
                 if refusal.code != grpc.StatusCode.UNAVAILABLE:
                     raise refusal from error
                 waited = time.monotonic() - begun
-                pause = None if once else _socket.again(refusal, waited, None if for_ever else _socket.PATIENCE_S)
+                pause = _socket.again(refusal, waited, None if for_ever else _socket.PATIENCE_S)
                 if pause is None:
                     raise Unavailable(self.socket, tries, waited, refusal) from error
             await asyncio.sleep(pause)

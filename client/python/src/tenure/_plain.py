@@ -60,7 +60,7 @@ class Attempt(BaseAttempt):
         """
         if not self.socket:
             return self._spent(used(counters))
-        self._ask("ReportUsage", _socket.usage(used(counters)), once=True)
+        self._ask("ReportUsage", _socket.usage(used(counters)))
 
     def save_checkpoint(self, data: PayloadLike) -> None:
         """Keeps this, in the place of what was saved before, for the attempt that follows if this one fails: that finds it in
@@ -143,10 +143,9 @@ class Attempt(BaseAttempt):
         return lease_of(self._ask("CheckLease", words.CheckLeaseRequest()))
 
     def _ask(
-        self, rpc: str, request: Any, *, asks: bool = False, once: bool = False, for_ever: bool = False
+        self, rpc: str, request: Any, *, asks: bool = False, for_ever: bool = False
     ) -> Any:
-        """``asks``: the server is asked for it, which may be away; an order to stop interrupts that. ``once``: it is not sent
-        again once it may have arrived."""
+        """``asks``: the server is asked for it, which may be away; an order to stop interrupts that."""
         begun, tries = time.monotonic(), 0
         while True:
             if asks and self.stopping:
@@ -167,7 +166,7 @@ class Attempt(BaseAttempt):
                 if refusal.code != grpc.StatusCode.UNAVAILABLE:
                     raise refusal from error
                 waited = time.monotonic() - begun
-                pause = None if once else _socket.again(refusal, waited, None if for_ever else _socket.PATIENCE_S)
+                pause = _socket.again(refusal, waited, None if for_ever else _socket.PATIENCE_S)
                 if pause is None:
                     raise Unavailable(self.socket, tries, waited, refusal) from error
             finally:

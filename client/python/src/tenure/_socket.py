@@ -8,6 +8,7 @@ from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ._attempt import Child, Detach, Input, ids, input_of
 from ._calls import batches
+from ._ids import new_job_id
 from ._jobs import NewJob, PayloadLike, encode
 from .errors import Refusal
 from .node.v1 import attempt_service_pb2 as words
@@ -64,8 +65,8 @@ def progress(percent: int, message: str) -> words.ReportProgressRequest:
 
 
 def usage(counters: Mapping[str, int]) -> words.ReportUsageRequest:
-    """What it used."""
-    return words.ReportUsageRequest(usage=dict(counters))
+    """What it used. Under its id it is added once, however often it is said."""
+    return words.ReportUsageRequest(usage=dict(counters), report_id=new_job_id())
 
 
 def checkpoint(data: PayloadLike) -> words.SaveCheckpointRequest:

@@ -84,7 +84,9 @@ fn in_its_words(end: Option<work_ended::End>, said: &Said, course: &Course, limi
     match end {
         Some(work_ended::End::Succeeded(it)) => match why {
             // Whatever it made of it: it had its time. What it has made is kept.
-            Some(Why::Limit | Why::Stalled) => (with_partial(stopped(why).0, it, limits.inline), End::Finished),
+            Some(Why::Limit | Why::Stalled) => {
+                (with_partial(stopped(why).0, it, limits.inline), End::Finished)
+            }
             Some(Why::SoftLimit) if !it.has_result => stopped(why),
             // Asked to wrap up it has done what it was asked for if it leaves something.
             Some(Why::SoftLimit | Why::Ordered(_) | Why::CutOff | Why::Detach) | None => {

@@ -32,7 +32,7 @@ pub(super) async fn is_over(desk: &Desk, terms: &Terms) -> Result<bool, Status> 
     for named in terms.children.chunks(MOST_NAMED) {
         let mut from = 0;
         loop {
-            let page = match desk.calls().child_results(desk.lease(), named.to_vec(), from).await {
+            let page = match desk.calls().child_results(desk.lease(), named.to_vec(), (from, true)).await {
                 Err(status) if is_away(&status) => return Ok(false),
                 page => page?,
             };

@@ -216,6 +216,7 @@ impl Caller {
         match &self.who {
             Who::Local => true,
             Who::Holder(holder) => holder.holder.role == Role::Admin,
+            Who::Role(_) => false,
         }
     }
 
@@ -224,6 +225,7 @@ impl Caller {
         match &self.who {
             Who::Local => true,
             Who::Holder(holder) => matches!(holder.holder.role, Role::Operator | Role::Admin),
+            Who::Role(_) => false,
         }
     }
 

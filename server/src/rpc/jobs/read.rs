@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, time::Duration};
 use prost::Message as _;
 use tenure_proto::v1;
 use tenure_scheduler::{
-    self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName, Refusal, State, Tenant, micros,
+    self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName,
+    Refusal, State, Tenant, micros,
 };
 use tenure_store::{JobCursor, JobFilter, StoredResult};
 

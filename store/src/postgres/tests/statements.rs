@@ -13,7 +13,7 @@ use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
 
 #[tokio::test]
 async fn every_statement_prepares() {
-    let modules: [(&str, &[&'static str]); 9] = [
+    let modules: [(&str, &[&'static str]); 12] = [
         (include_str!("../../postgres.rs"), &super::super::ALL),
         (include_str!("../commit/statements.rs"), &statements::ALL),
         (include_str!("../election.rs"), &election::ALL),

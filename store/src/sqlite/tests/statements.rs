@@ -10,7 +10,7 @@ use crate::rows::{AttemptRow, JobRow, LeaseRow, job_columns};
 
 #[tokio::test]
 async fn every_statement_prepares() {
-    let modules: [(&str, &[&'static str]); 5] = [
+    let modules: [(&str, &[&'static str]); 7] = [
         (include_str!("../commit.rs"), &commit::ALL),
         (include_str!("../journal.rs"), &journal::ALL),
         (include_str!("../log_tails.rs"), &log_tails::ALL),

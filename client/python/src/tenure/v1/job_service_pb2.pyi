@@ -422,3 +422,17 @@ class ReadLogResponse(_message.Message):
     attempt: _log_pb2.LogAttempt
     chunk: _log_pb2.LogChunk
     def __init__(self, attempt: _Optional[_Union[_log_pb2.LogAttempt, _Mapping]] = ..., chunk: _Optional[_Union[_log_pb2.LogChunk, _Mapping]] = ...) -> None: ...
+
+class ReadResultRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ReadResultResponse(_message.Message):
+    __slots__ = ("head", "data")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    head: _job_pb2.ResultHead
+    data: bytes
+    def __init__(self, head: _Optional[_Union[_job_pb2.ResultHead, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...

@@ -105,6 +105,11 @@ class JobServiceStub(object):
                 request_serializer=tenure_dot_v1_dot_job__service__pb2.ReadLogRequest.SerializeToString,
                 response_deserializer=tenure_dot_v1_dot_job__service__pb2.ReadLogResponse.FromString,
                 _registered_method=True)
+        self.ReadResult = channel.unary_stream(
+                '/tenure.v1.JobService/ReadResult',
+                request_serializer=tenure_dot_v1_dot_job__service__pb2.ReadResultRequest.SerializeToString,
+                response_deserializer=tenure_dot_v1_dot_job__service__pb2.ReadResultResponse.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer(object):
@@ -191,7 +196,8 @@ class JobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetResult(self, request, context):
-        """The result of a succeeded job.
+        """The result of a succeeded job. One that is over the inline limit, 256 KiB, is refused with RESULT_TOO_LARGE: ReadResult
+        has it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -207,6 +213,14 @@ class JobServiceServicer(object):
     def ReadLog(self, request, context):
         """What the executions of a job print: of one that runs from its node, as it comes; of one that has ended what was kept of
         its end. A slow reader loses what its node keeps no longer, and is told how much. It counts as a watch of its caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadResult(self, request, context):
+        """The result of a succeeded job, whatever its size: what it is, then its bytes in order. The stream ends well only when
+        all of them were sent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -284,6 +298,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.ReadLog,
                     request_deserializer=tenure_dot_v1_dot_job__service__pb2.ReadLogRequest.FromString,
                     response_serializer=tenure_dot_v1_dot_job__service__pb2.ReadLogResponse.SerializeToString,
+            ),
+            'ReadResult': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadResult,
+                    request_deserializer=tenure_dot_v1_dot_job__service__pb2.ReadResultRequest.FromString,
+                    response_serializer=tenure_dot_v1_dot_job__service__pb2.ReadResultResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -665,6 +684,33 @@ class JobService(object):
             '/tenure.v1.JobService/ReadLog',
             tenure_dot_v1_dot_job__service__pb2.ReadLogRequest.SerializeToString,
             tenure_dot_v1_dot_job__service__pb2.ReadLogResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tenure.v1.JobService/ReadResult',
+            tenure_dot_v1_dot_job__service__pb2.ReadResultRequest.SerializeToString,
+            tenure_dot_v1_dot_job__service__pb2.ReadResultResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -28,7 +28,7 @@ from tenure.v1 import job_pb2 as tenure_dot_v1_dot_job__pb2
 from tenure.v1 import job_service_pb2 as tenure_dot_v1_dot_job__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$tenure/node/v1/attempt_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\x1a!tenure/node/v1/node_service.proto\x1a\x13tenure/v1/job.proto\x1a\x1btenure/v1/job_service.proto\"\x13\n\x11GetAttemptRequest\"\x88\x02\n\x12GetAttemptResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\x12\x17\n\x0fidempotency_key\x18\x05 \x01(\t\x12\x0e\n\x06tenant\x18\x06 \x01(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x0c\n\x04node\x18\x08 \x01(\t\x12<\n\x05usage\x18\t \x03(\x0b\x32-.tenure.node.v1.GetAttemptResponse.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"9\n\x15ReportProgressRequest\x12\x0f\n\x07percent\x18\x01 \x01(\r\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x18\n\x16ReportProgressResponse\"\x80\x01\n\x12ReportUsageRequest\x12<\n\x05usage\x18\x01 \x03(\x0b\x32-.tenure.node.v1.ReportUsageRequest.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x82\x01\n\x13ReportUsageResponse\x12=\n\x05usage\x18\x01 \x03(\x0b\x32..tenure.node.v1.ReportUsageResponse.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"%\n\x15SaveCheckpointRequest\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x18\n\x16SaveCheckpointResponse\"H\n$AttemptServiceEnqueueChildrenRequest\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.tenure.v1.JobSpec\"S\n%AttemptServiceEnqueueChildrenResponse\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.tenure.v1.EnqueueBatchItem\"O\n\x12WaitForJobsRequest\x12(\n\x05terms\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.WaitTerms\x12\x0f\n\x07wait_id\x18\x02 \x01(\t\"A\n\x13WaitForJobsResponse\x12*\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x1a.tenure.node.v1.WaitAnswer\"K\n$AttemptServiceGetChildResultsRequest\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12\x12\n\nfrom_index\x18\x02 \x01(\r\"i\n%AttemptServiceGetChildResultsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.tenure.node.v1.InputResult\x12\x12\n\nnext_index\x18\x02 \x01(\r\"\x13\n\x11\x43heckLeaseRequest\"a\n\x12\x43heckLeaseResponse\x12\x0c\n\x04live\x18\x01 \x01(\x08\x12,\n\tremaining\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07wrap_up\x18\x03 \x01(\x08\"x\n\x0b\x46\x61ilRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x11\n\tpermanent\x18\x02 \x01(\x08\x12.\n\x0bretry_after\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0ethrottled_slot\x18\x04 \x01(\t\"\x0e\n\x0c\x46\x61ilResponse2\xef\x06\n\x0e\x41ttemptService\x12S\n\nGetAttempt\x12!.tenure.node.v1.GetAttemptRequest\x1a\".tenure.node.v1.GetAttemptResponse\x12_\n\x0eReportProgress\x12%.tenure.node.v1.ReportProgressRequest\x1a&.tenure.node.v1.ReportProgressResponse\x12V\n\x0bReportUsage\x12\".tenure.node.v1.ReportUsageRequest\x1a#.tenure.node.v1.ReportUsageResponse\x12_\n\x0eSaveCheckpoint\x12%.tenure.node.v1.SaveCheckpointRequest\x1a&.tenure.node.v1.SaveCheckpointResponse\x12~\n\x0f\x45nqueueChildren\x12\x34.tenure.node.v1.AttemptServiceEnqueueChildrenRequest\x1a\x35.tenure.node.v1.AttemptServiceEnqueueChildrenResponse\x12V\n\x0bWaitForJobs\x12\".tenure.node.v1.WaitForJobsRequest\x1a#.tenure.node.v1.WaitForJobsResponse\x12~\n\x0fGetChildResults\x12\x34.tenure.node.v1.AttemptServiceGetChildResultsRequest\x1a\x35.tenure.node.v1.AttemptServiceGetChildResultsResponse\x12S\n\nCheckLease\x12!.tenure.node.v1.CheckLeaseRequest\x1a\".tenure.node.v1.CheckLeaseResponse\x12\x41\n\x04\x46\x61il\x12\x1b.tenure.node.v1.FailRequest\x1a\x1c.tenure.node.v1.FailResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$tenure/node/v1/attempt_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\x1a!tenure/node/v1/node_service.proto\x1a\x13tenure/v1/job.proto\x1a\x1btenure/v1/job_service.proto\"\x13\n\x11GetAttemptRequest\"\x88\x02\n\x12GetAttemptResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\x12\x17\n\x0fidempotency_key\x18\x05 \x01(\t\x12\x0e\n\x06tenant\x18\x06 \x01(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x0c\n\x04node\x18\x08 \x01(\t\x12<\n\x05usage\x18\t \x03(\x0b\x32-.tenure.node.v1.GetAttemptResponse.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"9\n\x15ReportProgressRequest\x12\x0f\n\x07percent\x18\x01 \x01(\r\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x18\n\x16ReportProgressResponse\"\x93\x01\n\x12ReportUsageRequest\x12<\n\x05usage\x18\x01 \x03(\x0b\x32-.tenure.node.v1.ReportUsageRequest.UsageEntry\x12\x11\n\treport_id\x18\x41 \x01(\t\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x82\x01\n\x13ReportUsageResponse\x12=\n\x05usage\x18\x01 \x03(\x0b\x32..tenure.node.v1.ReportUsageResponse.UsageEntry\x1a,\n\nUsageEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"%\n\x15SaveCheckpointRequest\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x18\n\x16SaveCheckpointResponse\"H\n$AttemptServiceEnqueueChildrenRequest\x12 \n\x04jobs\x18\x01 \x03(\x0b\x32\x12.tenure.v1.JobSpec\"S\n%AttemptServiceEnqueueChildrenResponse\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.tenure.v1.EnqueueBatchItem\"O\n\x12WaitForJobsRequest\x12(\n\x05terms\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.WaitTerms\x12\x0f\n\x07wait_id\x18\x02 \x01(\t\"A\n\x13WaitForJobsResponse\x12*\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x1a.tenure.node.v1.WaitAnswer\"K\n$AttemptServiceGetChildResultsRequest\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12\x12\n\nfrom_index\x18\x02 \x01(\r\"i\n%AttemptServiceGetChildResultsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.tenure.node.v1.InputResult\x12\x12\n\nnext_index\x18\x02 \x01(\r\"\x13\n\x11\x43heckLeaseRequest\"a\n\x12\x43heckLeaseResponse\x12\x0c\n\x04live\x18\x01 \x01(\x08\x12,\n\tremaining\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07wrap_up\x18\x03 \x01(\x08\"x\n\x0b\x46\x61ilRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x11\n\tpermanent\x18\x02 \x01(\x08\x12.\n\x0bretry_after\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0ethrottled_slot\x18\x04 \x01(\t\"\x0e\n\x0c\x46\x61ilResponse2\xef\x06\n\x0e\x41ttemptService\x12S\n\nGetAttempt\x12!.tenure.node.v1.GetAttemptRequest\x1a\".tenure.node.v1.GetAttemptResponse\x12_\n\x0eReportProgress\x12%.tenure.node.v1.ReportProgressRequest\x1a&.tenure.node.v1.ReportProgressResponse\x12V\n\x0bReportUsage\x12\".tenure.node.v1.ReportUsageRequest\x1a#.tenure.node.v1.ReportUsageResponse\x12_\n\x0eSaveCheckpoint\x12%.tenure.node.v1.SaveCheckpointRequest\x1a&.tenure.node.v1.SaveCheckpointResponse\x12~\n\x0f\x45nqueueChildren\x12\x34.tenure.node.v1.AttemptServiceEnqueueChildrenRequest\x1a\x35.tenure.node.v1.AttemptServiceEnqueueChildrenResponse\x12V\n\x0bWaitForJobs\x12\".tenure.node.v1.WaitForJobsRequest\x1a#.tenure.node.v1.WaitForJobsResponse\x12~\n\x0fGetChildResults\x12\x34.tenure.node.v1.AttemptServiceGetChildResultsRequest\x1a\x35.tenure.node.v1.AttemptServiceGetChildResultsResponse\x12S\n\nCheckLease\x12!.tenure.node.v1.CheckLeaseRequest\x1a\".tenure.node.v1.CheckLeaseResponse\x12\x41\n\x04\x46\x61il\x12\x1b.tenure.node.v1.FailRequest\x1a\x1c.tenure.node.v1.FailResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,37 +52,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPORTPROGRESSRESPONSE']._serialized_start=520
   _globals['_REPORTPROGRESSRESPONSE']._serialized_end=544
   _globals['_REPORTUSAGEREQUEST']._serialized_start=547
-  _globals['_REPORTUSAGEREQUEST']._serialized_end=675
+  _globals['_REPORTUSAGEREQUEST']._serialized_end=694
   _globals['_REPORTUSAGEREQUEST_USAGEENTRY']._serialized_start=415
   _globals['_REPORTUSAGEREQUEST_USAGEENTRY']._serialized_end=459
-  _globals['_REPORTUSAGERESPONSE']._serialized_start=678
-  _globals['_REPORTUSAGERESPONSE']._serialized_end=808
+  _globals['_REPORTUSAGERESPONSE']._serialized_start=697
+  _globals['_REPORTUSAGERESPONSE']._serialized_end=827
   _globals['_REPORTUSAGERESPONSE_USAGEENTRY']._serialized_start=415
   _globals['_REPORTUSAGERESPONSE_USAGEENTRY']._serialized_end=459
-  _globals['_SAVECHECKPOINTREQUEST']._serialized_start=810
-  _globals['_SAVECHECKPOINTREQUEST']._serialized_end=847
-  _globals['_SAVECHECKPOINTRESPONSE']._serialized_start=849
-  _globals['_SAVECHECKPOINTRESPONSE']._serialized_end=873
-  _globals['_ATTEMPTSERVICEENQUEUECHILDRENREQUEST']._serialized_start=875
-  _globals['_ATTEMPTSERVICEENQUEUECHILDRENREQUEST']._serialized_end=947
-  _globals['_ATTEMPTSERVICEENQUEUECHILDRENRESPONSE']._serialized_start=949
-  _globals['_ATTEMPTSERVICEENQUEUECHILDRENRESPONSE']._serialized_end=1032
-  _globals['_WAITFORJOBSREQUEST']._serialized_start=1034
-  _globals['_WAITFORJOBSREQUEST']._serialized_end=1113
-  _globals['_WAITFORJOBSRESPONSE']._serialized_start=1115
-  _globals['_WAITFORJOBSRESPONSE']._serialized_end=1180
-  _globals['_ATTEMPTSERVICEGETCHILDRESULTSREQUEST']._serialized_start=1182
-  _globals['_ATTEMPTSERVICEGETCHILDRESULTSREQUEST']._serialized_end=1257
-  _globals['_ATTEMPTSERVICEGETCHILDRESULTSRESPONSE']._serialized_start=1259
-  _globals['_ATTEMPTSERVICEGETCHILDRESULTSRESPONSE']._serialized_end=1364
-  _globals['_CHECKLEASEREQUEST']._serialized_start=1366
-  _globals['_CHECKLEASEREQUEST']._serialized_end=1385
-  _globals['_CHECKLEASERESPONSE']._serialized_start=1387
-  _globals['_CHECKLEASERESPONSE']._serialized_end=1484
-  _globals['_FAILREQUEST']._serialized_start=1486
-  _globals['_FAILREQUEST']._serialized_end=1606
-  _globals['_FAILRESPONSE']._serialized_start=1608
-  _globals['_FAILRESPONSE']._serialized_end=1622
-  _globals['_ATTEMPTSERVICE']._serialized_start=1625
-  _globals['_ATTEMPTSERVICE']._serialized_end=2504
+  _globals['_SAVECHECKPOINTREQUEST']._serialized_start=829
+  _globals['_SAVECHECKPOINTREQUEST']._serialized_end=866
+  _globals['_SAVECHECKPOINTRESPONSE']._serialized_start=868
+  _globals['_SAVECHECKPOINTRESPONSE']._serialized_end=892
+  _globals['_ATTEMPTSERVICEENQUEUECHILDRENREQUEST']._serialized_start=894
+  _globals['_ATTEMPTSERVICEENQUEUECHILDRENREQUEST']._serialized_end=966
+  _globals['_ATTEMPTSERVICEENQUEUECHILDRENRESPONSE']._serialized_start=968
+  _globals['_ATTEMPTSERVICEENQUEUECHILDRENRESPONSE']._serialized_end=1051
+  _globals['_WAITFORJOBSREQUEST']._serialized_start=1053
+  _globals['_WAITFORJOBSREQUEST']._serialized_end=1132
+  _globals['_WAITFORJOBSRESPONSE']._serialized_start=1134
+  _globals['_WAITFORJOBSRESPONSE']._serialized_end=1199
+  _globals['_ATTEMPTSERVICEGETCHILDRESULTSREQUEST']._serialized_start=1201
+  _globals['_ATTEMPTSERVICEGETCHILDRESULTSREQUEST']._serialized_end=1276
+  _globals['_ATTEMPTSERVICEGETCHILDRESULTSRESPONSE']._serialized_start=1278
+  _globals['_ATTEMPTSERVICEGETCHILDRESULTSRESPONSE']._serialized_end=1383
+  _globals['_CHECKLEASEREQUEST']._serialized_start=1385
+  _globals['_CHECKLEASEREQUEST']._serialized_end=1404
+  _globals['_CHECKLEASERESPONSE']._serialized_start=1406
+  _globals['_CHECKLEASERESPONSE']._serialized_end=1503
+  _globals['_FAILREQUEST']._serialized_start=1505
+  _globals['_FAILREQUEST']._serialized_end=1625
+  _globals['_FAILRESPONSE']._serialized_start=1627
+  _globals['_FAILRESPONSE']._serialized_end=1641
+  _globals['_ATTEMPTSERVICE']._serialized_start=1644
+  _globals['_ATTEMPTSERVICE']._serialized_end=2523
 # @@protoc_insertion_point(module_scope)

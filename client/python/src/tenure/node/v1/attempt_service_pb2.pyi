@@ -58,7 +58,7 @@ class ReportProgressResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ReportUsageRequest(_message.Message):
-    __slots__ = ("usage",)
+    __slots__ = ("usage", "report_id")
     class UsageEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -67,8 +67,10 @@ class ReportUsageRequest(_message.Message):
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    REPORT_ID_FIELD_NUMBER: _ClassVar[int]
     usage: _containers.ScalarMap[str, int]
-    def __init__(self, usage: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    report_id: str
+    def __init__(self, usage: _Optional[_Mapping[str, int]] = ..., report_id: _Optional[str] = ...) -> None: ...
 
 class ReportUsageResponse(_message.Message):
     __slots__ = ("usage",)

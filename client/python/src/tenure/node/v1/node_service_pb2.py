@@ -29,7 +29,7 @@ from tenure.v1 import job_service_pb2 as tenure_dot_v1_dot_job__service__pb2
 from tenure.v1 import log_pb2 as tenure_dot_v1_dot_log__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tenure/node/v1/node_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1ctenure/node/v1/session.proto\x1a\x13tenure/v1/job.proto\x1a\x1btenure/v1/job_service.proto\x1a\x13tenure/v1/log.proto\"8\n\tLeaseName\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x04\"d\n\x16\x45nqueueChildrenRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12 \n\x04jobs\x18\x02 \x03(\x0b\x32\x12.tenure.v1.JobSpec\"E\n\x17\x45nqueueChildrenResponse\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.tenure.v1.EnqueueBatchItem\"\x82\x01\n\tWaitTerms\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12%\n\x06policy\x18\x02 \x01(\x0e\x32\x15.tenure.v1.WaitPolicy\x12\x10\n\x08\x61t_least\x18\x03 \x01(\r\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"z\n\x10\x42\x65ginWaitRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x12\n\nwait_epoch\x18\x02 \x01(\x04\x12(\n\x05terms\x18\x03 \x01(\x0b\x32\x19.tenure.node.v1.WaitTerms\"\xa7\x01\n\x11\x42\x65ginWaitResponse\x12*\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x1a.tenure.node.v1.WaitAnswer\x12\x39\n\x04kept\x18\x02 \x03(\x0b\x32+.tenure.node.v1.BeginWaitResponse.KeptEntry\x1a+\n\tKeptEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"g\n\x16GetChildResultsRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0f\n\x07job_ids\x18\x02 \x03(\t\x12\x12\n\nfrom_index\x18\x03 \x01(\r\"\x87\x01\n\x17GetChildResultsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.tenure.node.v1.InputResult\x12\x12\n\nnext_index\x18\x02 \x01(\r\x12*\n\x05state\x18\x03 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytes\"\xab\x01\n\x0bInputResult\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.tenure.v1.JobState\x12-\n\x06result\x18\x04 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytesH\x00\x12\x0f\n\x05\x65rror\x18\x05 \x01(\tH\x00\x12\x0f\n\x07partial\x18\x06 \x01(\x08\x42\x08\n\x06\x61nswer\"\xc5\x01\n\x0ePushLogRequest\x12\x31\n\x07opening\x18\x01 \x01(\x0b\x32\x1e.tenure.node.v1.PushLogOpeningH\x00\x12$\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x13.tenure.v1.LogChunkH\x00\x12\'\n\x06no_log\x18\x03 \x01(\x0b\x32\x15.tenure.node.v1.NoLogH\x00\x12)\n\x07log_end\x18\x04 \x01(\x0b\x32\x16.tenure.node.v1.LogEndH\x00\x42\x06\n\x04said\"K\n\x0ePushLogOpening\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0f\n\x07want_id\x18\x02 \x01(\x04\"\x17\n\x05NoLog\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x08\n\x06LogEnd\"\x11\n\x0fPushLogResponse*r\n\nWaitAnswer\x12\x1b\n\x17WAIT_ANSWER_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_ANSWER_PARKED\x10\x01\x12\x12\n\x0eWAIT_ANSWER_GO\x10\x02\x12\x1b\n\x17WAIT_ANSWER_MUST_DETACH\x10\x03\x32\xc0\x03\n\x0bNodeService\x12I\n\x07Session\x12\x1b.tenure.node.v1.NodeMessage\x1a\x1d.tenure.node.v1.ServerMessage(\x01\x30\x01\x12\x62\n\x0f\x45nqueueChildren\x12&.tenure.node.v1.EnqueueChildrenRequest\x1a\'.tenure.node.v1.EnqueueChildrenResponse\x12P\n\tBeginWait\x12 .tenure.node.v1.BeginWaitRequest\x1a!.tenure.node.v1.BeginWaitResponse\x12\x62\n\x0fGetChildResults\x12&.tenure.node.v1.GetChildResultsRequest\x1a\'.tenure.node.v1.GetChildResultsResponse\x12L\n\x07PushLog\x12\x1e.tenure.node.v1.PushLogRequest\x1a\x1f.tenure.node.v1.PushLogResponse(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tenure/node/v1/node_service.proto\x12\x0etenure.node.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1ctenure/node/v1/session.proto\x1a\x13tenure/v1/job.proto\x1a\x1btenure/v1/job_service.proto\x1a\x13tenure/v1/log.proto\"8\n\tLeaseName\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x04\"d\n\x16\x45nqueueChildrenRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12 \n\x04jobs\x18\x02 \x03(\x0b\x32\x12.tenure.v1.JobSpec\"E\n\x17\x45nqueueChildrenResponse\x12*\n\x05items\x18\x01 \x03(\x0b\x32\x1b.tenure.v1.EnqueueBatchItem\"\x82\x01\n\tWaitTerms\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12%\n\x06policy\x18\x02 \x01(\x0e\x32\x15.tenure.v1.WaitPolicy\x12\x10\n\x08\x61t_least\x18\x03 \x01(\r\x12+\n\x08max_wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"z\n\x10\x42\x65ginWaitRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x12\n\nwait_epoch\x18\x02 \x01(\x04\x12(\n\x05terms\x18\x03 \x01(\x0b\x32\x19.tenure.node.v1.WaitTerms\"\xa7\x01\n\x11\x42\x65ginWaitResponse\x12*\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x1a.tenure.node.v1.WaitAnswer\x12\x39\n\x04kept\x18\x02 \x03(\x0b\x32+.tenure.node.v1.BeginWaitResponse.KeptEntry\x1a+\n\tKeptEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"\x7f\n\x16GetChildResultsRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0f\n\x07job_ids\x18\x02 \x03(\t\x12\x12\n\nfrom_index\x18\x03 \x01(\r\x12\x16\n\x0etakes_uploaded\x18\x37 \x01(\x08\"\x87\x01\n\x17GetChildResultsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.tenure.node.v1.InputResult\x12\x12\n\nnext_index\x18\x02 \x01(\r\x12*\n\x05state\x18\x03 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytes\"\xdd\x01\n\x0bInputResult\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.tenure.v1.JobState\x12-\n\x06result\x18\x04 \x01(\x0b\x32\x1b.tenure.node.v1.ResultBytesH\x00\x12\x0f\n\x05\x65rror\x18\x05 \x01(\tH\x00\x12\x0f\n\x07partial\x18\x06 \x01(\x08\x12\x30\n\x08uploaded\x18\x37 \x01(\x0b\x32\x1e.tenure.node.v1.UploadedResultB\x08\n\x06\x61nswer\"Y\n\x13UploadResultRequest\x12*\n\x04head\x18\x01 \x01(\x0b\x32\x1a.tenure.node.v1.UploadHeadH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"f\n\nUploadHead\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12.\n\x06result\x18\x02 \x01(\x0b\x32\x1e.tenure.node.v1.UploadedResult\"\x16\n\x14UploadResultResponse\"N\n\x12\x46\x65tchResultRequest\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"#\n\x13\x46\x65tchResultResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\xc5\x01\n\x0ePushLogRequest\x12\x31\n\x07opening\x18\x01 \x01(\x0b\x32\x1e.tenure.node.v1.PushLogOpeningH\x00\x12$\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x13.tenure.v1.LogChunkH\x00\x12\'\n\x06no_log\x18\x03 \x01(\x0b\x32\x15.tenure.node.v1.NoLogH\x00\x12)\n\x07log_end\x18\x04 \x01(\x0b\x32\x16.tenure.node.v1.LogEndH\x00\x42\x06\n\x04said\"K\n\x0ePushLogOpening\x12(\n\x05lease\x18\x01 \x01(\x0b\x32\x19.tenure.node.v1.LeaseName\x12\x0f\n\x07want_id\x18\x02 \x01(\x04\"\x17\n\x05NoLog\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x08\n\x06LogEnd\"\x11\n\x0fPushLogResponse*r\n\nWaitAnswer\x12\x1b\n\x17WAIT_ANSWER_UNSPECIFIED\x10\x00\x12\x16\n\x12WAIT_ANSWER_PARKED\x10\x01\x12\x12\n\x0eWAIT_ANSWER_GO\x10\x02\x12\x1b\n\x17WAIT_ANSWER_MUST_DETACH\x10\x03\x32\xf7\x04\n\x0bNodeService\x12I\n\x07Session\x12\x1b.tenure.node.v1.NodeMessage\x1a\x1d.tenure.node.v1.ServerMessage(\x01\x30\x01\x12\x62\n\x0f\x45nqueueChildren\x12&.tenure.node.v1.EnqueueChildrenRequest\x1a\'.tenure.node.v1.EnqueueChildrenResponse\x12P\n\tBeginWait\x12 .tenure.node.v1.BeginWaitRequest\x1a!.tenure.node.v1.BeginWaitResponse\x12\x62\n\x0fGetChildResults\x12&.tenure.node.v1.GetChildResultsRequest\x1a\'.tenure.node.v1.GetChildResultsResponse\x12L\n\x07PushLog\x12\x1e.tenure.node.v1.PushLogRequest\x1a\x1f.tenure.node.v1.PushLogResponse(\x01\x12[\n\x0cUploadResult\x12#.tenure.node.v1.UploadResultRequest\x1a$.tenure.node.v1.UploadResultResponse(\x01\x12X\n\x0b\x46\x65tchResult\x12\".tenure.node.v1.FetchResultRequest\x1a#.tenure.node.v1.FetchResultResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,8 +38,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._loaded_options = None
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._serialized_options = b'8\001'
-  _globals['_WAITANSWER']._serialized_start=1592
-  _globals['_WAITANSWER']._serialized_end=1706
+  _globals['_WAITANSWER']._serialized_start=2002
+  _globals['_WAITANSWER']._serialized_end=2116
   _globals['_LEASENAME']._serialized_start=186
   _globals['_LEASENAME']._serialized_end=242
   _globals['_ENQUEUECHILDRENREQUEST']._serialized_start=244
@@ -55,21 +55,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._serialized_start=799
   _globals['_BEGINWAITRESPONSE_KEPTENTRY']._serialized_end=842
   _globals['_GETCHILDRESULTSREQUEST']._serialized_start=844
-  _globals['_GETCHILDRESULTSREQUEST']._serialized_end=947
-  _globals['_GETCHILDRESULTSRESPONSE']._serialized_start=950
-  _globals['_GETCHILDRESULTSRESPONSE']._serialized_end=1085
-  _globals['_INPUTRESULT']._serialized_start=1088
-  _globals['_INPUTRESULT']._serialized_end=1259
-  _globals['_PUSHLOGREQUEST']._serialized_start=1262
-  _globals['_PUSHLOGREQUEST']._serialized_end=1459
-  _globals['_PUSHLOGOPENING']._serialized_start=1461
-  _globals['_PUSHLOGOPENING']._serialized_end=1536
-  _globals['_NOLOG']._serialized_start=1538
-  _globals['_NOLOG']._serialized_end=1561
-  _globals['_LOGEND']._serialized_start=1563
-  _globals['_LOGEND']._serialized_end=1571
-  _globals['_PUSHLOGRESPONSE']._serialized_start=1573
-  _globals['_PUSHLOGRESPONSE']._serialized_end=1590
-  _globals['_NODESERVICE']._serialized_start=1709
-  _globals['_NODESERVICE']._serialized_end=2157
+  _globals['_GETCHILDRESULTSREQUEST']._serialized_end=971
+  _globals['_GETCHILDRESULTSRESPONSE']._serialized_start=974
+  _globals['_GETCHILDRESULTSRESPONSE']._serialized_end=1109
+  _globals['_INPUTRESULT']._serialized_start=1112
+  _globals['_INPUTRESULT']._serialized_end=1333
+  _globals['_UPLOADRESULTREQUEST']._serialized_start=1335
+  _globals['_UPLOADRESULTREQUEST']._serialized_end=1424
+  _globals['_UPLOADHEAD']._serialized_start=1426
+  _globals['_UPLOADHEAD']._serialized_end=1528
+  _globals['_UPLOADRESULTRESPONSE']._serialized_start=1530
+  _globals['_UPLOADRESULTRESPONSE']._serialized_end=1552
+  _globals['_FETCHRESULTREQUEST']._serialized_start=1554
+  _globals['_FETCHRESULTREQUEST']._serialized_end=1632
+  _globals['_FETCHRESULTRESPONSE']._serialized_start=1634
+  _globals['_FETCHRESULTRESPONSE']._serialized_end=1669
+  _globals['_PUSHLOGREQUEST']._serialized_start=1672
+  _globals['_PUSHLOGREQUEST']._serialized_end=1869
+  _globals['_PUSHLOGOPENING']._serialized_start=1871
+  _globals['_PUSHLOGOPENING']._serialized_end=1946
+  _globals['_NOLOG']._serialized_start=1948
+  _globals['_NOLOG']._serialized_end=1971
+  _globals['_LOGEND']._serialized_start=1973
+  _globals['_LOGEND']._serialized_end=1981
+  _globals['_PUSHLOGRESPONSE']._serialized_start=1983
+  _globals['_PUSHLOGRESPONSE']._serialized_end=2000
+  _globals['_NODESERVICE']._serialized_start=2119
+  _globals['_NODESERVICE']._serialized_end=2750
 # @@protoc_insertion_point(module_scope)

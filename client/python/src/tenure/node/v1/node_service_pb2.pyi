@@ -87,14 +87,16 @@ class BeginWaitResponse(_message.Message):
     def __init__(self, answer: _Optional[_Union[WaitAnswer, str]] = ..., kept: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class GetChildResultsRequest(_message.Message):
-    __slots__ = ("lease", "job_ids", "from_index")
+    __slots__ = ("lease", "job_ids", "from_index", "takes_uploaded")
     LEASE_FIELD_NUMBER: _ClassVar[int]
     JOB_IDS_FIELD_NUMBER: _ClassVar[int]
     FROM_INDEX_FIELD_NUMBER: _ClassVar[int]
+    TAKES_UPLOADED_FIELD_NUMBER: _ClassVar[int]
     lease: LeaseName
     job_ids: _containers.RepeatedScalarFieldContainer[str]
     from_index: int
-    def __init__(self, lease: _Optional[_Union[LeaseName, _Mapping]] = ..., job_ids: _Optional[_Iterable[str]] = ..., from_index: _Optional[int] = ...) -> None: ...
+    takes_uploaded: bool
+    def __init__(self, lease: _Optional[_Union[LeaseName, _Mapping]] = ..., job_ids: _Optional[_Iterable[str]] = ..., from_index: _Optional[int] = ..., takes_uploaded: bool = ...) -> None: ...
 
 class GetChildResultsResponse(_message.Message):
     __slots__ = ("results", "next_index", "state")
@@ -107,20 +109,56 @@ class GetChildResultsResponse(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[InputResult, _Mapping]]] = ..., next_index: _Optional[int] = ..., state: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ...) -> None: ...
 
 class InputResult(_message.Message):
-    __slots__ = ("index", "job_id", "state", "result", "error", "partial")
+    __slots__ = ("index", "job_id", "state", "result", "error", "partial", "uploaded")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    UPLOADED_FIELD_NUMBER: _ClassVar[int]
     index: int
     job_id: str
     state: _job_pb2.JobState
     result: _session_pb2.ResultBytes
     error: str
     partial: bool
-    def __init__(self, index: _Optional[int] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[_job_pb2.JobState, str]] = ..., result: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ..., error: _Optional[str] = ..., partial: bool = ...) -> None: ...
+    uploaded: _session_pb2.UploadedResult
+    def __init__(self, index: _Optional[int] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[_job_pb2.JobState, str]] = ..., result: _Optional[_Union[_session_pb2.ResultBytes, _Mapping]] = ..., error: _Optional[str] = ..., partial: bool = ..., uploaded: _Optional[_Union[_session_pb2.UploadedResult, _Mapping]] = ...) -> None: ...
+
+class UploadResultRequest(_message.Message):
+    __slots__ = ("head", "data")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    head: UploadHead
+    data: bytes
+    def __init__(self, head: _Optional[_Union[UploadHead, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class UploadHead(_message.Message):
+    __slots__ = ("lease", "result")
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    lease: LeaseName
+    result: _session_pb2.UploadedResult
+    def __init__(self, lease: _Optional[_Union[LeaseName, _Mapping]] = ..., result: _Optional[_Union[_session_pb2.UploadedResult, _Mapping]] = ...) -> None: ...
+
+class UploadResultResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FetchResultRequest(_message.Message):
+    __slots__ = ("lease", "job_id")
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    lease: LeaseName
+    job_id: str
+    def __init__(self, lease: _Optional[_Union[LeaseName, _Mapping]] = ..., job_id: _Optional[str] = ...) -> None: ...
+
+class FetchResultResponse(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
 
 class PushLogRequest(_message.Message):
     __slots__ = ("opening", "chunk", "no_log", "log_end")

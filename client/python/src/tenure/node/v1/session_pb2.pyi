@@ -326,7 +326,7 @@ class Progress(_message.Message):
     def __init__(self, percent: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("outcome", "exit_code", "signal", "cause", "error", "retry_after", "result", "ran_for", "throttled", "usage", "partial", "detach", "checkpoint", "log_tail")
+    __slots__ = ("outcome", "exit_code", "signal", "cause", "error", "retry_after", "result", "ran_for", "throttled", "usage", "partial", "detach", "checkpoint", "uploaded", "log_tail")
     class UsageEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -347,6 +347,7 @@ class Finished(_message.Message):
     PARTIAL_FIELD_NUMBER: _ClassVar[int]
     DETACH_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    UPLOADED_FIELD_NUMBER: _ClassVar[int]
     LOG_TAIL_FIELD_NUMBER: _ClassVar[int]
     outcome: FinishedOutcome
     exit_code: int
@@ -361,8 +362,9 @@ class Finished(_message.Message):
     partial: bool
     detach: Detach
     checkpoint: Checkpoint
+    uploaded: UploadedResult
     log_tail: LogTail
-    def __init__(self, outcome: _Optional[_Union[FinishedOutcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., cause: _Optional[str] = ..., error: _Optional[str] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result: _Optional[_Union[ResultBytes, _Mapping]] = ..., ran_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., throttled: _Optional[_Union[Throttled, _Mapping]] = ..., usage: _Optional[_Mapping[str, int]] = ..., partial: bool = ..., detach: _Optional[_Union[Detach, _Mapping]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., log_tail: _Optional[_Union[LogTail, _Mapping]] = ...) -> None: ...
+    def __init__(self, outcome: _Optional[_Union[FinishedOutcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., cause: _Optional[str] = ..., error: _Optional[str] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result: _Optional[_Union[ResultBytes, _Mapping]] = ..., ran_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., throttled: _Optional[_Union[Throttled, _Mapping]] = ..., usage: _Optional[_Mapping[str, int]] = ..., partial: bool = ..., detach: _Optional[_Union[Detach, _Mapping]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., uploaded: _Optional[_Union[UploadedResult, _Mapping]] = ..., log_tail: _Optional[_Union[LogTail, _Mapping]] = ...) -> None: ...
 
 class LogTail(_message.Message):
     __slots__ = ("stdout", "stderr")
@@ -401,6 +403,16 @@ class ResultBytes(_message.Message):
     data: bytes
     content_type: str
     def __init__(self, data: _Optional[bytes] = ..., content_type: _Optional[str] = ...) -> None: ...
+
+class UploadedResult(_message.Message):
+    __slots__ = ("size", "content_type", "sha256")
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    size: int
+    content_type: str
+    sha256: bytes
+    def __init__(self, size: _Optional[int] = ..., content_type: _Optional[str] = ..., sha256: _Optional[bytes] = ...) -> None: ...
 
 class Reaped(_message.Message):
     __slots__ = ()
@@ -442,7 +454,7 @@ class Draining(_message.Message):
     def __init__(self, restart: bool = ..., deadline: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("epoch", "heartbeat_interval", "anchor_seq", "renewed", "reconnect_min", "reconnect_max", "warnings", "max_result_bytes", "max_checkpoint_bytes")
+    __slots__ = ("epoch", "heartbeat_interval", "anchor_seq", "renewed", "reconnect_min", "reconnect_max", "warnings", "max_result_bytes", "max_checkpoint_bytes", "max_uploaded_result_bytes")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     ANCHOR_SEQ_FIELD_NUMBER: _ClassVar[int]
@@ -452,6 +464,7 @@ class Welcome(_message.Message):
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     MAX_RESULT_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_CHECKPOINT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_UPLOADED_RESULT_BYTES_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     heartbeat_interval: _duration_pb2.Duration
     anchor_seq: int
@@ -461,7 +474,8 @@ class Welcome(_message.Message):
     warnings: _containers.RepeatedScalarFieldContainer[str]
     max_result_bytes: int
     max_checkpoint_bytes: int
-    def __init__(self, epoch: _Optional[int] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., anchor_seq: _Optional[int] = ..., renewed: _Optional[_Iterable[_Union[RenewedLease, _Mapping]]] = ..., reconnect_min: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reconnect_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., max_result_bytes: _Optional[int] = ..., max_checkpoint_bytes: _Optional[int] = ...) -> None: ...
+    max_uploaded_result_bytes: int
+    def __init__(self, epoch: _Optional[int] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., anchor_seq: _Optional[int] = ..., renewed: _Optional[_Iterable[_Union[RenewedLease, _Mapping]]] = ..., reconnect_min: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reconnect_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ..., max_result_bytes: _Optional[int] = ..., max_checkpoint_bytes: _Optional[int] = ..., max_uploaded_result_bytes: _Optional[int] = ...) -> None: ...
 
 class Grants(_message.Message):
     __slots__ = ("anchor_seq", "grants")
