@@ -110,14 +110,15 @@ class Speaking(unittest.TestCase):
         asyncio.run(main())
         return ends[0]
 
-    def test_what_may_not_be_said_twice_is_sent_once_and_all_else_again(self) -> None:
+    def test_what_the_agent_was_away_for_is_said_again_and_usage_under_one_id(self) -> None:
         away = No(grpc.StatusCode.UNAVAILABLE, "DISK", retry_info(0.01))
-        agent = self.serve(ReportUsage=[away], ReportProgress=[away, away, words.ReportProgressResponse()])
+        agent = self.serve(ReportUsage=[away, away, words.ReportUsageResponse()], ReportProgress=[away, away, words.ReportProgressResponse()])
         attempt = self.plain()
         attempt.progress(40, "four of ten")
-        with self.assertRaises(tenure.Unavailable):
-            attempt.use(tokens=5)
-        self.assertEqual([rpc for rpc, _ in agent.seen].count("ReportUsage"), 1)
+        attempt.use(tokens=5)
+        reports = [request.report_id for rpc, request in agent.seen if rpc == "ReportUsage"]
+        self.assertEqual((len(reports), len(set(reports))), (3, 1), "it is added once")
+        self.assertTrue(reports[0])
         self.assertEqual([rpc for rpc, _ in agent.seen].count("ReportProgress"), 3)
         with self.assertRaises(ValueError):
             attempt.use(tokens=-5)

@@ -238,7 +238,7 @@ async fn send(shared: &Shared, lease: &Lease, large: &Large) -> Result<(), Strin
 
 async fn try_once(calls: &Calls, lease: &Lease, large: &Large) -> Result<(), tonic::Status> {
     #[cfg(feature = "failpoints")]
-    fail::fail_point!("upload::before", |_| std::process::abort());
+    fail::fail_point!("upload::on_the_way", |_| std::process::abort());
     calls.upload_result(lease, large.reference(), large.bytes()).boxed().await
 }
 
