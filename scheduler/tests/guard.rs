@@ -166,6 +166,7 @@ impl World {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test reads its length; the scheduler reads no environment")]
 fn rounds() -> u32 {
     std::env::var("TENURE_GUARD_ROUNDS").map_or(2, |rounds| rounds.parse().expect("a number of rounds"))
 }

@@ -203,6 +203,61 @@ fn at_its_deadline_a_synthesis_runs_on_what_is_there_and_the_rest_is_cancelled()
     );
 }
 
+/// The wait is over, and in the same tick the job is, since the synthesis begins without it.
+#[test]
+fn a_deadline_ends_a_member_whose_wait_is_over_in_the_same_tick() {
+    check(
+        &format!(
+            "{KIND}
+            workflow w chord(a,b)s:deadline:30s kind=k
+            tick
+            run a
+            run b
+            done b
+            enqueue c kind=k parent=a
+            tick
+            run c
+            detach a children=c max_wait=30s
+            reaped a
+            advance 29s
+            job a
+            advance 1s
+            inputs s
+            finish c revoked
+            reaped c
+            run s
+            done s
+            tick
+            flow w
+            "
+        ),
+        expect![[r#"
+            granted a -> n1 token=1.1
+            granted b -> n1 token=1.2
+            ended b token=1.2 succeeded (exit) -> succeeded
+            lease 1.2 gone
+            granted c -> n1 token=1.3
+            ended a token=1.1 detached (exit) -> waiting
+            lease 1.1 gone
+            29s: a waiting round=1 attempt=1
+            30s: wait of a over
+            30s: gate 0 of workflow w opened partial without [0]
+            30s: ended a -> cancelled [the synthesis of its workflow began without it]
+            30s: cancel requested c
+            30s: revoked 1.3 cancelled
+            30s: unblocked s
+            30s: granted s -> n1 token=1.4
+            30s: s gets a open b succeeded
+            30s: ended c token=1.3 cancelled (revoked) -> cancelled
+            30s: lease 1.3 gone
+            30s: ended s token=1.4 succeeded (exit) -> succeeded
+            30s: lease 1.4 gone
+            30s: workflow w -> succeeded
+            30s: w succeeded round=1 3/3 partial
+        "#]],
+    );
+}
+
 #[test]
 fn with_a_deadline_less_than_all_is_better_than_nothing_once_all_have_ended() {
     check(

@@ -74,8 +74,9 @@ impl Oracle {
         Self { queued, rates, budgets, revoked, backoffs: Backoffs::found(rows), ..Self::default() }
     }
 
-    /// Takes over what one command did; `rows` are those after it.
-    pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
+    /// Takes over what one command did; `before` are the rows that it found, `rows` those after it.
+    pub(crate) fn observe(&mut self, now: Now, events: &[Event], before: &Durable, rows: &Durable) {
+        waits::none_ended_early(events, before, rows);
         self.earmarks.begin();
         for event in events {
             self.observe_one(now, event, rows);
@@ -161,9 +162,6 @@ impl Oracle {
             self.wants.insert(*token);
         } else if let Event::Unparked { token, .. } = event {
             self.wants.remove(token);
-        } else if let Event::WaitOver(job) = event {
-            let early = waits::ended_early(rows, *job);
-            assert!(!early, "the wait of {job} is over, and has something to wait for");
         } else if let Event::SetAside(job) = event {
             self.broken.insert(*job);
         } else if let Event::Requeued(job) = event {

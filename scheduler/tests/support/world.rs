@@ -115,12 +115,14 @@ impl World {
         let answered = applied.effects.iter().filter(|effect| matches!(effect, Effect::Reply(_))).count();
         assert_eq!(answered, replies, "replies to {command:?}");
         let durable = applied.events.iter().any(Event::is_durable);
+        let mut found = None;
         if durable || closely {
             let rows = self.state.durable();
             assert!(durable || rows == self.rows, "rows changed, and no event says so, after {command:?}");
-            self.rows = rows;
+            found = Some(std::mem::replace(&mut self.rows, rows));
         }
-        self.oracle.observe(now, &applied.events, &self.rows);
+        let found = found.as_ref().unwrap_or(&self.rows);
+        self.oracle.observe(now, &applied.events, found, &self.rows);
         self.pace.observe(self.clock, &applied.events);
         for event in &applied.events {
             if let Event::WorkflowEnded { workflow, .. } = event {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tenure_scheduler::{ChildEnd, ChildWait, Durable, JobId, JobState, WaitPolicy};
+use tenure_scheduler::{ChildEnd, ChildWait, Durable, Event, JobId, JobState, WaitPolicy};
 
 /// Whether nothing that may still happen to a child can change that a parent goes on: counted anew, from what the row of
 /// the parent tells and from which children live.
@@ -38,8 +38,14 @@ pub(super) fn waits_for_nothing(rows: &Durable, broken: &BTreeSet<JobId>) -> Opt
     idle.next().map(|job| job.id)
 }
 
-/// A wait ended that had something to wait for, and time.
-pub(super) fn ended_early(rows: &Durable, parent: JobId) -> bool {
-    let wait = rows.jobs.get(&parent).and_then(|job| job.detached.as_ref()).map(|detached| &detached.wait);
-    wait.is_none_or(|wait| wait.until.is_none() && !is_over(wait, rows))
+/// No wait ended that had something to wait for, and time. What a parent waited for is told by the row that the command
+/// found: afterwards there may be none, as when the deadline of its workflow ends it in the same tick.
+pub(super) fn none_ended_early(events: &[Event], before: &Durable, rows: &Durable) {
+    for event in events {
+        let Event::WaitOver(parent) = event else { continue };
+        let detached = before.jobs.get(parent).and_then(|job| job.detached.as_ref());
+        let wait = detached.map(|detached| &detached.wait);
+        let over = wait.is_some_and(|wait| wait.until.is_some() || is_over(wait, rows));
+        assert!(over, "the wait of {parent} is over, and has something to wait for");
+    }
 }
