@@ -99,18 +99,22 @@ fn tree(random: &mut Random, depth: u32) -> Part {
     if depth > DEEPEST || (depth > 0 && random.percent(45)) {
         return Part::Job;
     }
-    let parts = (0..random.between(1, 4)).map(|_| tree(random, depth + 1)).collect();
+    let parts: Vec<_> = (0..random.between(1, 4)).map(|_| tree(random, depth + 1)).collect();
     match random.below(4) {
         0 => Part::Group(parts),
         1 => Part::Chain(parts),
-        _ => Part::Chord(Box::new(Chord { members: parts, rule: rule(random) })),
+        _ => {
+            let rule = rule(random, parts.len());
+            Part::Chord(Box::new(Chord { members: parts, rule }))
+        }
     }
 }
 
-fn rule(random: &mut Random) -> Rule {
+/// One that so many members can meet.
+fn rule(random: &mut Random, members: usize) -> Rule {
     let policy = match random.below(4) {
         0 => SynthesisPolicy::All,
-        1 => SynthesisPolicy::AtLeast(1 + u32::from(random.percent(40))),
+        1 => SynthesisPolicy::AtLeast(1 + u32::from(random.percent(40) && members > 1)),
         2 => SynthesisPolicy::Any,
         _ => SynthesisPolicy::Always,
     };

@@ -155,6 +155,10 @@ async fn checks_refuse_what_makes_no_sense() {
             "insert into inbox (role, inserted_at, job_id, kind, payload, content_type, run_at) select 'r', now(), id, 'k', '', '', '-infinity' from jobs",
             "inbox_run_at_in_bounds",
         ),
+        (
+            "insert into log_tails select id, 1, -1, '', 0, '', now() from jobs",
+            "log_tails_bytes_not_negative",
+        ),
         ("insert into tenants values ('t', 0)", "tenants_weight_is_bounded"),
         ("insert into tenants values ('t', 1001)", "tenants_weight_is_bounded"),
         (
