@@ -191,7 +191,6 @@ impl End {
 }
 
 /// What made the loop go on.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and most of them are items")]
 enum Input {
     Signal(Signal),
     /// Boxed, since it is far larger than the others.
@@ -517,6 +516,7 @@ impl<J: Journal> Driver<J> {
         turn: &mut Turn,
         signals: &Signals,
     ) -> Result<(), journal::Error> {
+        #[expect(clippy::large_enum_variant, reason = "there is one at a time, and most of them are items")]
         enum Input {
             Settled(Result<(), journal::Error>),
             Lost,

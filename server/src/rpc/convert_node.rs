@@ -89,6 +89,7 @@ pub(crate) struct From<'a> {
 
 /// One thing that a node said.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and nearly all of them are commands")]
 pub(crate) enum Said {
     /// For the scheduler, with the bytes that travel beside.
     Command(Command, Carried),
