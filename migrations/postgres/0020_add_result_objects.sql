@@ -1,7 +1,8 @@
 -- Why: a result over the inline limit stands in object storage, and its row names it: size and checksum. The row is what
 -- makes an object wanted; one without is swept.
--- Locks: results exclusively, for a moment; no row is rewritten, and the index is built over no row. Contracted by: nothing;
--- the version before writes inline results only, and shows one in object storage as empty.
+-- Locks: results exclusively, for as long as one scan of it takes, since its new index, though over no row yet, is built
+-- beneath that lock; no row is rewritten. Contracted by: nothing; the version before writes inline results only, and shows
+-- one in object storage as empty.
 
 alter table results
   add column object_size bigint,

@@ -170,7 +170,7 @@ impl Results {
     pub(crate) fn no(&self, fault: &objects::Error) -> No {
         match fault {
             objects::Error::Missing(name) => {
-                tracing::error!(object = %name, "object storage has lost a result");
+                tracing::error!(object = %name, "object storage has lost a result, or it was removed while it was read");
                 No::result_damaged(0)
             }
             objects::Error::Settings(_)

@@ -15,7 +15,10 @@ mod upload;
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use futures_util::{
+    Stream, StreamExt as _, TryStreamExt as _,
+    stream::{self, BoxStream},
+};
 use object_store::{ObjectStore, ObjectStoreExt as _, path::Path};
 use tenure_scheduler::{FencingToken, JobId};
 
@@ -26,6 +29,9 @@ pub use self::{
 
 /// What a process that died in the midst of a write left is removed this long after its last byte.
 const LEFT_FOR: Duration = Duration::from_secs(3600);
+
+/// Bytes that are read by one request.
+const CHUNK: u64 = 1024 * 1024;
 
 /// A SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,13 +184,25 @@ impl Objects {
         Upload::new((Arc::clone(&self.store), self.path(&name)), name, size)
     }
 
-    /// The bytes of an object.
+    /// The bytes of an object, in chunks of at most 1 MiB. Each is a request of its own, with the time and the tries of one,
+    /// and is asked for when it is taken: whoever reads may be as slow as they like, and holds no file and no connection.
     ///
     /// # Errors
-    /// [`Error::Missing`] and [`Error::Unavailable`].
+    /// [`Error::Missing`] and [`Error::Unavailable`]; of a chunk likewise, if it is removed meanwhile.
     pub async fn read(&self, name: ObjectName) -> Result<Chunks, Error> {
-        let got = self.store.get(&self.path(&name)).await.map_err(|error| of(name, error))?;
-        Ok(got.into_stream().map_err(Error::Unavailable).boxed())
+        let path = self.path(&name);
+        let size = self.store.head(&path).await.map_err(|error| of(name, error))?.size;
+        let begin = (Arc::clone(&self.store), path, 0);
+        // Cancel-safe: a chunk that is not waited for is none.
+        let chunks = stream::try_unfold(begin, move |(store, path, from)| async move {
+            if from == size {
+                return Ok(None);
+            }
+            let to = size.min(from + CHUNK);
+            let chunk = store.get_range(&path, from..to).await.map_err(|error| of(name, error))?;
+            Ok(Some((chunk, (store, path, to))))
+        });
+        Ok(chunks.boxed())
     }
 
     /// Whether an object is there.

@@ -64,8 +64,7 @@ impl Place {
         match self {
             Self::Directory(path) => {
                 let failed = |source| Error::Directory { path: path.clone(), source };
-                fs::create_dir_all(path).map_err(failed)?;
-                private(path).map_err(failed)?;
+                made(path).map_err(failed)?;
                 let store = LocalFileSystem::new_with_prefix(path);
                 let store = store.map_err(|error| failed(io::Error::other(error)))?.with_fsync(true);
                 let directory = Some(path.clone());
@@ -81,10 +80,27 @@ impl Place {
     }
 }
 
-/// Results may hold secrets.
-fn private(directory: &FilePath) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))
+/// Makes the directory for its owner alone: results may hold secrets. One that is there stays as it is: it may be the root
+/// of a file system that others own, or be shared on purpose.
+fn made(directory: &FilePath) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        done => return done,
+    }
+    // Of what is no directory it says so.
+    let mode = fs::read_dir(directory).and_then(|_| fs::metadata(directory))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            directory = %directory.display(),
+            mode = format!("{:o}", mode & 0o777),
+            "others than the server's user may reach into the directory of results, which may hold secrets"
+        );
+    }
+    Ok(())
 }
 
 impl Bucket {

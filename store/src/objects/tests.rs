@@ -1,5 +1,7 @@
 //! Objects in a real directory.
 
+mod bucket;
+
 use std::collections::BTreeSet;
 
 use ring::digest::{SHA256, digest};
@@ -101,4 +103,20 @@ async fn only_what_was_left_unfinished_long_ago_is_removed() {
     assert_eq!(objects.remove_unfinished(now + LEFT_FOR + Duration::from_secs(60)).await.unwrap(), 1);
     assert_eq!(all(&objects).await, BTreeSet::from([name]));
     assert_eq!(files(&home), 2);
+}
+
+#[test]
+fn a_directory_is_made_for_its_owner_alone_and_one_that_is_there_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let made = home.path().join("data").join("results");
+    Objects::open(&Place::Directory(made.clone())).unwrap();
+    assert_eq!(mode(&made), 0o700);
+    std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o750)).unwrap();
+    Objects::open(&Place::Directory(made.clone())).unwrap();
+    assert_eq!(mode(&made), 0o750, "others may need it");
+    let file = home.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    assert!(matches!(Objects::open(&Place::Directory(file)), Err(Error::Directory { .. })));
 }
