@@ -139,7 +139,8 @@ impl Client {
         let asked = digest(job);
         let enqueued = self.enqueue(&job.clone().label(ONCE_LABEL, asked.as_str())).await?;
         let id = enqueued.job.id.clone();
-        let ended_before = enqueued.job.state() == JobState::Succeeded;
+        // A try of this very call that was answered late is not what others asked before.
+        let ended_before = enqueued.deduplicated && enqueued.job.state() == JobState::Succeeded;
         if enqueued.deduplicated {
             // Of another producer's job the server tells the id alone.
             if enqueued.job.kind.is_empty() {

@@ -100,6 +100,11 @@ class Asking(unittest.TestCase):
             asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND", expired="true"))
         with self.assertRaises(tenure.OnceForgotten):  # Who comes later cannot know that there was none.
             asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND"), state=job_pb2.JOB_STATE_SUCCEEDED)
+        gone = refuse_with(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND"))
+        own = kept(None, False, job_pb2.JOB_STATE_SUCCEEDED)  # Its first try was answered late.
+        with serving(Enqueue=[own], WaitJob=[SUCCEEDED], ReadResult=[gone]) as (_, at):
+            with tenure.Client(at, retry=QUICK) as client:
+                self.assertEqual(client.once("charge", "order:1").data, b"")
         with self.assertRaises(tenure.JobNotFound):
             asked(No(grpc.StatusCode.NOT_FOUND, "JOB_NOT_FOUND"))
 

@@ -106,7 +106,9 @@ def nothing(answer: Enqueued, job: Job, refused: NotFound) -> Result:
     """
     if refused.reason != "RESULT_NOT_FOUND":
         raise refused
-    if refused.metadata.get("expired") == "true" or answer.job.state is JobState.SUCCEEDED:
+    # A try of this very call that was answered late is not what others asked before.
+    ended_before = answer.deduplicated and answer.job.state is JobState.SUCCEEDED
+    if refused.metadata.get("expired") == "true" or ended_before:
         raise OnceForgotten(job) from refused
     return Result(data=b"", content_type="", token=job.proto.token)
 
