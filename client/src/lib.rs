@@ -71,7 +71,7 @@ pub use enqueue::Enqueued;
 pub use job_spec::{NewJob, new_job_id};
 pub use jobs::{Jobs, Waited};
 pub use log::{Log, LogEntry, LogOptions};
-pub use once::{ONCE_LABEL, Once, OnceError};
+pub use once::{ONCE_LABEL, ONCE_MOST_BYTES, Once, OnceError};
 pub use refusal::{FieldViolation, PreconditionViolation, QuotaViolation, Refusal, Resource};
 pub use results::ResultStream;
 pub use retry::RetryPolicy;

@@ -12,11 +12,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use ring::digest::{Context, SHA256};
 use tenure_proto::v1::{Job, JobState};
+use tonic::Code;
 
+use crate::retry::random;
 use crate::{Client, Error, NewJob};
 
 /// The label that holds the digest of what was asked.
 pub const ONCE_LABEL: &str = "once";
+
+/// The largest answer that [`Client::once`] returns, in bytes: it is held in memory. [`Client::read_result`] has larger ones.
+pub const ONCE_MOST_BYTES: u64 = 64 << 20;
+
+/// Reads of one answer that may break in the midst before that is told to the caller.
+const BREAKS: u32 = 5;
 
 /// Of the digest, in hexadecimal digits.
 const DIGITS: usize = 32;
@@ -26,14 +34,23 @@ const DIGITS: usize = 32;
 pub struct Once {
     /// The job that did it.
     pub job: Job,
-    /// What it left; empty if it left nothing.
+    /// What it left; empty if it left nothing, which only those are told who asked before its end.
     pub data: Bytes,
     /// The media type of that; empty if it left nothing.
     pub content_type: String,
     /// It was asked to wrap up before it was done.
     pub partial: bool,
-    /// Somebody had asked before: this is the answer that was kept for them, or the end of what they had begun.
+    /// The job was there before this call: its answer was kept, or is the end of what had been begun. That may have been an earlier
+    /// call of one's own; a try of this very call whose answer was lost does not count.
     pub replayed: bool,
+}
+
+/// What a job left.
+#[derive(Default)]
+struct Left {
+    data: Bytes,
+    content_type: String,
+    partial: bool,
 }
 
 /// Why there is no answer.
@@ -43,6 +60,9 @@ pub enum OnceError {
     /// The job has no dedupe key: nothing could be asked again. Nothing was sent.
     #[error("the job has no dedupe key")]
     NoKey,
+    /// The job has a label [`ONCE_LABEL`] of its own, which this call would overwrite. Nothing was sent.
+    #[error("the label \"once\" is not for the caller to set: the digest of what is asked stands in it")]
+    OwnLabel,
     /// The key stands for another payload. Nothing was stored, and nothing runs. The caller has a fault, or takes another key.
     #[error("key {key:?} was used with another payload, by job {job_id}")]
     OtherPayload {
@@ -71,8 +91,17 @@ pub enum OnceError {
         /// The job as it stood.
         job: Box<Job>,
     },
-    /// It was done, and its answer is not kept any more: the `result_ttl` of its kind is over.
-    #[error("the answer of job {} is not kept any more", job.id)]
+    /// It was done, and its answer is larger than [`ONCE_MOST_BYTES`]: [`Client::read_result`] has it.
+    #[error("the answer of job {} has {size} bytes: read_result has it", job.id)]
+    TooLarge {
+        /// The job.
+        job: Box<Job>,
+        /// The size of its answer in bytes.
+        size: u64,
+    },
+    /// It was done before this call, and there is no answer: it is not kept any more (`result_ttl` of its kind), or the job left
+    /// none. Nobody can tell these apart later, and an empty answer is not made up: work that is asked for again leaves something.
+    #[error("the answer of job {} is not kept any more, if it left one", job.id)]
     Forgotten {
         /// The job.
         job: Box<Job>,
@@ -91,6 +120,8 @@ impl Client {
     /// job of its own, whose key the job derives from its own idempotency key. An execution may still be repeated when its node
     /// dies in it; what is recorded, and returned here, is one.
     ///
+    /// The job gets one label more, [`ONCE_LABEL`]; it may have 31 of its own.
+    ///
     /// The key answers for as long as the job is kept (`retention` of its kind), and its answer for the kind's `result_ttl`. A kind
     /// with `dedupe = "live"` lets go of a key when its job has ended: there the same call later is another run. `timeout` is for
     /// the wait; without one it takes as long as it takes.
@@ -102,9 +133,14 @@ impl Client {
         if key.is_empty() {
             return Err(OnceError::NoKey);
         }
+        if job.spec().labels.contains_key(ONCE_LABEL) {
+            return Err(OnceError::OwnLabel);
+        }
         let asked = digest(job);
         let enqueued = self.enqueue(&job.clone().label(ONCE_LABEL, asked.as_str())).await?;
         let id = enqueued.job.id.clone();
+        // A try of this very call that was answered late is not what others asked before.
+        let ended_before = enqueued.deduplicated && enqueued.job.state() == JobState::Succeeded;
         if enqueued.deduplicated {
             // Of another producer's job the server tells the id alone.
             if enqueued.job.kind.is_empty() {
@@ -122,18 +158,53 @@ impl Client {
         if done.state() != JobState::Succeeded {
             return Err(OnceError::Ended { job: done });
         }
-        let (data, content_type, partial) = match self.result(&id).await {
-            Ok(result) => (result.data, result.content_type, result.partial),
+        let left = match self.left(&done).await {
             // It left nothing, or what it left is gone.
-            Err(Error::Refused(no)) if no.reason == "RESULT_NOT_FOUND" => {
-                if no.metadata.get("expired").is_some_and(|expired| expired == "true") {
+            Err(OnceError::Call(Error::Refused(no))) if no.reason == "RESULT_NOT_FOUND" => {
+                let expired = no.metadata.get("expired").is_some_and(|expired| expired == "true");
+                // The server judges by the `result_ttl` of today: of a job that had ended before, it may have been shorter.
+                if expired || ended_before {
                     return Err(OnceError::Forgotten { job: done });
                 }
-                (Bytes::new(), String::new(), false)
+                Left::default()
             }
-            Err(error) => return Err(error.into()),
+            left => left?,
         };
+        let Left { data, content_type, partial } = left;
         Ok(Once { job: *done, data, content_type, partial, replayed: enqueued.deduplicated })
+    }
+
+    /// What a job left, whatever its size. Read again if the connection breaks in the midst of it.
+    async fn left(&self, job: &Job) -> Result<Left, OnceError> {
+        let mut breaks = 0;
+        loop {
+            match self.read_left(job).await {
+                Err(OnceError::Call(Error::Refused(no))) if no.is_unavailable() && breaks < BREAKS => {
+                    breaks += 1;
+                    let policy = &self.options.retry;
+                    tokio::time::sleep(policy.backoff(breaks, no.retry_after, random())).await;
+                }
+                left => return left,
+            }
+        }
+    }
+
+    async fn read_left(&self, job: &Job) -> Result<Left, OnceError> {
+        let stream = match self.read_result(&job.id).await {
+            // An older server: it has no results that `GetResult` would refuse.
+            Err(Error::Refused(no)) if no.code == Code::Unimplemented => {
+                let result = self.result(&job.id).await?;
+                let (content_type, partial) = (result.content_type, result.partial);
+                return Ok(Left { data: result.data, content_type, partial });
+            }
+            stream => stream?,
+        };
+        let head = stream.head().clone();
+        if head.size > ONCE_MOST_BYTES {
+            return Err(OnceError::TooLarge { job: Box::new(job.clone()), size: head.size });
+        }
+        let data = stream.collect().await?.into();
+        Ok(Left { data, content_type: head.content_type, partial: head.partial })
     }
 }
 

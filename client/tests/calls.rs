@@ -7,6 +7,8 @@ mod come_back;
 mod cutter;
 #[path = "support/fake.rs"]
 mod fake;
+#[path = "calls/once.rs"]
+mod once;
 #[path = "calls/several.rs"]
 mod several;
 #[path = "calls/watch.rs"]

@@ -15,6 +15,7 @@ import grpc
 import tenure
 import tenure.aio
 from fake import No, refuse, retry_info
+from tenure import _attempt
 from tenure.node.v1 import attempt_service_pb2 as words
 from tenure.node.v1 import node_service_pb2 as node_wire
 from tenure.node.v1 import worker_service_pb2 as wire
@@ -163,6 +164,34 @@ class Speaking(unittest.TestCase):
         self.assertEqual(agent.seen, [])
         with self.assertRaises(tenure.Detach):
             attempt.wait(["b", "a"])
+
+    def test_who_came_back_waits_anew_for_what_its_ends_do_not_meet(self) -> None:
+        agent = self.serve(WaitForJobs=words.WaitForJobsResponse(answer=node_wire.WAIT_ANSWER_MUST_DETACH))
+        states = {"a": job_pb2.JOB_STATE_SUCCEEDED, "b": job_pb2.JOB_STATE_RUNNING}
+        told = [node_wire.InputResult(index=at, job_id=job, state=states[job]) for at, job in enumerate("ab")]
+        attempt = tenure.Attempt(wire.Work(token=7, input_results=2, socket=self.path), [wire.WorkInputs(results=told)])
+        self.addCleanup(attempt._close)
+        for _ in range(2):
+            self.assertEqual(attempt.wait(["a", "b"], until=tenure.Until.ANY), attempt.inputs)
+        with self.assertRaises(tenure.Detach):
+            attempt.wait(["a", "b"])
+        # A length of a wait ends one, once.
+        self.assertEqual(attempt.wait(["a", "b"], max_wait=1), attempt.inputs)
+        with self.assertRaises(tenure.Detach):
+            attempt.wait(["a", "b"], max_wait=1)
+        self.assertEqual(len(agent.seen), 2)
+
+    def test_ends_meet_a_wait_by_its_policy_or_if_none_is_left(self) -> None:
+        def met(states: List[tenure.JobState], **how: Any) -> bool:
+            ends = [tenure.Input(at, "j", state, None, "", "") for at, state in enumerate(states)]
+            return _attempt.meet(ends, tenure.Detach(["j"], **how).terms)
+
+        state = tenure.JobState
+        mixed = [state.SUCCEEDED, state.DEAD, state.RUNNING]
+        self.assertTrue(met(mixed, until=tenure.Until.ANY) and met(mixed, until=tenure.Until.FIRST_FAILURE))
+        self.assertTrue(met(mixed, at_least=1) and met(mixed, at_least=3) and met([]))
+        self.assertFalse(met(mixed) or met(mixed, at_least=2) or met([state.WAITING], until=tenure.Until.ANY))
+        self.assertTrue(met([state.UNKNOWN], until=tenure.Until.ANY))
 
     def test_ends_of_children_come_in_pages_and_in_order(self) -> None:
         def page(request: words.AttemptServiceGetChildResultsRequest, _: Any) -> Any:

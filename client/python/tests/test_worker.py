@@ -11,6 +11,7 @@ import tenure
 from tenure.node.v1 import node_service_pb2, session_pb2
 from tenure.node.v1 import worker_service_pb2 as wire
 from tenure.v1 import job_pb2
+from tenure.worker import _fitting, _succeeded
 
 
 class GoingOn(unittest.TestCase):
@@ -54,6 +55,26 @@ class GoingOn(unittest.TestCase):
         self.hear(wire.WorkMessage(work=wire.Work(token=1, kind="k")))
         (job,) = self.seen
         self.assertEqual((job.resumed, job.inputs, job.state), (False, (), None))
+
+    def test_an_end_that_the_agent_would_not_take_is_a_failure_for_good(self) -> None:
+        self.assertTrue(_fitting(self.leaves(b"x" * 999_900)).HasField("succeeded"))
+        for end in (b"x" * 1_000_000, tenure.Detach(["a"], state=b"x" * 1_000_000)):
+            said = self.sent(end)
+            self.assertEqual((said.token, said.failed.permanent), (1, True))
+            self.assertIn("too large", said.failed.error)
+
+    def leaves(self, result: Any) -> wire.WorkEnded:
+        return _succeeded(result, tenure.Attempt(wire.Work(token=1, kind="k", socket="/socket")))
+
+    def sent(self, result: Any) -> wire.WorkEnded:
+        """What the agent is told of an attempt that returns this."""
+        worker = tenure.Worker("unused")
+        worker.job("large")(lambda _: result)
+        said: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        with ThreadPoolExecutor(1) as threads:
+            worker._hear(wire.WorkMessage(work=wire.Work(token=1, kind="large", socket="/socket")), said, threads)
+        ended: wire.WorkEnded = said.get(timeout=60).ended
+        return ended
 
 
 if __name__ == "__main__":

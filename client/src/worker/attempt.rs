@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use prost::Message as _;
 use tenure_proto::node::v1::{
     InputResult, ResultBytes, StopWorkReason, Work, WorkEnded, WorkFailed, WorkStopped, WorkSucceeded,
     input_result::Answer, work_ended::End,
@@ -15,6 +16,11 @@ use tokio_util::sync::CancellationToken;
 use super::voice::Voice;
 use super::wait::Wait;
 use crate::wire;
+
+/// The most bytes of an end: the agent breaks with a worker whose message is larger than 1 MiB, and all its attempts are lost.
+const MOST_END: usize = 1_000_000;
+/// Of the reason of a failure, in bytes; the server keeps no more.
+const MOST_REASON: usize = 4_096;
 
 /// One attempt of a job. Clones are of the same attempt.
 #[derive(Clone, Debug)]
@@ -103,6 +109,8 @@ pub(super) struct Before {
 pub(super) struct Told {
     reason: Option<StopReason>,
     usage: BTreeMap<String, u64>,
+    /// The ends with which it came back have ended a wait that they do not meet.
+    ends_taken: bool,
 }
 
 /// Why an attempt is to stop.
@@ -178,6 +186,12 @@ impl Attempt {
         *sum = sum.saturating_add(amount);
     }
 
+    /// Whether nobody has taken yet the ends with which it came back, as those of a wait that its `max_wait` ended.
+    pub(super) fn takes_ends(&self) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        !std::mem::replace(&mut told.ends_taken, true)
+    }
+
     /// Why it is to stop. None: it is not.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).reason
@@ -202,8 +216,21 @@ impl Attempt {
             Some(Err(_)) | None => End::Stopped(WorkStopped {}),
         };
         let usage = self.told.lock().unwrap_or_else(PoisonError::into_inner).usage.clone();
-        WorkEnded { token: self.token, end: Some(end), usage }
+        let ended = WorkEnded { token: self.token, end: Some(end), usage };
+        // Another attempt would leave as much.
+        if let Some(words) = too_large(&ended) {
+            return WorkEnded { end: Some(End::Failed(Failure::permanent(words).into_wire())), ..ended };
+        }
+        ended
     }
+}
+
+/// What is wrong with an end that the agent would not take.
+fn too_large(ended: &WorkEnded) -> Option<String> {
+    let size = ended.encoded_len();
+    (size > MOST_END).then(|| {
+        format!("what it leaves is too large for a worker: its end has {size} bytes, at most {MOST_END} are allowed")
+    })
 }
 
 impl Input {
@@ -246,7 +273,8 @@ impl Output {
         Self::bytes(text.into(), "text/plain; charset=utf-8")
     }
 
-    /// Bytes of a media type. Above the inline limit of the server, 256 KiB, the agent uploads them; a message has at most 1 MiB.
+    /// Bytes of a media type. Above the inline limit of the server, 256 KiB, the agent uploads them. An end of more than 1,000,000
+    /// bytes is none: the attempt has failed for good then.
     pub fn bytes(data: impl Into<Bytes>, content_type: impl Into<String>) -> Self {
         Self(Left::Result(data.into(), content_type.into()))
     }
@@ -297,11 +325,17 @@ impl Failure {
     fn into_wire(self) -> WorkFailed {
         WorkFailed {
             permanent: self.permanent,
-            error: self.reason,
+            error: shortened(self.reason),
             retry_after: self.retry_after.map(wire::duration),
             throttled_slot: self.throttled,
         }
     }
+}
+
+/// A reason without what nobody would keep of it.
+fn shortened(mut reason: String) -> String {
+    reason.truncate(reason.floor_char_boundary(MOST_REASON));
+    reason
 }
 
 impl<E: std::error::Error> From<E> for Failure {
@@ -337,6 +371,23 @@ mod tests {
         assert!(matches!(end(&attempt, failed()), End::Stopped(_)));
         assert!(matches!(end(&attempt, None), End::Stopped(_)));
         assert!(matches!(end(&attempt, Some(Ok(Output::text("x")))), End::Succeeded(_)));
+    }
+
+    #[test]
+    fn an_end_that_the_agent_would_not_take_is_a_failure_for_good_and_a_long_reason_is_cut() {
+        let work = Work { token: 7, socket: "/socket".to_owned(), ..Work::default() };
+        let attempt = Attempt::new(work, Before::default());
+        let leaves = |size: usize| end(&attempt, Some(Ok(Output::bytes(vec![7; size], "a/b"))));
+        assert!(matches!(leaves(MOST_END - 100), End::Succeeded(_)));
+        let waits = Output::detach(Wait::all(["a"]).state(vec![7; MOST_END], "a/b"));
+        for end in [leaves(MOST_END), leaves(2 << 20), end(&attempt, Some(Ok(waits)))] {
+            let End::Failed(said) = end else { panic!("it is too large") };
+            assert!(said.permanent && said.error.contains("too large"), "{}", said.error);
+        }
+        let End::Failed(said) = end(&attempt, Some(Err(Failure::retry("\u{e4}".repeat(1 << 20))))) else {
+            panic!("it failed")
+        };
+        assert_eq!((said.permanent, said.error.len()), (false, MOST_REASON));
     }
 
     #[test]

@@ -276,12 +276,13 @@ impl Attempt {
     /// Waits for children. Meanwhile the job holds what its kind keeps only, and its time limits stand still. It may be told to
     /// detach instead: then it ends with [`super::Output::detach`].
     ///
+    /// After that the same wait is over at once, and so is one for the same children that their ends meet. Of several waits for the
+    /// same children at most one should have a `max_wait`: the first of them counts as the one that it ended.
+    ///
     /// # Errors
     /// INVALID_FIELD, LEASE_LOST; ABORTED if it is to stop.
     pub async fn wait(&self, wait: &Wait) -> Result<Waited, Error> {
-        // Who came back from this wait has waited, whatever ended it.
-        let came_back = self.resumed && self.inputs.iter().map(|end| &end.job_id).eq(wait.children());
-        if came_back {
+        if self.came_back_from(wait) {
             return Ok(Waited::Over(self.inputs.to_vec()));
         }
         // However often it is asked, it is one wait.
@@ -294,6 +295,13 @@ impl Attempt {
             WaitAnswer::Go => Ok(Waited::Over(self.results(wait.children()).await?)),
             WaitAnswer::MustDetach | WaitAnswer::Unspecified | WaitAnswer::Parked => Ok(Waited::MustDetach),
         }
+    }
+
+    /// Whether it need not wait because of the ends with which it came back: these meet the terms, or `max_wait` has ended that wait.
+    /// That is so once: nobody says which of several waits for the same children it was.
+    pub(super) fn came_back_from(&self, wait: &Wait) -> bool {
+        let of_these = self.resumed && self.inputs.iter().map(|end| &end.job_id).eq(wait.children());
+        of_these && (wait.is_met_by(&self.inputs) || wait.has_max_wait() && self.takes_ends())
     }
 
     /// How children stand, in this order.

@@ -127,11 +127,13 @@ async fn a_bad_end_is_told_to_all_until_somebody_has_it_tried_again() -> anyhow:
         let once = client.once(&plain, Some(PATIENCE)).await?;
         ensure!(once.data == "charged" && once.job.id == plain.id() && once.job.round == 2, "{once:?}");
         // And the wait may be shorter than the work.
-        let slow = asks("order:5", &Script::new().wait("slow"));
+        // Who comes after the end is told no empty answer.
+        let slow = asks("order:5", &Script::new().wait("slow").then(Step::Result("late".to_owned())));
         let late = client.once(&slow, Some(Duration::from_millis(50))).await;
         ensure!(matches!(&late, Err(OnceError::NotDone { job }) if job.id == slow.id()), "{late:?}");
         fleet.open("slow")?;
-        client.once(&slow, Some(PATIENCE)).await.context("the same call waits again")?;
+        let late = client.once(&slow, Some(PATIENCE)).await.context("the same call waits again")?;
+        ensure!(late.data == "late", "{late:?}");
         Ok(())
     })
     .await

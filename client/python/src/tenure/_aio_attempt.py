@@ -119,7 +119,8 @@ class Attempt(BaseAttempt):
         """Waits for children: how they ended, in this order, as ``tenure.Attempt.wait``.
 
         :raises Detach: if it may not stay. Not caught, the job comes back as another execution once its wait is over; children of
-            a ``step`` are found there, and the same wait is over at once.
+            a ``step`` are found there, and the same wait is over at once, as is one for the same children that their ends meet.
+            Of several waits for the same children at most one should have a ``max_wait``: the first counts as the one it ended.
         :raises Refusal: if that cannot be waited for.
         """
         detach = Detach(children, until=until, at_least=at_least, max_wait=max_wait, state=state)

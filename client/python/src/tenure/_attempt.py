@@ -252,6 +252,8 @@ class BaseAttempt:
         self._reason = ""
         # What it used that its agent has not heard yet.
         self._usage: Dict[str, int] = {}
+        # The ends with which it came back have ended a wait that they do not meet.
+        self._ends_taken = False
         #: The job.
         self.job_id = work.job_id
         #: The fencing token of this execution: hand it to what must not be written twice.
@@ -355,14 +357,38 @@ class BaseAttempt:
         return [replace(job, id=child_id(self.job_id, step, index)) for index, job in enumerate(jobs)]
 
     def _waited(self, terms: node_wire.WaitTerms) -> Optional[Tuple[Input, ...]]:
-        """The ends with which it came back, if it waited for just these: that wait is over."""
-        same = self.resumed and [end.job_id for end in self.inputs] == terms.job_ids
-        return self.inputs if same else None
+        """The ends with which it came back, if it need not wait because of them: these meet the terms, or ``max_wait`` has ended
+        that wait. That is so once: nobody says which of several waits for the same children it was."""
+        if not self.resumed or [end.job_id for end in self.inputs] != list(terms.job_ids):
+            return None
+        if meet(self.inputs, terms):
+            return self.inputs
+        if not terms.HasField("max_wait") or self._ends_taken:
+            return None
+        self._ends_taken = True
+        return self.inputs
 
     def _spent(self, counters: Mapping[str, int]) -> None:
         """Adds to what is told at the end."""
         for counter, amount in counters.items():
             self._usage[counter] = self._usage.get(counter, 0) + amount
+
+
+def meet(ends: Sequence[Input], terms: node_wire.WaitTerms) -> bool:
+    """Whether these ends of all its children leave a wait nothing to wait for."""
+    good = sum(end.state is JobState.SUCCEEDED for end in ends)
+    # Unspecified: there is no such job.
+    bad = sum(end.state.is_final and end.state is not JobState.SUCCEEDED or end.state is JobState.UNKNOWN for end in ends)
+    left = len(ends) - good - bad
+    if terms.policy == job_pb2.WAIT_POLICY_ANY:
+        met = good > 0
+    elif terms.policy == job_pb2.WAIT_POLICY_AT_LEAST:
+        met = good >= terms.at_least or good + left < terms.at_least
+    elif terms.policy == job_pb2.WAIT_POLICY_FIRST_FAILURE:
+        met = bad > 0
+    else:
+        met = False
+    return met or left == 0
 
 
 def used(counters: Mapping[str, int]) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Union
 from ._jobs import Enqueued, Job, JobState, NewJob, PayloadLike, Result
 from ._times import Seconds, duration, seconds
 from .errors import TenureError, UnexpectedAnswer, refusal_of_item
+from .v1 import job_pb2
 from .v1 import job_service_pb2 as wire
 from .v1.job_service_pb2_grpc import JobServiceStub
 from .v1.workflow_service_pb2_grpc import WorkflowServiceStub
@@ -114,7 +115,7 @@ def result_of(answer: wire.GetResultResponse) -> Result:
     if not answer.HasField("result"):
         raise UnexpectedAnswer("the answer to GetResult has no result")
     result = answer.result
-    return Result(data=result.data, content_type=result.content_type, token=result.token)
+    return Result(data=result.data, content_type=result.content_type, token=result.token, partial=result.partial)
 
 
 class Reading:
@@ -129,6 +130,13 @@ class Reading:
     def begun(self) -> bool:
         """Whether anything has come."""
         return self._head is not None
+
+    @property
+    def head(self) -> job_pb2.ResultHead:
+        """What it is; once it has begun."""
+        if self._head is None:
+            raise UnexpectedAnswer("a read of a result does not begin with what it is")
+        return self._head.head
 
     def take(self, answer: wire.ReadResultResponse) -> bytes:
         """The bytes of a message; none in the first one."""

@@ -288,6 +288,8 @@ class Result:
     content_type: str
     #: The fencing token of the execution that produced it.
     token: int
+    #: Its execution had to end before it was done.
+    partial: bool = False
 
     def text(self) -> str:
         """The bytes as UTF-8."""

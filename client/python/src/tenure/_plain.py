@@ -116,7 +116,8 @@ class Attempt(BaseAttempt):
 
         :param state: with which it comes back if it may not stay; the rest is as in ``Detach``.
         :raises Detach: if it may not stay. Not caught, the job comes back as another execution once its wait is over; children of
-            a ``step`` are found there, and the same wait is over at once.
+            a ``step`` are found there, and the same wait is over at once, as is one for the same children that their ends meet.
+            Of several waits for the same children at most one should have a ``max_wait``: the first counts as the one it ended.
         :raises Refusal: if that cannot be waited for.
         :raises Stopped: if it is to stop.
         """

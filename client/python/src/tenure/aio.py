@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Iterable, List, Optional, Sequence, Type, Union
+from typing import Any, AsyncGenerator, AsyncIterator, Callable, Iterable, List, Optional, Sequence, Type, Union
 
 import grpc
 import grpc.aio
@@ -218,6 +218,16 @@ class Client:
         :raises Unavailable: if no server is to be reached before the first piece.
         :raises Refusal: if the connection breaks afterwards: read it from the beginning then.
         """
+        reads = self._reads(job_id)
+        try:
+            async for _, piece in reads:
+                if piece:
+                    yield piece
+        finally:
+            await reads.aclose()
+
+    async def _reads(self, job_id: str) -> AsyncGenerator["tuple[_calls.Reading, bytes]", None]:
+        """One read: first its head, with no bytes, then its pieces."""
         began, times = time.monotonic(), 0
         while True:
             reading = _calls.Reading()
@@ -225,9 +235,7 @@ class Client:
             stream = stub.ReadResult(wire.ReadResultRequest(job_id=job_id))
             try:
                 async for message in stream:
-                    piece = reading.take(message)
-                    if piece:
-                        yield piece
+                    yield reading, reading.take(message)
                 reading.end()
                 return
             except grpc.RpcError as error:
@@ -244,6 +252,29 @@ class Client:
             finally:
                 stream.cancel()
 
+    async def _left(self, job: Job) -> Result:
+        """What a job left, whatever its size; read again if the connection breaks in the midst of it."""
+        left = _once.Left(job)
+        while True:
+            begun: Optional[_calls.Reading] = None
+            reads = self._reads(job.id)
+            try:
+                async for reading, piece in reads:
+                    if begun is None:
+                        left.begins(begun := reading)
+                    left.take(piece)
+                if begun is None:
+                    raise UnexpectedAnswer("a read of a result has no beginning")
+                return left.result(begun)
+            except Refusal as refused:
+                if _once.is_older(refused):
+                    return await self.result(job.id)
+                times = left.breaks(refused)
+                pause = (refused.retry_after or 0.0) + backoff(self._retry, times)
+            finally:
+                await reads.aclose()
+            await asyncio.sleep(pause)
+
     async def once(
         self, kind: str, key: str, payload: PayloadLike = None, *, timeout: Optional[Seconds] = None, **fields: Any
     ) -> Once:
@@ -255,11 +286,14 @@ class Client:
         kind with ``dedupe = "live"`` lets go of a key when its job has ended. An execution may be repeated when its node dies in it;
         what is recorded, and returned here, is one.
 
-        :param key: the ``dedupe_key``; all other fields of ``NewJob`` may follow.
+        :param key: the ``dedupe_key``; all other fields of ``NewJob`` may follow. The job gets one label more, ``once``; it may
+            have 31 of its own.
         :param timeout: for the wait, in seconds or a ``timedelta``. None: for as long as it takes.
         :raises OnceConflict: if the key stands for another payload; nothing was stored.
+        :raises OnceNotYours: if another producer's job holds it.
         :raises OnceFailed: if it ended otherwise than well; with the job and its ``reason``.
-        :raises OnceForgotten: if its answer is not kept any more.
+        :raises OnceTooLarge: if its answer has more than 64 MiB: ``read_result`` has it.
+        :raises OnceForgotten: if it had ended before and has no answer: none that is kept any more, or none at all.
         :raises NotDone: if the timeout was first; the work goes on, and the same call waits for it again.
         """
         asked = _once.asking(kind, key, payload, fields)
@@ -268,9 +302,9 @@ class Client:
         job = await self.wait(answer.job.id, timeout)
         _once.check_end(job)
         try:
-            result = await self.result(job.id)
+            result = await self._left(job)
         except NotFound as refused:
-            result = _once.nothing(job, refused)
+            result = _once.nothing(answer, job, refused)
         return _once.done(answer, job, result)
 
     async def explain(self, job_id: str) -> wire.ExplainJobResponse:

@@ -107,7 +107,7 @@ class NotDone(TenureError, TimeoutError):
 
 
 class OnceConflict(TenureError):
-    """A key stands for another payload, or is held by a job of another producer. Nothing was stored, and nothing runs."""
+    """A key stands for another payload. Nothing was stored, and nothing runs."""
 
     def __init__(self, key: str, job_id: str) -> None:
         super().__init__(f"the key {key!r} was used for something else, by job {job_id}")
@@ -115,6 +115,21 @@ class OnceConflict(TenureError):
         self.key = key
         #: The job that holds it.
         self.job_id = job_id
+
+
+class OnceNotYours(OnceConflict):
+    """A key is held by a job of another producer, of which nothing but its id is shown."""
+
+
+class OnceTooLarge(TenureError):
+    """It was done, and its answer is larger than 64 MiB: ``Client.read_result`` has it."""
+
+    def __init__(self, job: "Job", size: int) -> None:
+        super().__init__(f"the answer of job {job.id} has {size} bytes: read_result has it")
+        #: The job.
+        self.job = job
+        #: The size of its answer in bytes.
+        self.size = size
 
 
 class OnceFailed(TenureError):
@@ -128,10 +143,11 @@ class OnceFailed(TenureError):
 
 
 class OnceForgotten(TenureError):
-    """It was done, and its answer is not kept any more."""
+    """It was done before this call, and there is no answer: it is not kept any more, or the job left none. Nobody can tell these
+    apart later, and an empty answer is not made up: work that is asked for again returns something."""
 
     def __init__(self, job: "Job") -> None:
-        super().__init__(f"the answer of job {job.id} is not kept any more")
+        super().__init__(f"the answer of job {job.id} is not kept any more, if it left one")
         #: The job.
         self.job = job
 

@@ -58,6 +58,8 @@ _RECONNECT_S = (0.1, 5.0)
 #: The process ends itself so long before an attempt must be gone.
 _LAST_S = 1.0
 _EXIT_LATE = 70
+#: The most bytes of an end: the agent breaks with a worker whose message is larger than 1 MiB, and all its attempts are lost.
+_MOST_END = 1_000_000
 #: Functions that wait for other jobs keep their threads, and others run meanwhile: an agent gives a worker no more at once.
 _MOST_THREADS = 1_000
 
@@ -314,6 +316,7 @@ class Worker:
             self._deadlines[attempt.token] = work.gone_by_us
 
         def ended(end: wire.WorkEnded) -> None:
+            end = _fitting(end)
             end.token = attempt.token
             for counter, amount in attempt._usage.items():
                 end.usage[counter] = amount
@@ -405,6 +408,15 @@ def _succeeded(result: Any, attempt: _Any) -> wire.WorkEnded:
         return wire.WorkEnded(succeeded=wire.WorkSucceeded(content_type=BYTES))
     data, content_type = encode(result)
     return wire.WorkEnded(succeeded=wire.WorkSucceeded(has_result=True, data=data, content_type=content_type))
+
+
+def _fitting(end: wire.WorkEnded) -> wire.WorkEnded:
+    """The end, or what becomes of one that the agent would not take: another attempt would leave as much."""
+    size = end.ByteSize()
+    if size <= _MOST_END:
+        return end
+    words = f"what it leaves is too large for a worker: its end has {size} bytes, at most {_MOST_END} are allowed"
+    return wire.WorkEnded(failed=wire.WorkFailed(permanent=True, error=words))
 
 
 def _failed(error: BaseException, permanent: bool, words: Optional[JobFailed]) -> wire.WorkEnded:
