@@ -349,7 +349,7 @@ impl State {
         for id in workflows {
             state.await_deadlines(id);
             state.flows.missing(id, |job| state.jobs.contains_key(&job));
-            state.flows.resume(id, now.wall);
+            state.flows.resume(id);
         }
         state.limit_loaded(now);
         let saved = state.classes.iter().filter(|(_, class)| class.saved);

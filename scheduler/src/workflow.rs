@@ -72,6 +72,8 @@ pub struct Opened {
     pub partial: bool,
     /// The places among its inputs that had not ended. What becomes of them later changes nothing.
     pub missing: Vec<u32>,
+    /// By the requeue of a head, against its policy: nobody before it ends for that, also not when its deadline passes.
+    pub requeued: bool,
 }
 
 /// Where a workflow stands. The last three are final, and change by a requeue only.

@@ -12,6 +12,8 @@ mod node;
 mod results;
 #[path = "support/served.rs"]
 mod served;
+#[path = "sessions/tails.rs"]
+mod tails;
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ const TRIES: u32 = 4;
 pub(crate) struct Piece {
     /// The place of its first byte.
     pub(crate) offset: u64,
-    /// The bytes; never empty.
+    /// The bytes. None in the first piece of last lines, which tells only where they begin.
     pub(crate) data: Vec<u8>,
     /// Bytes before it that are not there any more.
     pub(crate) dropped: u64,
@@ -39,22 +39,25 @@ pub(crate) struct Follow {
     file: Option<(u64, File)>,
     /// Bytes before `at` that were not there any more, and were not told yet.
     dropped: u64,
+    /// Where it begins is still to be told: whoever reads chose no place.
+    begins: bool,
 }
 
 impl Follow {
     /// From this byte on.
     pub(crate) fn new(dir: &Path, stream: Stream, at: u64) -> Self {
-        Self { dir: dir.to_owned(), stream, at, file: None, dropped: 0 }
+        Self { dir: dir.to_owned(), stream, at, file: None, dropped: 0, begins: false }
     }
 
-    /// From so many lines before the present end, as far as they are kept without a gap.
+    /// From so many lines before the present end, as far as they are kept without a gap. The first piece is empty and stands
+    /// where they begin: a stream that prints nothing for a while has its place too.
     ///
     /// # Errors
     /// If what is kept cannot be read.
     pub(crate) fn last_lines(dir: &Path, stream: Stream, lines: u32) -> io::Result<Self> {
         let (begin, bytes) = kept_end(dir, stream)?;
         let skipped = u64::try_from(before_last_lines(&bytes, lines)).unwrap_or(u64::MAX);
-        Ok(Self::new(dir, stream, begin.saturating_add(skipped)))
+        Ok(Self { begins: true, ..Self::new(dir, stream, begin.saturating_add(skipped)) })
     }
 
     /// The next piece; none, if there is nothing new.
@@ -62,6 +65,9 @@ impl Follow {
     /// # Errors
     /// If what is kept cannot be read.
     pub(crate) fn next(&mut self) -> io::Result<Option<Piece>> {
+        if std::mem::take(&mut self.begins) {
+            return Ok(Some(Piece { offset: self.at, ..Piece::default() }));
+        }
         for _ in 0..TRIES {
             if let Some(piece) = self.read_on()? {
                 return Ok(Some(piece));
@@ -258,8 +264,12 @@ mod tests {
         let all = lines(0..40_000); // over the head and into the tail
         capture.push(&all);
         let mut follow = Follow::last_lines(dir.path(), Stream::Stdout, 30_000).unwrap();
-        assert_eq!(follow.at, 10_000 * 15);
+        let begins = Piece { offset: 10_000 * 15, ..Piece::default() };
+        assert_eq!(follow.next().unwrap(), Some(begins));
         assert_eq!(read_all(&mut follow, &all), (30_000 * 15, 0));
+        let mut silent = Follow::last_lines(dir.path(), Stream::Stderr, 10).unwrap();
+        assert_eq!(silent.next().unwrap(), Some(Piece::default()), "it begins at its beginning");
+        assert_eq!(silent.next().unwrap(), None);
     }
 
     #[test]

@@ -731,7 +731,9 @@ pub struct WantLog {
     /// Where to begin. Absent: at the beginning, or where `tail_lines` says.
     #[prost(message, optional, tag = "5")]
     pub place: ::core::option::Option<super::super::v1::LogPlace>,
-    /// Begins so many lines before the end of each stream, as far as they are kept. Absent: as `place` says.
+    /// Begins so many lines before the end of each stream, as far as they are kept. Absent: as `place` says. The first chunk of
+    /// each stream that is wanted is empty then, and stands where that one begins. Of a node that does not say so the place of
+    /// a stream is known from its first bytes on.
     #[prost(uint32, optional, tag = "6")]
     pub tail_lines: ::core::option::Option<u32>,
     /// Goes on until the command has ended. False: ends with what there is.

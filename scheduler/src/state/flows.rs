@@ -9,7 +9,7 @@ use crate::{
     family::ChildEnd,
     ids::{JobId, WorkflowId},
     time::Wall,
-    workflow::{OnDeadline, Opening, SynthesisPolicy, Tally, Workflow},
+    workflow::{OnDeadline, Opening, Tally, Workflow},
 };
 
 /// See the module.
@@ -150,7 +150,7 @@ impl Flows {
     }
 
     /// A workflow was loaded: what of it was to end, and had not by then, ends now.
-    pub(crate) fn resume(&mut self, id: WorkflowId, now: Wall) {
+    pub(crate) fn resume(&mut self, id: WorkflowId) {
         let Some(FlowEntry { workflow, .. }) = self.get(id) else { return };
         let mut all = Vec::new();
         if workflow.cancel_requested {
@@ -158,14 +158,8 @@ impl Flows {
         }
         for (number, opened) in &workflow.opened {
             let Some(gate) = workflow.shape.gate(*number) else { continue };
-            // Whoever opened one by a requeue ended nobody.
-            let by_itself = match gate.rule.policy {
-                SynthesisPolicy::Any => !opened.partial,
-                SynthesisPolicy::All | SynthesisPolicy::AtLeast(_) | SynthesisPolicy::Always => {
-                    gate.due(workflow.began_at).is_some_and(|due| due <= now)
-                }
-            };
-            if by_itself && !opened.missing.is_empty() && gate.rule.on_deadline == OnDeadline::Cancel {
+            let ends = !opened.requeued && gate.rule.on_deadline == OnDeadline::Cancel;
+            if ends && !opened.missing.is_empty() {
                 all.push(Ending { places: gate.covers.clone(), gate: Some(*number) });
             }
         }
@@ -177,10 +171,10 @@ impl Flows {
     /// A workflow comes, or comes back. All of its gates are looked at.
     pub(crate) fn put(&mut self, workflow: Workflow) {
         let id = workflow.id;
-        // Of a gate that is to wait again nobody ends what is before it.
+        // Of a gate that is to wait again, or was opened for whoever came back, nobody ends what is before it.
         if let Some(all) = self.ending.get_mut(&id) {
             all.retain(|ending| match ending.gate {
-                Some(gate) => workflow.opened.contains_key(&gate),
+                Some(gate) => workflow.opened.get(&gate).is_some_and(|opened| !opened.requeued),
                 None => workflow.cancel_requested,
             });
         }

@@ -311,3 +311,58 @@ fn a_workflow_of_which_a_member_is_gone_does_not_come_back() {
         "#]],
     );
 }
+
+#[test]
+fn what_a_requeued_synthesis_does_not_wait_for_goes_on_whoever_leads_at_its_deadline() {
+    let script = |reload: &str| {
+        format!(
+            "{KIND}
+            workflow w chord(a,b)s:at_least:2:deadline:10s kind=k
+            tick
+            run a
+            run b
+            finish a permanent
+            reaped a
+            tick
+            requeue-member s
+            tick
+            run s
+            wall +10s
+            tick
+            {reload}
+            tick
+            job b
+            flow w"
+        )
+    };
+    check(
+        &script(""),
+        expect![[r#"
+        granted a -> n1 token=1.1
+        granted b -> n1 token=1.2
+        ended a token=1.1 failed_permanent (exit) -> dead [exit]
+        lease 1.1 gone
+        ended s -> cancelled [it wants at least 2 of 2 before it: member 0 dead]
+        requeued workflow w round=1
+        requeued s round=2
+        granted s -> n1 token=1.3
+        b running round=1 attempt=1
+        w running round=1 1/3 partial
+    "#]],
+    );
+    check(
+        &script("reload"),
+        expect![[r#"
+        granted a -> n1 token=1.1
+        granted b -> n1 token=1.2
+        ended a token=1.1 failed_permanent (exit) -> dead [exit]
+        lease 1.1 gone
+        ended s -> cancelled [it wants at least 2 of 2 before it: member 0 dead]
+        requeued workflow w round=1
+        requeued s round=2
+        granted s -> n1 token=1.3
+        b running round=1 attempt=1
+        w running round=1 1/3 partial
+    "#]],
+    );
+}

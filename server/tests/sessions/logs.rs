@@ -24,24 +24,24 @@ use crate::{
     served::{Served, spec},
 };
 
-fn keeps_logs(name: &str) -> Hello {
+pub(crate) fn keeps_logs(name: &str) -> Hello {
     let mut hello = hello(name, 1);
     hello.features.push(LOGS_FEATURE.to_owned());
     hello
 }
 
 /// A job that runs on this node.
-async fn running(served: &Served, node: &mut Node) -> (String, Grant) {
+pub(crate) async fn running(served: &Served, node: &mut Node) -> (String, Grant) {
     let job = served.enqueue(spec("page", b"x")).await;
     let grant = node.grant().await;
     node.report(&grant, [accepted(), started()]).await;
     (job, grant)
 }
 
-struct Reader(Streaming<ReadLogResponse>);
+pub(crate) struct Reader(Streaming<ReadLogResponse>);
 
 impl Reader {
-    async fn open(served: &Served, request: ReadLogRequest) -> Result<Self, Status> {
+    pub(crate) async fn open(served: &Served, request: ReadLogRequest) -> Result<Self, Status> {
         Ok(Self(served.jobs().read_log(request).await?.into_inner()))
     }
 
@@ -50,12 +50,12 @@ impl Reader {
         Self::open(served, request).await.expect("a log")
     }
 
-    async fn next(&mut self) -> Result<Option<read_log_response::Said>, Status> {
+    pub(crate) async fn next(&mut self) -> Result<Option<read_log_response::Said>, Status> {
         let message = timeout(SOON, self.0.message()).await.expect("in time")?;
         Ok(message.map(|message| message.said.expect("it says something")))
     }
 
-    async fn attempt(&mut self) -> LogAttempt {
+    pub(crate) async fn attempt(&mut self) -> LogAttempt {
         match self.next().await {
             Ok(Some(read_log_response::Said::Attempt(attempt))) => attempt,
             other => panic!("{other:?}"),
@@ -63,7 +63,7 @@ impl Reader {
     }
 
     /// Stream, place, bytes and how many are missing before them.
-    async fn chunk(&mut self) -> (LogStream, u64, Vec<u8>, u64) {
+    pub(crate) async fn chunk(&mut self) -> (LogStream, u64, Vec<u8>, u64) {
         match self.next().await {
             Ok(Some(read_log_response::Said::Chunk(chunk))) => {
                 (chunk.stream(), chunk.offset, chunk.data.to_vec(), chunk.dropped)
@@ -74,7 +74,7 @@ impl Reader {
 }
 
 /// The node is asked.
-async fn wanted(node: &mut Node) -> WantLog {
+pub(crate) async fn wanted(node: &mut Node) -> WantLog {
     node.find(|message| match &message.body {
         Some(Body::WantLog(want)) => Some(want.clone()),
         _ => None,
@@ -83,14 +83,14 @@ async fn wanted(node: &mut Node) -> WantLog {
 }
 
 /// A node's stream.
-struct Push {
+pub(crate) struct Push {
     out: mpsc::Sender<PushLogRequest>,
     /// One task.
     answer: JoinSet<Result<(), Status>>,
 }
 
 impl Push {
-    async fn open(served: &Served, node: &str, grant: &Grant, want_id: u64) -> Self {
+    pub(crate) async fn open(served: &Served, node: &str, grant: &Grant, want_id: u64) -> Self {
         let (out, pieces) = mpsc::channel(1);
         let endpoint = Channel::from_shared(format!("http://{}", served.grpc())).expect("an address");
         let channel = endpoint.connect().await.expect("it listens");
@@ -109,7 +109,7 @@ impl Push {
         self.out.send(PushLogRequest { said: Some(said) }).await.expect("the stream is open");
     }
 
-    async fn chunk(&self, stream: LogStream, offset: u64, data: &[u8]) {
+    pub(crate) async fn chunk(&self, stream: LogStream, offset: u64, data: &[u8]) {
         self.say(Said::Chunk(LogChunk {
             stream: stream.into(),
             offset,
@@ -120,7 +120,7 @@ impl Push {
     }
 
     /// The node says no more, and hears what becomes of that.
-    async fn end(self) -> Result<(), Status> {
+    pub(crate) async fn end(self) -> Result<(), Status> {
         self.say(Said::LogEnd(LogEnd {})).await;
         self.answered().await
     }
@@ -132,17 +132,17 @@ impl Push {
     }
 
     /// Its connection breaks.
-    async fn cut(mut self) {
+    pub(crate) async fn cut(mut self) {
         self.answer.shutdown().await;
     }
 }
 
-fn tail(stdout: (u64, &'static [u8]), stderr: (u64, &'static [u8])) -> LogTail {
+pub(crate) fn tail(stdout: (u64, &'static [u8]), stderr: (u64, &'static [u8])) -> LogTail {
     let part = |(total, data): (u64, &'static [u8])| Some(LogTailPart { total, data: data.into() });
     LogTail { stdout: part(stdout), stderr: part(stderr) }
 }
 
-fn ended_with(log_tail: LogTail) -> Event {
+pub(crate) fn ended_with(log_tail: LogTail) -> Event {
     let Event::Finished(ended) = finished(FinishedOutcome::Succeeded, None) else { unreachable!() };
     Event::Finished(Finished { log_tail: Some(log_tail), ..ended })
 }

@@ -174,17 +174,19 @@ pub(crate) fn put_ends(
 struct OpenedJson {
     partial: bool,
     missing: Vec<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    requeued: bool,
 }
 
 impl From<&Opened> for OpenedJson {
     fn from(opened: &Opened) -> Self {
-        Self { partial: opened.partial, missing: opened.missing.clone() }
+        Self { partial: opened.partial, missing: opened.missing.clone(), requeued: opened.requeued }
     }
 }
 
 impl From<OpenedJson> for Opened {
     fn from(json: OpenedJson) -> Self {
-        Self { partial: json.partial, missing: json.missing }
+        Self { partial: json.partial, missing: json.missing, requeued: json.requeued }
     }
 }
 

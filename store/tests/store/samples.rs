@@ -455,6 +455,6 @@ pub(crate) fn workflow(n: u64) -> Workflow {
         created_at: Wall(1_780_000_000_000_001),
         began_at: Wall(1_780_000_000_000_002),
         reason: Some("cancelled by request".into()),
-        opened: [(2, Opened { partial: true, missing: vec![3, 4] })].into(),
+        opened: [(2, Opened { partial: true, missing: vec![3, 4], requeued: true })].into(),
     }
 }

@@ -52,7 +52,7 @@ impl Step<'_> {
                 let is_known = workflow.opened.contains_key(&number);
                 let missing = if is_known { Vec::new() } else { missing(workflow, &gate) };
                 if !is_known && (partial || !missing.is_empty()) {
-                    let opened = Opened { partial, missing };
+                    let opened = Opened { partial, missing, requeued: false };
                     self.emit(Event::WorkflowOpened { workflow: id, gate: number, opened });
                     self.end_rest(id, number, &gate, left);
                     self.notify_workflow(id);

@@ -159,7 +159,7 @@ impl Step<'_> {
                 let mut missing: Vec<u32> =
                     inputs.into_iter().filter(|place| next.end(*place).is_none()).collect();
                 missing.sort_unstable();
-                next.opened.insert(number, Opened { partial: true, missing });
+                next.opened.insert(number, Opened { partial: true, missing, requeued: true });
                 JobState::Queued { since: now }
             }
         }

@@ -56,6 +56,13 @@ struct Told {
     stderr: u64,
 }
 
+/// How many last lines are wanted of each stream whose place is not known yet; none: it is, or everything is wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tail {
+    stdout: Option<u32>,
+    stderr: Option<u32>,
+}
+
 /// One reader.
 struct Reading {
     api: Api,
@@ -66,7 +73,7 @@ struct Reading {
     over: CancellationToken,
     out: mpsc::Sender<Result<v1::ReadLogResponse, Status>>,
     /// Only the last lines of the first execution are wanted.
-    tail_lines: Option<u32>,
+    tail: Tail,
     told: Told,
     _place: Place,
 }
@@ -107,9 +114,9 @@ pub(super) async fn open(
         stdout: place.stdout_offset,
         stderr: place.stderr_offset,
     });
-    let tail_lines = asked.tail_lines.filter(|_| asked.place.is_none());
+    let tail = Tail::of(&asked);
     let api = api.clone();
-    let reading = Reading { api, caller, asked, changes, over, out, tail_lines, told, _place: place };
+    let reading = Reading { api, caller, asked, changes, over, out, tail, told, _place: place };
     let first = reading.first().await?;
     // It works when its messages are asked for, and ends with them.
     let work = stream::once(reading.run(first)).filter_map(|()| ready(None));
@@ -133,7 +140,7 @@ impl Reading {
             if let Some(execution) = next.take() {
                 self.execution(&execution).await?;
                 done = execution.token;
-                (self.told, self.tail_lines) = (Told::default(), None);
+                (self.told, self.tail) = (Told::default(), Tail::default());
                 if !self.asked.follow {
                     return Ok(());
                 }
@@ -257,13 +264,14 @@ impl Reading {
                 continue;
             }
             let told = self.told.of(stream);
-            let skipped = self.tail_lines.map_or(0, |lines| before_last_lines(&end.data, lines));
+            let tail = self.tail.lines(stream);
+            let skipped = tail.map_or(0, |lines| before_last_lines(&end.data, lines));
             let from = end.offset().saturating_add(skipped as u64).max(told);
             let data = usize::try_from(from - end.offset()).ok().filter(|at| *at < end.data.len());
             let data = data.map(|at| end.data.slice(at..)).unwrap_or_default();
             let offset = if data.is_empty() { end.total } else { from };
             // Of one of which only the end is wanted, nothing else is missing.
-            let wanted = if self.tail_lines.is_some() { from.min(offset) } else { told };
+            let wanted = if tail.is_some() { from.min(offset) } else { told };
             let dropped = offset.saturating_sub(wanted);
             if !data.is_empty() || dropped > 0 {
                 self.say_chunk(LogChunk { stream: stream.into(), offset, data, dropped }).await?;
@@ -311,6 +319,34 @@ impl Told {
         match stream {
             LogStream::Stdout | LogStream::Unspecified => &mut self.stdout,
             LogStream::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+impl Tail {
+    fn of(asked: &Asked) -> Self {
+        let lines = asked.tail_lines.filter(|_| asked.place.is_none());
+        let of = |stream| lines.filter(|_| asked.wants(stream));
+        Self { stdout: of(LogStream::Stdout), stderr: of(LogStream::Stderr) }
+    }
+
+    fn lines(self, stream: LogStream) -> Option<u32> {
+        match stream {
+            LogStream::Stdout | LogStream::Unspecified => self.stdout,
+            LogStream::Stderr => self.stderr,
+        }
+    }
+
+    /// What a node is to be asked for: the place of one of them is not known.
+    fn open(self) -> Option<u32> {
+        self.stdout.or(self.stderr)
+    }
+
+    /// From here on the place of this one counts.
+    fn begins(&mut self, stream: LogStream) {
+        match stream {
+            LogStream::Stdout | LogStream::Unspecified => self.stdout = None,
+            LogStream::Stderr => self.stderr = None,
         }
     }
 }

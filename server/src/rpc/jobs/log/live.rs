@@ -95,15 +95,15 @@ impl Reading {
         execution: &Execution,
         node: &NodeName,
     ) -> impl Future<Output = Result<Pull, Unasked>> + use<> {
-        let begun = self.tail_lines.is_none();
+        let tail_lines = self.tail.open();
         let place = LogPlace { stdout_offset: self.told.stdout, stderr_offset: self.told.stderr };
         let want = Want {
             job: self.asked.job,
             token: execution.token,
             id: 0,
             stream: self.asked.stream,
-            place: begun.then_some(place),
-            tail_lines: self.tail_lines,
+            place: tail_lines.is_none().then_some(place),
+            tail_lines,
             follow: self.asked.follow,
         };
         let (logs, node) = (self.api.logs.clone(), node.clone());
@@ -132,10 +132,16 @@ impl Reading {
             };
             match said {
                 Some(FromNode::Chunk(chunk)) => {
-                    if let Some(chunk) = self.untold(chunk) {
-                        // From here on the place counts.
-                        self.tail_lines = None;
-                        self.say_chunk(chunk).await?;
+                    let stream = chunk.stream();
+                    let untold = self.untold(chunk);
+                    self.tail.begins(stream);
+                    match untold {
+                        // It only says where last lines begin.
+                        Some(chunk) if chunk.data.is_empty() && chunk.dropped == 0 => {
+                            *self.told.of_mut(stream) = chunk.offset;
+                        }
+                        Some(chunk) => self.say_chunk(chunk).await?,
+                        None => {}
                     }
                 }
                 Some(FromNode::Nothing(why)) => return Ok(Ended::Nothing(why)),
@@ -153,7 +159,7 @@ impl Reading {
         }
         let known = usize::try_from(told.saturating_sub(chunk.offset)).unwrap_or(usize::MAX);
         if known == 0 {
-            let begun = self.tail_lines.is_none() || told > 0;
+            let begun = self.tail.lines(chunk.stream()).is_none();
             let dropped = if begun { chunk.offset - told } else { chunk.dropped };
             return Some(LogChunk { dropped, ..chunk });
         }
