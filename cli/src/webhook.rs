@@ -139,7 +139,7 @@ fn state(webhook: &Webhook, output: &Output) -> Field {
         return Field::toned(format!("gone (410), {since}"), Tone::Notice);
     }
     if webhook.dropped > 0 {
-        return Field::toned(format!("{} not told: too much waits", webhook.dropped), Tone::Notice);
+        return Field::toned(format!("{} not told: too much waited", webhook.dropped), Tone::Notice);
     }
     "-".into()
 }

@@ -353,7 +353,7 @@ pub enum Event {
     Wants(FencingToken),
 
     // Volatile: webhooks.
-    /// Something was not told to a webhook, for which too much waits.
+    /// Something was not told to a webhook: too much waits for it, or ended at once.
     DeliveryDropped {
         /// Which.
         webhook: WebhookName,

@@ -13,7 +13,7 @@ use crate::{
     },
     slots::{Count, Scope},
     state::{KindEntry, NodeEntry, Stand, State, nodes::undeclared},
-    time::Now,
+    time::{Now, Wall},
     view::{KindHealth, NodeState, NodeView, QueueSignal, SlotView, Snapshot},
 };
 
@@ -27,7 +27,7 @@ const BURST_WITHIN: Duration = Duration::from_secs(60);
 const OLD: Duration = Duration::from_secs(15 * 60);
 /// A delivery that has not arrived for so long is worth a look.
 const UNDELIVERED: Duration = Duration::from_secs(5 * 60);
-/// For how long a missed firing is worth a look.
+/// For how long a missed firing is worth a look, and an end that a webhook was not told.
 const MISSED_LATELY: Duration = Duration::from_secs(24 * 3600);
 
 impl State {
@@ -76,7 +76,8 @@ impl State {
         missed.chain(paused)
     }
 
-    /// Webhooks whose receiver is gone, for which something has waited for long, or to which something was not told.
+    /// Webhooks whose receiver is gone, for which something has waited for long, or to which something was lately not told or
+    /// given up.
     fn webhook_attention(&self, now: Now) -> impl Iterator<Item = Arc<str>> {
         self.webhooks().filter_map(move |view| {
             let name = &view.webhook.name;
@@ -88,10 +89,11 @@ impl State {
                 );
                 return Some(told.into());
             }
-            if view.dropped > 0 {
+            let lately = |at: Option<Wall>| at.is_some_and(|at| now.wall.since(at) < MISSED_LATELY);
+            if lately(view.dropped_at) {
                 let dropped = view.dropped;
                 return Some(
-                    format!("webhook {name} was not told of {dropped} ends: too much waits for it").into(),
+                    format!("webhook {name} was not told of {dropped} ends: too much waited for it").into(),
                 );
             }
             if age >= UNDELIVERED {
@@ -100,6 +102,13 @@ impl State {
                     format!("{waits} deliveries wait for webhook {name}, the oldest for {minutes} min")
                         .into(),
                 );
+            }
+            if lately(view.failed_at) {
+                let failed = view.failed;
+                let told = format!(
+                    "{failed} deliveries to webhook {name} were given up; they may be wanted again (redeliver)"
+                );
+                return Some(told.into());
             }
             None
         })

@@ -96,8 +96,8 @@ pub use view::{
 };
 pub use webhook::{
     About, Delivery, DeliveryFailure, DeliveryId, DeliveryState, DueDelivery, Ending, FAILED_KEPT,
-    MOST_FAILED, MOST_TRIES, MOST_WAITING, MOST_WEBHOOKS, NewDelivery, Subject, TRIED_FOR, Tried, Webhook,
-    WebhookPolicy, WebhookView, Webhooks,
+    MOST_FAILED, MOST_TOLD_AT_ONCE, MOST_TRIES, MOST_WAITING, MOST_WEBHOOKS, NewDelivery, Subject, TRIED_FOR,
+    Tried, Webhook, WebhookPolicy, WebhookView, Webhooks,
 };
 pub use workflow::{
     Chord, Gate, InvalidShape, MOST_MEMBERS, MOST_NESTING, MemberOf, OnDeadline, Opened, Opening, Part,

@@ -28,6 +28,10 @@ pub const MOST_WEBHOOKS: usize = 64;
 /// Deliveries of one webhook that wait. What ends beyond that is not told to it, and counted.
 pub const MOST_WAITING: usize = 10_000;
 
+/// New deliveries of one command, to all webhooks together. What else ends by it is not told, and counted. A parent may
+/// have as many descendants as this, which end with it: to one webhook all of that is told.
+pub const MOST_TOLD_AT_ONCE: usize = 10_000;
+
 /// Deliveries of one webhook that failed for good and are kept to be looked at. The oldest go first.
 pub const MOST_FAILED: usize = 1000;
 
@@ -50,6 +54,9 @@ const RETRY: RetryPolicy = RetryPolicy::Exponential {
     max: Duration::from_secs(3600),
     jitter_permille: 200,
 };
+
+/// No wait between two tries is longer: an hour and a fifth.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(3600 + 3600 / 5);
 
 const COUNT_BITS: u32 = 40;
 
@@ -296,10 +303,10 @@ pub struct NewDelivery {
 /// What a new delivery tells.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
-    /// Of a job that ended.
-    Job(Box<Job>),
-    /// Of a workflow that ended.
-    Workflow(Box<Workflow>),
+    /// Of a job that ended. One for all webhooks that are told of it.
+    Job(Arc<Job>),
+    /// Of a workflow that ended. As well.
+    Workflow(Arc<Workflow>),
     /// Nothing.
     Test,
 }
@@ -346,8 +353,12 @@ pub struct WebhookView {
     pub oldest: Option<Wall>,
     /// Deliveries that failed for good and are kept.
     pub failed: u64,
-    /// Ends that were not told to it since this leader began, since too much waited.
+    /// When the newest of those failed.
+    pub failed_at: Option<Wall>,
+    /// Ends that were not told to it since this leader began, since too much waited or ended at once.
     pub dropped: u64,
+    /// When the newest of those was not told.
+    pub dropped_at: Option<Wall>,
 }
 
 /// What a fleet file declares: by name.

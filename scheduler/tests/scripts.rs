@@ -34,6 +34,8 @@ mod operate;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
+mod outbox;
+#[cfg(test)]
 mod park;
 #[cfg(test)]
 mod place;

@@ -1,5 +1,7 @@
 //! Webhooks: who is told of an end, in which commit, and what becomes of tries.
 
+use std::time::Duration;
+
 use expect_test::expect;
 use tenure_scheduler::{
     About, Command, DeliveryFailure, DeliveryId, Ending, Enqueue, Event, JobId, MOST_FAILED, MOST_WAITING,
@@ -374,6 +376,13 @@ fn what_waits_for_one_receiver_is_bounded() {
     assert!(ended.events.contains(&dropped), "{:?}", ended.events);
     let view = state.webhooks().next().unwrap();
     assert_eq!((view.waiting, view.dropped), (MOST_WAITING as u64, 1));
+    // People hear of it, for a day: there is nothing else that would end it.
+    let not_told = |at| {
+        let attention = state.snapshot(at).attention;
+        attention.iter().any(|line| line.contains("webhook w was not told of 1 ends"))
+    };
+    let next_day = Now { wall: now.wall.after(Duration::from_secs(25 * 3600)), ..now };
+    assert!(not_told(now) && !not_told(next_day));
     // Room for one more.
     let tried = vec![Tried { delivery: DeliveryId::mint(state.epoch(), 1), failure: None }];
     state.apply(now, Command::SettleDeliveries { tried }).unwrap();

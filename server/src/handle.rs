@@ -271,6 +271,21 @@ impl Handle {
         Ok(replies)
     }
 
+    /// Submits one command without bytes beside it. Where there is no room it is waited for, in turn with all others: of who
+    /// has nobody to tell that there is none. Cancel-safe: what was not sent was not submitted.
+    ///
+    /// # Errors
+    /// As [`Handle::submit`], without [`SubmitError::Busy`].
+    pub(crate) async fn submit_in_turn(&self, command: Command) -> Result<Reply, SubmitError> {
+        let ways = self.ways()?;
+        let place = ways.producers.reserve().await.map_err(|_closed| self.elsewhere())?;
+        let submission = Submission { command, payload: None, more: Vec::new() };
+        let (answer, answered) = oneshot::channel();
+        let received = self.clock.steady();
+        place.send(Call { submission, answer, received, span: None, row: None, _room: None });
+        answered.await.unwrap_or_else(|_| Err(self.cut_off()))
+    }
+
     /// Submits one command, and leaves its answer for later.
     #[cfg(test)]
     pub(crate) fn submit_now(

@@ -1,7 +1,7 @@
 //! What leaves after a commit for whoever waits outside: fan-out of "this job changed" to watchers, and webhooks.
 //!
 //! Webhooks: `body` is what is told, in the commit that ends a job; `deliver` sends what is due, by `send`, signed by `sign`,
-//! to addresses that `guard` lets through; `settings` is what the server file says of it. What is stored and when it is
+//! to addresses that `guard` lets through; `tries` is what became of that until it is stored; `settings` is what the server file says of it. What is stored and when it is
 //! tried is the scheduler's.
 //!
 //! Of watches:
@@ -15,6 +15,7 @@ mod guard;
 mod send;
 mod settings;
 mod sign;
+mod tries;
 
 use std::{
     collections::HashMap,

@@ -3,7 +3,7 @@
 //! Responsible for the words in which the driver and a store speak. Not for deciding anything, and not for retrying: a
 //! commit is never repeated, whatever its error.
 
-use std::{collections::BTreeMap, future::Future};
+use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use bytes::Bytes;
 use tenure_scheduler::{
@@ -106,8 +106,8 @@ pub struct Beside {
     /// Of finished reports, by job and token. Of all that is here only these are kept without being asked for by `changes`,
     /// unless their job is deleted in the same turn.
     pub log_tails: BTreeMap<(JobId, FencingToken), LogTail>,
-    /// Of new deliveries: what is sent, byte for byte. Text without NUL.
-    pub bodies: BTreeMap<DeliveryId, String>,
+    /// Of new deliveries: what is sent, byte for byte. Text without NUL. Deliveries that tell the same share it.
+    pub bodies: BTreeMap<DeliveryId, Arc<str>>,
     /// Rows of the inbox that became jobs in this turn: they leave with it. Of a Postgres database alone: no other store
     /// has any.
     pub inbox: Vec<i64>,

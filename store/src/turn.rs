@@ -79,7 +79,7 @@ impl<'a> Turn<'a> {
         let mut deliveries = Vec::new();
         for delivery in changes.deliveries_new.iter().map(|new| &new.delivery) {
             let missing = Error::NoBodyBeside { delivery: delivery.id };
-            deliveries.push((delivery, beside.bodies.get(&delivery.id).ok_or(missing)?.as_str()));
+            deliveries.push((delivery, &**beside.bodies.get(&delivery.id).ok_or(missing)?));
         }
         Ok(Self {
             changes,

@@ -66,7 +66,7 @@ impl State {
             Event::DeliveryAdded(new) => self.delivery_added(new),
             Event::DeliveryChanged(delivery) => self.delivery_changed(delivery),
             Event::DeliveryRemoved { delivery, .. } => self.delivery_removed(*delivery),
-            Event::DeliveryDropped { webhook, about: _ } => self.delivery_dropped(webhook),
+            Event::DeliveryDropped { webhook, about: _ } => self.delivery_dropped(webhook, now.wall),
             Event::Enqueued(job) => self.enqueued(job, now),
             Event::Ready(id) | Event::WaitOver(id) | Event::Unblocked(id) => self.ready(*id, now),
             Event::Granted { lease, waits } => self.granted(lease, waits, now),

@@ -1,5 +1,7 @@
 //! Webhooks: what is told when something ends, what becomes of a try, and what operators do to them.
 
+use std::sync::Arc;
+
 use crate::{
     effect::{Effect, Reply},
     event::Event,
@@ -7,8 +9,8 @@ use crate::{
     refusal::{Refusal, nearest},
     step::Step,
     webhook::{
-        self, About, Delivery, DeliveryId, DeliveryState, FAILED_KEPT, MOST_FAILED, MOST_WAITING,
-        NewDelivery, Subject, TRIED_FOR, Tried, Webhook,
+        self, About, Delivery, DeliveryId, DeliveryState, FAILED_KEPT, MOST_FAILED, MOST_TOLD_AT_ONCE,
+        MOST_WAITING, NewDelivery, Subject, TRIED_FOR, Tried, Webhook,
     },
 };
 
@@ -18,12 +20,15 @@ impl Step<'_> {
         if self.state.outbox.webhooks.is_empty() {
             return;
         }
+        let mut told = 0;
         for subject in self.ended() {
             let webhooks = self.state.outbox.webhooks.values().map(|entry| &entry.webhook);
             for (name, about) in webhook::wanted(webhooks, &subject) {
-                if self.is_full(&name) {
+                // A turn is bounded, however much ends in it and whoever wants to hear of that.
+                if told >= MOST_TOLD_AT_ONCE || self.is_full(&name) {
                     self.emit(Event::DeliveryDropped { webhook: name, about });
                 } else {
+                    told += 1;
                     self.add_delivery(&name, about, subject.clone());
                 }
             }
@@ -32,8 +37,8 @@ impl Step<'_> {
 
     /// Jobs and workflows that this command made final, as they are now.
     fn ended(&self) -> Vec<Subject> {
-        let job = |id| self.state.job(id).map(|job| Subject::Job(Box::new(job.clone())));
-        let workflow = |id| self.state.workflow(id).map(|flow| Subject::Workflow(Box::new(flow.clone())));
+        let job = |id| self.state.job(id).map(|job| Subject::Job(Arc::new(job.clone())));
+        let workflow = |id| self.state.workflow(id).map(|flow| Subject::Workflow(Arc::new(flow.clone())));
         let ended = self.events.iter().filter_map(|event| {
             if let Event::AttemptEnded(end) | Event::LossReplaced(end) = event {
                 end.next.is_final().then(|| job(end.job)).flatten()
@@ -102,8 +107,8 @@ impl Step<'_> {
         let (mut given_up, mut removed) = (Vec::new(), Vec::new());
         for entry in self.state.outbox.webhooks.values() {
             if entry.webhook.gone.is_some() {
-                let waiting = entry.waiting.iter().filter_map(|(_, id)| self.state.outbox.deliveries.get(id));
-                given_up.extend(waiting.filter(|waiting| now.since(waiting.since) >= TRIED_FOR).cloned());
+                let waiting = entry.waiting_since(now.before(TRIED_FOR));
+                given_up.extend(waiting.filter_map(|id| self.state.outbox.deliveries.get(&id)).cloned());
             }
             let surplus = entry.failed.len().saturating_sub(MOST_FAILED);
             let old = |at: usize, failed_at| at < surplus || now.since(failed_at) >= FAILED_KEPT;

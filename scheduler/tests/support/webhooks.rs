@@ -60,7 +60,8 @@ pub(crate) fn command(line: &Line) -> Command {
 /// What is due, and when the next is.
 pub(crate) fn due(state: &State, now: Wall, line: &Line) -> String {
     let busy = line.list("busy").iter().map(|text| delivery(text)).collect();
-    let due = state.due_deliveries(now, &busy, line.number("most").unwrap_or(usize::MAX));
+    let most = line.number("most").unwrap_or(usize::MAX);
+    let due = state.due_deliveries(now, &busy, most);
     let due: Vec<String> = due
         .iter()
         .map(|due| format!("{} to {} at {}", due.delivery.id, due.delivery.webhook, due.url))
@@ -68,7 +69,7 @@ pub(crate) fn due(state: &State, now: Wall, line: &Line) -> String {
     if !due.is_empty() {
         return format!("due: {}", due.join(", "));
     }
-    match state.next_delivery(&busy) {
+    match state.next_delivery(now, &busy, most) {
         Some(next) => format!("nothing is due for {:?}", next.since(now)),
         None => "nothing is due".to_owned(),
     }

@@ -1,6 +1,7 @@
 //! The loop over the store in memory, which can be told to fail.
 
 mod guard;
+mod in_turn;
 mod rig;
 
 use std::{

@@ -298,7 +298,7 @@ impl Figure {
                 "tenure_webhook_deliveries_total",
                 Counter,
                 &["webhook", "outcome"],
-                "What became of deliveries to the webhook: delivered, failed (to be tried again), given_up, dropped (too much waited).",
+                "What became of deliveries to the webhook: delivered, failed (to be tried again), given_up, dropped (too much waited, or ended at once).",
             ),
             Self::Deferrals => (
                 "tenure_deferrals_total",

@@ -1,7 +1,7 @@
 //! What a webhook is told, byte for byte: canonical proto3 JSON of `tenure.v1.JobEvent` and its siblings, made once, when
 //! its subject ends. It goes into the commit that ends it, so that every try sends the same.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
@@ -34,13 +34,35 @@ enum Error {
 /// Puts what webhooks are told of what ended in a turn beside its changes. Without a body, which is a bug of ours, the
 /// commit is refused.
 pub(crate) fn add(state: &State, changes: &Changes, beside: &mut Beside) {
+    // Those that tell the same stand one behind the other.
+    let mut last: Option<(&NewDelivery, Arc<str>)> = None;
     for new in &changes.deliveries_new {
+        if let Some((_, body)) = last.as_ref().filter(|(other, _)| tell_the_same(other, new)) {
+            beside.bodies.insert(new.delivery.id, Arc::clone(body));
+            continue;
+        }
         let kind = if let Subject::Job(job) = &new.subject { state.kind(&job.kind) } else { None };
         match body(new, kind) {
-            Ok(body) => drop(beside.bodies.insert(new.delivery.id, body)),
+            Ok(body) => {
+                let body: Arc<str> = body.into();
+                beside.bodies.insert(new.delivery.id, Arc::clone(&body));
+                last = Some((new, body));
+            }
             Err(error) => tracing::error!(error = %Chain(&error), "a webhook cannot be told what ended"),
         }
     }
+}
+
+/// They tell different webhooks of one end.
+fn tell_the_same(one: &NewDelivery, other: &NewDelivery) -> bool {
+    let is_one = match (&one.subject, &other.subject) {
+        (Subject::Job(one), Subject::Job(other)) => Arc::ptr_eq(one, other),
+        (Subject::Workflow(one), Subject::Workflow(other)) => Arc::ptr_eq(one, other),
+        // A test tells which webhook it is for.
+        (Subject::Job(_) | Subject::Workflow(_) | Subject::Test, _) => false,
+    };
+    is_one
+        && (one.delivery.about, one.delivery.created_at) == (other.delivery.about, other.delivery.created_at)
 }
 
 /// The body of a new delivery; `kind` is that of its job, as it is in force.
@@ -78,7 +100,11 @@ fn json(name: &'static str, message: &impl Message) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use tenure_scheduler::{About, Delivery, DeliveryId, DeliveryState, Wall, WebhookName};
+    use tenure_scheduler::{
+        About, Command, Delivery, DeliveryId, DeliveryState, Durable, Ending, Enqueue, Epoch, Fleet, JobId,
+        KindName, KindPolicy, Limits, Now, Tenant, Wall, WebhookName, WebhookPolicy,
+    };
+    use uuid::Uuid;
 
     use super::*;
 
@@ -99,5 +125,37 @@ mod tests {
             body,
             r#"{"type":"webhook.test","timestamp":"2026-05-28T20:26:40.123456Z","data":{"webhook":"ci"}}"#
         );
+    }
+
+    #[test]
+    fn what_is_told_of_one_end_is_made_once_for_all_who_hear_of_it() {
+        let now = Now::default();
+        let mut state = State::load(Epoch(1), Limits::default(), Durable::default(), now);
+        let policy = WebhookPolicy {
+            url: "https://ci.test/".into(),
+            secret: "ci".into(),
+            events: Ending::ALL.into(),
+            kinds: None,
+            workflows: false,
+        };
+        let fleet = Fleet {
+            kinds: [(KindName::new("k"), KindPolicy::default())].into(),
+            webhooks: ["a", "b"].map(|name| (WebhookName::new(name), policy.clone())).into(),
+            ..Fleet::default()
+        };
+        state.apply(now, Command::Apply { fleet: Box::new(fleet), validate_only: false }).unwrap();
+        for n in 1..=2 {
+            let job = JobId(Uuid::from_u128(n));
+            let enqueue = Enqueue::new(job, KindName::new("k"), Tenant::new("default"));
+            state.apply(now, Command::Enqueue(Box::new(enqueue))).unwrap();
+            state.apply(now, Command::Cancel { job, reason: None, prior: None }).unwrap();
+        }
+        let (changes, mut beside) = (state.take_changes(), Beside::default());
+        add(&state, &changes, &mut beside);
+        let bodies: Vec<&Arc<str>> = beside.bodies.values().collect();
+        let [first, second, third, fourth] = &bodies[..] else { panic!("{bodies:?}") };
+        assert!(Arc::ptr_eq(first, second) && Arc::ptr_eq(third, fourth), "one for each end");
+        assert_ne!(second, third);
+        assert!(first.contains("job.cancelled") && third.contains(&Uuid::from_u128(2).to_string()));
     }
 }

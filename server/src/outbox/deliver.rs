@@ -3,22 +3,23 @@
 //! Responsible for asking the driver what is due, for how many tries are on their way, and for a try's end, whatever it is.
 //! Not for what is stored of it, nor for when it is tried again (the scheduler). Invariants: of one webhook only so many
 //! tries are on their way, so that one whose receiver hangs delays no other; what was not said to be settled is due again
-//! for the next leader.
+//! for the next leader. What becomes of the tries of this one until then is in `tries`.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tenure_scheduler::{Command, Delivery, DeliveryFailure, DeliveryId, DueDelivery, Reply, Tried, Wall};
-use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Bell,
     send::{self, Sender, failure},
     settings::Settings,
+    tries::Tries,
 };
 use crate::{
     chain::Chain,
-    handle::{Handle, Submission, SubmitError},
+    handle::{Handle, SubmitError},
     metrics::Metrics,
 };
 
@@ -51,10 +52,7 @@ pub(crate) struct Deliverer {
     handle: Handle,
     /// Made when something is due for the first time, and anew when settings are replaced.
     sender: Option<Sender>,
-    /// On their way, or ended and not settled.
-    busy: BTreeSet<DeliveryId>,
-    tries: JoinSet<Tried>,
-    ended: Vec<Tried>,
+    tries: Tries,
     /// When it last looked for what was kept for too long, by the steady clock.
     aged: Option<Duration>,
 }
@@ -72,15 +70,7 @@ enum Error {
 
 impl Deliverer {
     pub(crate) fn new(options: Options, handle: Handle) -> Self {
-        Self {
-            options,
-            handle,
-            sender: None,
-            busy: BTreeSet::new(),
-            tries: JoinSet::new(),
-            ended: Vec::new(),
-            aged: None,
-        }
+        Self { options, handle, sender: None, tries: Tries::default(), aged: None }
     }
 
     /// Delivers until the term ends. Tries that are on their way then are cut off: nobody knows whether they arrived, and
@@ -88,7 +78,6 @@ impl Deliverer {
     pub(crate) async fn run(mut self, over: CancellationToken) -> Result<(), std::convert::Infallible> {
         enum Input {
             Over,
-            Ended(Option<Result<Tried, tokio::task::JoinError>>),
             Look,
             Replaced(bool),
         }
@@ -103,19 +92,13 @@ impl Deliverer {
             let input = tokio::select! {
                 biased;
                 () = over.cancelled() => Input::Over, // cancel-safe
-                ended = self.tries.join_next(), if !self.tries.is_empty() => Input::Ended(ended), // cancel-safe
+                () = self.tries.ended(), if self.tries.is_waiting() => Input::Look, // cancel-safe
                 () = bell.rung() => Input::Look, // cancel-safe: it keeps one ring
                 replaced = self.options.settings.changed() => Input::Replaced(replaced.is_ok()), // cancel-safe
                 () = sleep(wait) => Input::Look, // cancel-safe: it is made anew
             };
             match input {
                 Input::Over => return Ok(()),
-                Input::Ended(first) => {
-                    self.take(first);
-                    while let Some(next) = self.tries.try_join_next() {
-                        self.take(Some(next));
-                    }
-                }
                 Input::Look => {}
                 Input::Replaced(true) => self.sender = None,
                 // The server ends; so does the term.
@@ -124,23 +107,12 @@ impl Deliverer {
         }
     }
 
-    fn take(&mut self, ended: Option<Result<Tried, tokio::task::JoinError>>) {
-        match ended {
-            Some(Ok(tried)) => self.ended.push(tried),
-            // Which it was is not known: it stays busy until the next leader. A panic is a bug of ours.
-            Some(Err(error)) => {
-                tracing::error!(error = %Chain(&error), "a try to deliver to a webhook failed by itself")
-            }
-            None => {}
-        }
-    }
-
     /// Settles what ended and begins what is due. The answer is how long nothing else will be due.
     async fn look(&mut self) -> Duration {
         match self.work().await {
             Ok(wait) => wait,
             // While the store is away everybody hears of it; here it matters where something is on its way.
-            Err(error) if self.busy.is_empty() => {
+            Err(error) if self.tries.busy().is_empty() => {
                 tracing::debug!(error = %Chain(&error), "what webhooks are to be told cannot be asked for");
                 AGAIN
             }
@@ -152,60 +124,83 @@ impl Deliverer {
     }
 
     async fn work(&mut self) -> Result<Duration, Error> {
-        if !self.ended.is_empty() {
-            self.settle().await?;
+        self.tries.let_go(self.handle.clock().steady());
+        // What cannot be settled now keeps nothing else from being tried.
+        let settled = self.settle().await;
+        let wait = self.begin_due().await;
+        settled?;
+        wait
+    }
+
+    /// Settles everything that ended.
+    async fn settle(&mut self) -> Result<(), Error> {
+        loop {
+            let tried = self.tries.to_settle();
+            if tried.is_empty() {
+                return Ok(());
+            }
+            self.say(tried).await?;
         }
-        let busy = self.busy.clone();
+    }
+
+    /// Begins what is due.
+    async fn begin_due(&mut self) -> Result<Duration, Error> {
+        let mut busy = self.tries.busy().clone();
         let question = move |state: &tenure_scheduler::State, now: tenure_scheduler::Now| {
             let kept = state.deliveries(None, None).next().is_some();
-            (state.due_deliveries(now.wall, &busy, AT_ONCE), state.next_delivery(&busy), now.wall, kept)
+            let due = state.due_deliveries(now.wall, &busy, AT_ONCE);
+            busy.extend(due.iter().map(|due| due.delivery.id));
+            (due, until(state.next_delivery(now.wall, &busy, AT_ONCE), now.wall), kept)
         };
-        let (due, next, now, kept) = self.handle.query(question).await?;
+        let (due, wait, kept) = self.handle.query(question).await?;
+        if !due.is_empty() {
+            self.begin_all(due).await?;
+        }
         let steady = self.handle.clock().steady();
         if kept && self.aged.is_none_or(|aged| steady.saturating_sub(aged) >= AGE_EVERY) {
-            self.settle().await?;
+            self.say(Vec::new()).await?;
         }
-        if due.is_empty() {
-            return Ok(until(next, now));
-        }
+        Ok(if self.tries.to_settle().is_empty() { wait } else { Duration::ZERO })
+    }
+
+    async fn begin_all(&mut self, due: Vec<DueDelivery>) -> Result<(), Error> {
         let ids: Vec<DeliveryId> = due.iter().map(|due| due.delivery.id).collect();
         let mut bodies = self.handle.reader().bodies(&ids).await?;
         let sender = self.sender()?;
         for due in due {
-            let id = due.delivery.id;
-            self.busy.insert(id);
-            match bodies.remove(&id) {
+            let delivery = due.delivery.id;
+            match bodies.remove(&delivery) {
                 Some(body) => self.begin(sender.clone(), due, body),
                 None => {
-                    self.ended.push(Tried { delivery: id, failure: Some(failure("its body is not stored")) })
+                    let failure = Some(failure("its body is not stored"));
+                    self.tries.end(Tried { delivery, failure });
                 }
             }
         }
-        // As much as may be is on its way; the end of one wakes this again.
-        Ok(if self.ended.is_empty() { LOOK_EVERY } else { Duration::ZERO })
+        Ok(())
     }
 
-    /// Says what became of tries, if any ended, and that time has passed.
-    async fn settle(&mut self) -> Result<(), Error> {
-        let now = self.handle.clock().steady();
-        let command = Command::SettleDeliveries { tried: self.ended.clone() };
-        let reply = self.handle.submit(Submission { command, payload: None, more: Vec::new() }).await;
+    /// Says what became of tries, the first that ended, and that time has passed.
+    async fn say(&mut self, tried: Vec<Tried>) -> Result<(), Error> {
+        let (now, count) = (self.handle.clock().steady(), tried.len());
+        // However many producers are at it: it has its turn.
+        let reply = self.handle.submit_in_turn(Command::SettleDeliveries { tried }).await;
         match reply {
-            Ok(Reply::Settled) => {}
-            Ok(_) => return Err(SubmitError::Broken.into()),
-            Err(SubmitError::Broken) => {
-                // It cannot be stored: what was tried is tried again, later and by the next leader.
-                tracing::error!("what became of deliveries to webhooks cannot be stored");
-                self.ended.clear();
-                return Ok(());
+            Ok(Reply::Settled) => {
+                self.aged = Some(now);
+                self.tries.settled(count);
+                Ok(())
             }
-            Err(error) => return Err(error.into()),
+            Ok(_) | Err(SubmitError::Broken) => {
+                // Also where nothing was tried: it is not asked for again in a moment.
+                self.aged = Some(now);
+                if count > 0 {
+                    self.tries.broken(count, now);
+                }
+                Err(SubmitError::Broken.into())
+            }
+            Err(error) => Err(error.into()),
         }
-        self.aged = Some(now);
-        for tried in self.ended.drain(..) {
-            self.busy.remove(&tried.delivery);
-        }
-        Ok(())
     }
 
     fn sender(&mut self) -> Result<Sender, Error> {
@@ -219,7 +214,7 @@ impl Deliverer {
     fn begin(&mut self, sender: Sender, due: DueDelivery, body: String) {
         let now = self.handle.clock().wall();
         let (clock, metrics) = (self.handle.clock().clone(), Arc::clone(&self.options.metrics));
-        self.tries.spawn(async move {
+        self.tries.begin(due.delivery.id, async move {
             let id = wire_id(&due.delivery);
             let failure = sender.send(&due, body, &id, now.0.div_euclid(1_000_000)).await;
             if failure.is_none() {

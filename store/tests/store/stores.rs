@@ -155,7 +155,7 @@ pub(crate) fn bytes_for(changes: &Changes) -> Beside {
     }
     for new in &changes.deliveries_new {
         let body = format!("{{\"of\":\"{} 'ü' \\u0000\"}}", new.delivery.id);
-        beside.bodies.insert(new.delivery.id, body);
+        beside.bodies.insert(new.delivery.id, body.into());
     }
     beside
 }

@@ -50,8 +50,9 @@ impl State {
         }
     }
 
-    pub(super) fn delivery_dropped(&mut self, name: &WebhookName) {
+    pub(super) fn delivery_dropped(&mut self, name: &WebhookName, now: Wall) {
         if let Some(entry) = self.outbox.webhooks.get_mut(name) {
+            entry.dropped_at = Some(now);
             entry.dropped = entry.dropped.saturating_add(1);
         }
     }

@@ -111,8 +111,14 @@ fn of_kinds(
     kinds: &BTreeMap<KindName, KindPolicy>,
     problems: &mut Problems,
 ) -> Option<BTreeSet<KindName>> {
+    let (at, path) = (value.at(), value.path().to_owned());
     let mut named = BTreeSet::new();
-    for value in value.array(problems)? {
+    let values = value.array(problems)?;
+    if values.is_empty() {
+        // Where it is shown, none means all.
+        problems.add(at, &path, "must name a kind; without it the webhook hears of all");
+    }
+    for value in values {
         let Some(text) = value.text(problems) else { continue };
         if kinds.contains_key(&KindName::new(text)) {
             named.insert(KindName::new(text));
@@ -172,6 +178,7 @@ mod tests {
             ("url = \"https://ci.test\"\nsecret = \"whsec_S3cret\"", "never the secret"),
             ("url = \"https://ci.test\"\nevents = []", "must name an event"),
             ("url = \"https://ci.test\"\nevents = [\"running\"]", "webhooks.ci.events"),
+            ("url = \"https://ci.test\"\nkinds = []\nworkflows = true", "must name a kind"),
             ("url = \"https://ci.test\"\nkinds = [\"doc\"]", "did you mean \"docs\"?"),
             ("url = \"https://ci.test\"\nworkflows = \"yes\"", "webhooks.ci.workflows"),
             ("url = \"https://ci.test\"\nretries = 3", "webhooks.ci.retries"),
