@@ -36,6 +36,8 @@ create table inbox (
   ),
   constraint inbox_run_at_in_bounds check (run_at >= timestamptz '1970-01-01 00:00:00+00' and run_at < timestamptz '10000-01-01 00:00:00+00')
 );
+-- By kind: rows of a kind that waits, however many they are, cost nobody else anything.
+create index inbox_by_kind on inbox (kind, seq);
 comment on table inbox is 'What producers in this database enqueue in their own transactions, by the function tenure_enqueue alone. The leader makes jobs of the rows and removes them; whatever stands here waits for it.';
 comment on column inbox.seq is 'the order of insertion, which need not be that of the commits';
 comment on column inbox.role is 'who inserted it: the role that logged in, as the database says';
@@ -69,6 +71,7 @@ create table inbox_refusals (
   dedupe_key text collate "C",
   reason text collate "C" not null,
   message text collate "C" not null,
+  entry jsonb,
   constraint inbox_refusals_pkey primary key (seq)
 );
 comment on table inbox_refusals is 'Rows of the inbox that became no job, with the reason. Kept for a while, and so many at the most.';
@@ -82,6 +85,7 @@ comment on column inbox_refusals.kind is 'its kind, as it was asked for';
 comment on column inbox_refusals.dedupe_key is 'null: none';
 comment on column inbox_refusals.reason is 'the reason, as an RPC would be told it';
 comment on column inbox_refusals.message is 'the same as a sentence';
+comment on column inbox_refusals.entry is 'the row whole, so that it can be brought back; null: it was refused for what it asks for';
 
 -- The one way in. It runs with the rights of its owner: who may execute it needs no right on a table. What it uses is named by
 -- its schema, and nothing of the caller's search path counts.

@@ -39,6 +39,8 @@ create table inbox (
   constraint inbox_run_at_in_bounds check (run_at >= 0 and run_at < 253402300800000000)
 ) strict;
 
+create index inbox_by_kind on inbox (kind, seq);
+
 -- Rows of the inbox that became no job, with the reason. Here always empty.
 create table inbox_refusals (
   seq         integer not null, -- that of the row
@@ -51,5 +53,6 @@ create table inbox_refusals (
   dedupe_key  text, -- null: none
   reason      text    not null, -- the reason, as an RPC would be told it
   message     text    not null, -- the same as a sentence
+  entry       text, -- JSON, the row whole, so that it can be brought back; null: it was refused for what it asks for
   constraint inbox_refusals_pkey primary key (seq)
 ) strict;

@@ -9,10 +9,14 @@
 //! Rows are read from the lowest number on, each time anew: what a long transaction commits late is not skipped, and nobody
 //! remembers a place. Invariant: no row keeps those behind it from being tried.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tenure_proto::v1;
-use tenure_scheduler::{Epoch, KindName, Producer, Refusal, Wall, micros};
+use tenure_scheduler::{Epoch, JobId, KindName, Producer, Refusal, Reply, Wall, micros};
 use tenure_store::{
     inbox::{InboxBatch, InboxRow, InboxState, Refused},
     postgres::{Address, PostgresInbox},
@@ -53,6 +57,9 @@ const HOLD_UNKNOWN: Duration = Duration::from_secs(10);
 /// How long rows are taken one by one after one of them could not be stored.
 const CAREFUL: Duration = Duration::from_secs(10);
 
+/// Before the next look after one that found nothing while kinds are held: their producers may notify without end.
+const BREATH: Duration = Duration::from_millis(100);
+
 /// Between two samples of how the inbox stands.
 const SAMPLE_EVERY: Duration = Duration::from_secs(10);
 
@@ -81,9 +88,9 @@ pub(crate) struct Ingest {
     handle: Handle,
     metrics: Arc<Metrics>,
     held: Held,
+    struck: Struck,
     /// Rows are taken one by one until then.
     careful_until: Duration,
-    next_sample: Duration,
     next_sweep: Duration,
 }
 
@@ -93,6 +100,10 @@ struct Held {
     kinds: BTreeMap<KindName, Duration>,
     all: Option<Duration>,
 }
+
+/// Rows that could not be stored once, each alone in its turn. At most a batch of them: the lowest are seen again first.
+#[derive(Debug, Default)]
+struct Struck(BTreeSet<i64>);
 
 /// What comes after one batch.
 #[derive(Debug, PartialEq, Eq)]
@@ -120,42 +131,50 @@ impl Ingest {
     pub(crate) fn new(options: Options, handle: Handle, metrics: Arc<Metrics>) -> Self {
         let store = PostgresInbox::new(options.address.clone());
         let zero = Duration::ZERO;
-        let (held, careful_until, next_sample, next_sweep) = (Held::default(), zero, zero, zero);
-        Self { options, store, handle, metrics, held, careful_until, next_sample, next_sweep }
+        let (held, struck, careful_until, next_sweep) = (Held::default(), Struck::default(), zero, zero);
+        Self { options, store, handle, metrics, held, struck, careful_until, next_sweep }
     }
 
     /// Ingests until the term is over. What fails is logged and tried again.
     pub(crate) async fn run(mut self, over: CancellationToken) -> Result<(), std::convert::Infallible> {
-        loop {
-            // Cancel-safe: what was submitted is applied or not, and if not its rows are still there.
-            let then = tokio::select! {
-                biased;
-                () = over.cancelled() => break,
-                then = self.step() => then,
-            };
-            let pause = async {
-                match then {
-                    Then::Go => {}
-                    Then::Listen(at_most) => self.store.wait(at_most).await,
-                    Then::Rest(length) => sleep(length).await,
-                }
-            };
-            // Cancel-safe: it only waits.
-            tokio::select! {
-                biased;
-                () = over.cancelled() => break,
-                () = pause => {}
+        let metrics = Arc::clone(&self.metrics);
+        // Beside it: to count a long backlog takes a while, which nobody should wait for.
+        let samples = sample(self.handle.clone(), Arc::clone(&metrics));
+        let steps = async {
+            loop {
+                let then = self.step().await;
+                self.pause(then).await;
             }
+        };
+        // Cancel-safe: what was submitted is applied or not, and if not its rows are still there.
+        tokio::select! {
+            biased;
+            () = over.cancelled() => {}
+            () = steps => {}
+            () = samples => {}
         }
         // What another leader's inbox looks like is no longer known here.
-        self.metrics.observe_inbox(&InboxState::default());
+        metrics.observe_inbox(&InboxState::default());
         Ok(())
+    }
+
+    async fn pause(&mut self, then: Then) {
+        match then {
+            Then::Go => {}
+            Then::Listen(at_most) => {
+                if !self.held.kinds.is_empty() {
+                    sleep(BREATH).await;
+                }
+                self.store.wait(at_most).await;
+            }
+            Then::Rest(length) => sleep(length).await,
+        }
     }
 
     /// One batch, from what is read to what is settled.
     async fn step(&mut self) -> Then {
         let now = self.handle.clock().steady();
-        self.look_after(now).await;
+        self.sweep(now).await;
         let free_in = self.held.free_in(now);
         if self.held.all.is_some() {
             return Then::Rest(free_in.min(POLL));
@@ -171,15 +190,8 @@ impl Ingest {
         }
     }
 
-    /// Samples and sweeps, when it is time.
-    async fn look_after(&mut self, now: Duration) {
-        if now >= self.next_sample {
-            self.next_sample = now + SAMPLE_EVERY;
-            match self.handle.reader().inbox().await {
-                Ok(state) => self.metrics.observe_inbox(&state),
-                Err(error) => tracing::debug!(error = %Chain(&error), "the inbox cannot be sampled"),
-            }
-        }
+    /// Removes old refusals, when it is time.
+    async fn sweep(&mut self, now: Duration) {
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP_EVERY;
             let kept = i64::try_from(micros(self.options.retention.borrow().final_jobs)).unwrap_or(i64::MAX);
@@ -196,15 +208,15 @@ impl Ingest {
             let no = No::invalid_field("row", format!("cannot be read: {problem}"));
             refused.push((kept(seq, Producer::new("db:"), &no), no.reason()));
         }
-        let alone = batch.rows.len() == 1;
         let mut asked = Vec::with_capacity(batch.rows.len());
         let mut submissions = Vec::with_capacity(batch.rows.len());
         for row in batch.rows {
             let (caller, judged) = Caller::role(&self.options.rules.borrow(), &row.role);
-            let (seq, producer, kind) = (row.seq, caller.enqueues_as(), KindName::new(row.kind.as_str()));
+            let (seq, job, producer) = (row.seq, row.job, caller.enqueues_as());
+            let kind = KindName::new(row.kind.as_str());
             match judged.and_then(|()| submission(&caller, row)) {
                 Ok(submission) => {
-                    asked.push((seq, producer, kind));
+                    asked.push((seq, job, producer, kind));
                     submissions.push((seq, submission));
                 }
                 Err(no) => refused.push((kept(seq, producer, &no), no.reason())),
@@ -217,10 +229,13 @@ impl Ingest {
                 Err(error) => return self.failed(&error),
             };
             let now = self.handle.clock().steady();
-            let mut ingested = 0;
-            for ((seq, producer, kind), reply) in asked.into_iter().zip(replies) {
+            let (mut ingested, mut deduplicated) = (0, 0);
+            for ((seq, job, producer, kind), reply) in asked.into_iter().zip(replies) {
                 match reply {
-                    Ok(_) => ingested += 1,
+                    Ok(reply) => {
+                        ingested += 1;
+                        deduplicated += u64::from(is_anothers(&reply, job));
+                    }
                     Err(SubmitError::Refused(refusal)) => match later(&refusal, kind) {
                         Later::Never => {
                             let no = No::from(refusal);
@@ -229,13 +244,20 @@ impl Ingest {
                         Later::Kind(kind, length) => drop(self.held.kinds.insert(kind, now + length)),
                         Later::All(length) => self.held.all = Some(now + length),
                     },
-                    Err(SubmitError::Broken) if alone => {
-                        tracing::error!(inbox.seq = seq, "a row of the inbox could not be stored as a job");
-                        let no = No::internal();
-                        refused.push((kept(seq, producer, &no), no.reason()));
+                    // Alone in its turn: a row beside others hears that the store is away.
+                    Err(SubmitError::Broken) => {
+                        self.careful_until = now + CAREFUL;
+                        if self.struck.again(seq) {
+                            tracing::error!(
+                                inbox.seq = seq,
+                                "a row of the inbox could not be stored as a job"
+                            );
+                            let no = No::internal();
+                            // The fault is ours, and nobody has the row but we.
+                            let whole = Refused { whole: true, ..kept(seq, producer, &no) };
+                            refused.push((whole, no.reason()));
+                        }
                     }
-                    // One of them is poison, and it is not known which.
-                    Err(SubmitError::Broken) => self.careful_until = now + CAREFUL,
                     // What became of it will be seen: it is there, or it is not.
                     Err(
                         SubmitError::Busy { .. }
@@ -245,7 +267,7 @@ impl Ingest {
                     ) => then = Then::Rest(AWAY),
                 }
             }
-            self.metrics.observe_ingested(ingested);
+            self.metrics.observe_ingested(ingested, deduplicated);
         }
         if refused.is_empty() { then } else { self.refuse(refused, then).await }
     }
@@ -290,17 +312,48 @@ impl Held {
     }
 }
 
+impl Struck {
+    /// Notes that a row could not be stored. Whether that is so for the second time: the state was loaded anew between.
+    fn again(&mut self, seq: i64) -> bool {
+        if self.0.remove(&seq) {
+            return true;
+        }
+        self.0.insert(seq);
+        if self.0.len() > BATCH as usize {
+            self.0.pop_last();
+        }
+        false
+    }
+}
+
+/// Samples how the inbox stands, for ever.
+async fn sample(handle: Handle, metrics: Arc<Metrics>) {
+    loop {
+        match handle.reader().inbox().await {
+            Ok(state) => metrics.observe_inbox(&state),
+            Err(error) => tracing::debug!(error = %Chain(&error), "the inbox cannot be sampled"),
+        }
+        sleep(SAMPLE_EVERY).await;
+    }
+}
+
+/// Whether the row's dedupe key belongs to another job, so that there is none under the id that its producer was told.
+fn is_anothers(reply: &Reply, job: JobId) -> bool {
+    matches!(reply, Reply::Enqueued { job: held, .. } if held.id != job)
+}
+
 /// Whether waiting helps a row that was refused, and which rows wait with it. Those of its kind keep their order then.
 fn later(refusal: &Refusal, kind: KindName) -> Later {
     if let Some(length) = refusal.retry_after() {
         return Later::Kind(kind, length.clamp(HOLD.0, HOLD.1));
     }
-    if matches!(refusal, Refusal::KindPaused { .. } | Refusal::ClassLimit { .. }) {
+    if matches!(refusal, Refusal::KindPaused { .. }) {
         Later::Kind(kind, HOLD_UNKNOWN)
     } else if matches!(refusal, Refusal::StoreFull { .. }) {
         Later::All(HOLD_UNKNOWN)
     } else {
-        // Also a kind that nobody declares: whoever waits for it would wait unseen.
+        // Also a kind that nobody declares: whoever waits for it would wait unseen. And a class beyond their limit, which is
+        // about this row alone: others of its kind have classes that exist, and would wait behind it for no end.
         Later::Never
     }
 }
@@ -368,5 +421,5 @@ fn millis(ms: i64) -> prost_types::Duration {
 /// What is kept of a refusal.
 fn kept(seq: i64, producer: Producer, no: &No) -> Refused {
     let message = no.message().chars().filter(|c| *c != '\0').take(MOST_MESSAGE).collect();
-    Refused { seq, producer, reason: no.reason().to_owned(), message }
+    Refused { seq, producer, reason: no.reason().to_owned(), message, whole: false }
 }

@@ -105,6 +105,7 @@ pub struct Metrics {
     missed_firings: IntCounterVec,
     deliveries: IntCounterVec,
     ingested: IntCounterVec,
+    deduplicated_rows: IntCounterVec,
     refused_rows: IntCounterVec,
     inbox_rows: IntGaugeVec,
     inbox_age: IntGaugeVec,
@@ -154,6 +155,7 @@ impl Metrics {
             missed_firings: counter(Figure::MissedFirings)?,
             deliveries: counter(Figure::Deliveries)?,
             ingested: counter(Figure::Ingested)?,
+            deduplicated_rows: counter(Figure::DeduplicatedRows)?,
             refused_rows: counter(Figure::RefusedRows)?,
             inbox_rows: sampled(&registry, Figure::InboxRows)?,
             inbox_age: sampled(&registry, Figure::InboxAge)?,
@@ -202,9 +204,10 @@ impl Metrics {
         self.inbox_age.with_label_values::<&str>(&[]).set(number(state.oldest.unwrap_or_default().as_secs()));
     }
 
-    /// Counts rows of the inbox that became jobs.
-    pub(crate) fn observe_ingested(&self, rows: u64) {
+    /// Counts rows of the inbox that became jobs, and those of them whose key was that of another job.
+    pub(crate) fn observe_ingested(&self, rows: u64, deduplicated: u64) {
         self.ingested.with_label_values::<&str>(&[]).inc_by(rows);
+        self.deduplicated_rows.with_label_values::<&str>(&[]).inc_by(deduplicated);
     }
 
     /// Counts a row of the inbox that became no job.

@@ -95,6 +95,8 @@ pub struct Refused {
     pub reason: String,
     /// The same as a sentence.
     pub message: String,
+    /// The row is kept whole, so that it can be brought back: for what is no fault of its producer.
+    pub whole: bool,
 }
 
 /// A row that became no job, as it is kept.

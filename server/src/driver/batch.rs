@@ -56,6 +56,11 @@ impl Item {
         }
     }
 
+    /// Whether it was made of a row of the inbox.
+    pub(super) fn is_row(&self) -> bool {
+        matches!(self, Self::Call(Call { row: Some(_), .. }))
+    }
+
     /// Tells a caller that its command was not applied.
     pub(super) fn answer(self, error: SubmitError) {
         if let Self::Call(call) = self {

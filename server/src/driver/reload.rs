@@ -30,8 +30,11 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 impl<J: Journal> Driver<J> {
     /// The commit of a turn failed: its callers hear of it, its state is dropped.
     pub(super) fn failed(&mut self, mut turn: Turn, error: journal::Error) -> End {
-        let ours = error.is_ours();
-        turn.answer_all(&if ours { SubmitError::Broken } else { SubmitError::away() });
+        if error.is_ours() {
+            turn.answer_broken();
+        } else {
+            turn.answer_all(&SubmitError::away());
+        }
         let tried = std::mem::replace(&mut turn.tried, Tried::Many);
         self.end_of(error, Some(tried))
     }
@@ -47,8 +50,10 @@ impl<J: Journal> Driver<J> {
             [only] => super::turn::tried_alone(only.command()),
             _ => Tried::Many,
         };
+        let alone = items.len() == 1;
         for item in items {
-            item.answer(SubmitError::Broken);
+            let why = super::turn::blame(item.is_row(), alone);
+            item.answer(why);
         }
         self.end_of(error, Some(tried))
     }

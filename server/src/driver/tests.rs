@@ -197,6 +197,25 @@ async fn a_constraint_that_fires_is_told_as_a_fault_and_stops_nobody_else() {
 }
 
 #[tokio::test]
+async fn a_row_of_the_inbox_is_not_blamed_for_what_its_neighbours_in_a_turn_may_have_done() {
+    let rig = Rig::start().await;
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    let neighbour = rig.submit(enqueue(1, "a"));
+    let replies = rig.handle.submit_rows(vec![(1, enqueue(2, "a"))]).await.unwrap();
+    assert!(matches!(replies[..], [Err(SubmitError::StoreUnavailable { .. })]), "{replies:?}");
+    assert!(matches!(rig.answer(neighbour).await, Err(SubmitError::Broken)));
+    assert_eq!(rig.handle.info().reloads, 1, "they shared the turn");
+
+    let replies = rig.handle.submit_rows(vec![(1, enqueue(2, "a"))]).await.unwrap();
+    assert!(matches!(&replies[..], [Ok(Reply::Enqueued { deduplicated: false, .. })]), "{replies:?}");
+    // What fails alone is what is broken.
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    let replies = rig.handle.submit_rows(vec![(2, enqueue(3, "a"))]).await.unwrap();
+    assert!(matches!(replies[..], [Err(SubmitError::Broken)]), "{replies:?}");
+    rig.end().await;
+}
+
+#[tokio::test]
 async fn after_a_constraint_one_command_is_taken_at_a_time() {
     let rig = Rig::start().await;
     rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));

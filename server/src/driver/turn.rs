@@ -56,6 +56,8 @@ pub(super) struct Turn {
 pub(super) struct Waiting {
     /// None once it was answered because the commit takes too long.
     pub(super) answer: Option<Answer>,
+    /// Its command was made of a row of the inbox.
+    pub(super) of_row: bool,
     pub(super) reply: Result<Reply, SubmitError>,
 }
 
@@ -126,6 +128,18 @@ impl Turn {
         }
     }
 
+    /// Answers every caller that still waits: by a fault of ours the turn could not be stored. A row of the inbox has nobody
+    /// who would ask again, so it is not blamed for what a neighbour may have done: it hears that the store is away, stays,
+    /// and comes again while commands are taken one by one. Only what was alone is told that it is broken.
+    pub(super) fn answer_broken(&mut self) {
+        let alone = matches!(self.tried, Tried::Command);
+        for waiting in &mut self.answers {
+            if let Some(answer) = waiting.answer.take() {
+                drop(answer.send(Err(blame(waiting.of_row, alone)))); // who went away wants no answer
+            }
+        }
+    }
+
     fn call(&mut self, state: &mut State, call: Call) {
         let Call { submission: Submission { command, payload, more }, answer, span, row, .. } = call;
         if answer.is_closed() {
@@ -166,7 +180,7 @@ impl Turn {
                 self.take_reply()
             }
         };
-        self.answers.push(Waiting { answer: Some(answer), reply });
+        self.answers.push(Waiting { answer: Some(answer), of_row: row.is_some(), reply });
     }
 
     fn node(
@@ -279,6 +293,11 @@ impl Turn {
             }
         }
     }
+}
+
+/// What a call hears whose turn could not be stored by a fault of ours.
+pub(super) fn blame(of_row: bool, alone: bool) -> SubmitError {
+    if of_row && !alone { SubmitError::away() } else { SubmitError::Broken }
 }
 
 /// The answer to a report that cannot be stored.

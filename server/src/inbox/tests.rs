@@ -1,6 +1,6 @@
 //! What becomes of a row, without a database.
 
-use tenure_scheduler::{Command, Enqueue, JobId};
+use tenure_scheduler::{Command, Enqueue};
 use uuid::Uuid;
 
 use super::*;
@@ -129,6 +129,22 @@ fn only_what_passes_by_itself_or_by_an_operator_keeps_a_row_waiting() {
     let unknown = Refusal::KindNotFound { kind: kind(), nearest: Vec::new() };
     assert_eq!(later(&unknown, kind()), Later::Never);
     assert_eq!(later(&Refusal::AlreadyStale, kind()), Later::Never);
+    // One row's class is nothing that others of its kind should wait for.
+    assert_eq!(later(&Refusal::ClassLimit { limit: 1 }, kind()), Later::Never);
+}
+
+#[test]
+fn a_row_is_given_up_when_it_failed_alone_a_second_time_and_no_sooner() {
+    let mut struck = Struck::default();
+    assert!(!struck.again(7));
+    assert!(!struck.again(8), "another row is another row");
+    assert!(struck.again(7));
+    assert!(!struck.again(7), "what was said is forgotten");
+    for seq in 100..2000 {
+        struck.again(seq);
+    }
+    assert!(struck.0.len() <= BATCH as usize);
+    assert!(struck.again(8), "the lowest stay: they are seen again first");
 }
 
 #[test]

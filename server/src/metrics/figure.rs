@@ -115,6 +115,8 @@ pub enum Figure {
     BuildInfo,
     /// Rows of the inbox that became jobs.
     Ingested,
+    /// Rows of the inbox whose key was that of another job.
+    DeduplicatedRows,
     /// Rows of the inbox that became no job.
     RefusedRows,
     /// Rows in the inbox.
@@ -158,7 +160,7 @@ const WAIT_BOUNDS: &[f64] = &[0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0,
 
 impl Figure {
     /// All of them, in the order of the documents.
-    pub const ALL: [Self; 59] = [
+    pub const ALL: [Self; 60] = [
         Self::Enqueues,
         Self::Duplicates,
         Self::Grants,
@@ -215,6 +217,7 @@ impl Figure {
         Self::Uptime,
         Self::BuildInfo,
         Self::Ingested,
+        Self::DeduplicatedRows,
         Self::RefusedRows,
         Self::InboxRows,
         Self::InboxAge,
@@ -458,6 +461,12 @@ impl Figure {
                 Counter,
                 &[],
                 "Rows of the database's inbox that became jobs, or were answered by one that was there already.",
+            ),
+            Self::DeduplicatedRows => (
+                "tenure_inbox_deduplicated_total",
+                Counter,
+                &[],
+                "Rows of the database's inbox whose dedupe key belonged to another job: there is none under the id that the producer was told.",
             ),
             Self::RefusedRows => (
                 "tenure_inbox_refused_total",

@@ -35,45 +35,59 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Refusals that are kept, whatever their age.
 pub const MOST_REFUSALS: i64 = 10_000;
 
+/// Kinds among which one read looks, beside those that are left out; the first of them by name, should there be more.
+const MOST_KINDS: i32 = 1000;
+
 /// For the test that prepares each.
 #[cfg(test)]
 pub(super) const ALL: [&str; 5] = [INBOX_READ, INBOX_REFUSE, REFUSAL_SWEEP, INBOX_STATE, REFUSAL_LIST];
 
 /// As many rows as are asked for, and as many bytes, but always one row. The sizes of payloads are known without reading
-/// them.
+/// them. It goes from kind to kind by the index, and takes the first rows of each: those of a kind that is left out cost one
+/// step, however many they are. Rows are looked up one by one (`lateral … limit 1`): how many there are is not known when it is
+/// planned, and a join would read the whole table.
 const INBOX_READ: &str = "
-with head as (
-  select seq, octet_length(payload) as bytes
-  from inbox
-  where kind <> all($1::text[])
-  order by seq
+with recursive kinds (kind, place) as (
+  (select kind, 1 from inbox order by kind limit 1)
+  union all
+  select (select inbox.kind from inbox where inbox.kind > kinds.kind order by inbox.kind limit 1), place + 1
+  from kinds
+  where kinds.kind is not null and place < $4 + cardinality($1::text[])
+), head as (
+  select firsts.seq
+  from kinds
+  cross join lateral (select inbox.seq from inbox where inbox.kind = kinds.kind order by inbox.seq limit $2) as firsts
+  where kinds.kind <> all($1::text[])
+  order by firsts.seq
   limit $2
 ), fit as (
-  select seq, sum(bytes) over (order by seq) - bytes as before
+  select head.seq, sum(bytes) over (order by head.seq) - bytes as before
   from head
+  cross join lateral (select octet_length(payload) as bytes from inbox where inbox.seq = head.seq limit 1) as sizes
 )
-select inbox.seq, role, (extract(epoch from clock_timestamp() - inserted_at) * 1000)::bigint, job_id, kind, payload,
+select whole.seq, role, (extract(epoch from clock_timestamp() - inserted_at) * 1000)::bigint, job_id, kind, payload,
   content_type, dedupe_key, tenant, priority, run_at, delay_ms, stale_after_ms, labels::text, selector::text, needs::text,
   concurrency_key, hard_time_limit_ms, soft_time_limit_ms, traceparent
-from inbox
-join fit on fit.seq = inbox.seq
+from fit
+cross join lateral (select * from inbox where inbox.seq = fit.seq limit 1) as whole
 where before < $3::bigint
-order by inbox.seq";
+order by whole.seq";
 
 const INBOX_REFUSE: &str = "
 with said as (
-  select seq, producer, reason, message
-  from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) as said (seq, producer, reason, message)
+  select seq, producer, reason, message, whole
+  from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::boolean[])
+    as said (seq, producer, reason, message, whole)
 ), gone as (
   delete from inbox
   using said
   where inbox.seq = said.seq
   returning inbox.seq, inbox.role, said.producer, inbox.inserted_at, inbox.job_id, inbox.kind, inbox.dedupe_key,
-    said.reason, said.message
+    said.reason, said.message, case when said.whole then to_jsonb(inbox) end as entry
 )
 insert into inbox_refusals
-  (seq, role, producer, inserted_at, refused_at, job_id, kind, dedupe_key, reason, message)
-select seq, role, producer, inserted_at, $5::timestamptz, job_id, kind, dedupe_key, reason, message
+  (seq, role, producer, inserted_at, refused_at, job_id, kind, dedupe_key, reason, message, entry)
+select seq, role, producer, inserted_at, $6::timestamptz, job_id, kind, dedupe_key, reason, message, entry
 from gone";
 
 const REFUSAL_SWEEP: &str = "
@@ -141,7 +155,13 @@ impl PostgresInbox {
     /// If the database is away.
     pub async fn read(&mut self, but: &[String], rows: u32, bytes: u32) -> Result<InboxBatch, Error> {
         let mut hands = self.hands().await?;
-        let query = sqlx::query(INBOX_READ).bind(but).bind(i64::from(rows)).bind(i64::from(bytes));
+        let query = sqlx::query(INBOX_READ)
+            .bind(but)
+            .bind(i64::from(rows))
+            .bind(i64::from(bytes))
+            .bind(MOST_KINDS)
+            // Planned each time: the table is empty at one time, and huge at another.
+            .persistent(false);
         let found = within("reading rows", query.fetch_all(&mut hands.connection)).await?;
         self.hands = Some(hands);
         let mut batch = InboxBatch::default();
@@ -169,6 +189,7 @@ impl PostgresInbox {
             .bind(column(|row| row.producer.as_str()))
             .bind(column(|row| &row.reason))
             .bind(column(|row| &row.message))
+            .bind(refused.iter().map(|row| row.whole).collect::<Vec<_>>())
             .bind(At::from(now));
         self.write(epoch, "refusing rows", query).await
     }

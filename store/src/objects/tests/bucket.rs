@@ -14,11 +14,13 @@ use crate::objects::{Bucket, Secret};
 /// As of HTTP.
 const HEADERS: &str = "etag: \"1\"\r\nlast-modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nconnection: close\r\n";
 
+/// First and last byte of a read; none: all of it.
+type Asked = Option<(usize, usize)>;
+
 /// A bucket with one object.
 struct Fake {
     objects: Objects,
-    /// First and last byte of each read; none: all of it.
-    asked: Arc<Mutex<Vec<Option<(usize, usize)>>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
     _task: JoinSet<()>,
 }
 
@@ -44,12 +46,12 @@ impl Fake {
         Self { objects: Objects::open(&place).unwrap(), asked, _task: task }
     }
 
-    fn asked(&self) -> Vec<Option<(usize, usize)>> {
+    fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-async fn answer(mut stream: TcpStream, bytes: &[u8], asked: &Mutex<Vec<Option<(usize, usize)>>>) {
+async fn answer(mut stream: TcpStream, bytes: &[u8], asked: &Mutex<Vec<Asked>>) {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         request.push(stream.read_u8().await.unwrap());

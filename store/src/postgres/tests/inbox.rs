@@ -40,7 +40,13 @@ async fn kinds(inbox: &mut PostgresInbox) -> Vec<String> {
 }
 
 fn refused(seq: i64, reason: &str) -> Refused {
-    Refused { seq, producer: Producer::new("db:shop"), reason: reason.into(), message: "a sentence".into() }
+    Refused {
+        seq,
+        producer: Producer::new("db:shop"),
+        reason: reason.into(),
+        message: "a sentence".into(),
+        whole: false,
+    }
 }
 
 /// What a statement of a role is told.
@@ -199,6 +205,81 @@ async fn rows_are_there_once_they_are_committed_and_none_is_skipped() {
 }
 
 #[tokio::test]
+async fn rows_come_in_the_order_of_their_inserts_whatever_their_kinds() {
+    let store = Store::new().await;
+    let mut inbox = PostgresInbox::new(store.options.address.clone());
+    let rows = "select tenure_enqueue((array['c', 'a', 'b'])[1 + n % 3]) from generate_series(1, 9) as n";
+    store.hand().await.execute(rows).await.unwrap();
+    let all: Vec<String> = ["a", "b", "c"].iter().cycle().take(9).map(|kind| (*kind).into()).collect();
+    assert_eq!(kinds(&mut inbox).await, all);
+    let some = read(&mut inbox, &["a"], (3, 1 << 20)).await;
+    let some: Vec<&str> = some.rows.iter().map(|row| row.kind.as_str()).collect();
+    assert_eq!(some, ["b", "c", "b"]);
+}
+
+#[tokio::test]
+async fn a_long_backlog_of_a_kind_that_is_left_out_is_not_walked_through() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    let rows = "
+select count(tenure_enqueue('held')) from generate_series(1, 5000);
+select tenure_enqueue('mail');
+select count(tenure_enqueue('other')) from generate_series(1, 5000);
+analyze inbox";
+    sqlx::raw_sql(rows).execute(&mut hand).await.unwrap();
+    let mut inbox = PostgresInbox::new(store.options.address.clone());
+    let found = read(&mut inbox, &["held"], (200, 1 << 20)).await;
+    assert_eq!((found.rows.len(), found.rows[0].kind.as_str()), (200, "mail"));
+    assert_eq!(read(&mut inbox, &["held", "other"], ALL).await.rows.len(), 1);
+
+    let read = super::super::inbox::ALL[0];
+    hand.execute(sql(format!("prepare planned as {read}"))).await.unwrap();
+    let explain =
+        "explain (analyze, costs off, timing off) execute planned ('{held,other}', 200, 1000000, 1000)";
+    let rows = sqlx::raw_sql(explain).fetch_all(&mut hand).await.unwrap();
+    let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let counts = plan.iter().flat_map(|line| {
+        ["actual rows=", "Rows Removed by Filter: "].map(|before| {
+            let count = line.split_once(before).map(|(_, rest)| rest);
+            count.and_then(|rest| rest.split([' ', '.']).next()?.parse::<u64>().ok()).unwrap_or(0)
+        })
+    });
+    assert!(counts.max().is_some_and(|most| (1..=200).contains(&most)), "{}", plan.join("\n"));
+}
+
+#[tokio::test]
+async fn what_was_refused_by_our_fault_can_be_brought_back_whole() {
+    let mut store = Store::new().await;
+    let mut inbox = PostgresInbox::new(store.options.address.clone());
+    let epoch = store.journal.takeover(Epoch(0)).await.unwrap().epoch;
+    let row = "
+select tenure_enqueue('mail', '\\x00ff'::bytea, 'text/plain', dedupe_key => 'order:1', run_at => '2030-01-02 03:04:05.678901+00',
+  delay => '2 s', labels => '{\"a\": \"b\"}', needs => '{\"browser\": 2}');
+select tenure_enqueue('nobody')";
+    let mut owner = store.hand().await;
+    sqlx::raw_sql(row).execute(&mut owner).await.unwrap();
+    let before = read(&mut inbox, &[], ALL).await.rows;
+    let ours = Refused { whole: true, ..refused(before[0].seq, "INTERNAL") };
+    inbox.refuse(epoch, &[ours, refused(before[1].seq, "KIND_NOT_FOUND")], Wall(0)).await.unwrap();
+    assert_eq!(kinds(&mut inbox).await, [""; 0]);
+
+    // As docs/transactional-enqueue.md says.
+    let page = include_str!("../../../../docs/transactional-enqueue.md");
+    let back = page.split("```sql\n").filter_map(|rest| rest.split("```").next());
+    let back = back.filter(|block| block.contains("overriding system value")).collect::<Vec<_>>();
+    let [back] = back[..] else { panic!("{back:?}") };
+    for row in &before {
+        let back = back.replace("4711", &row.seq.to_string());
+        sqlx::raw_sql(sql(back)).execute(&mut owner).await.unwrap();
+    }
+    let mut after = read(&mut inbox, &[], ALL).await.rows;
+    after[0].waited = before[0].waited;
+    assert_eq!(after, before[..1], "that of the producer's fault is not there any more");
+    let kept = store.reader.inbox_refusals(None, None, 10).await.unwrap();
+    assert!(kept.len() == 1 && kept[0].reason == "KIND_NOT_FOUND", "{kept:?}");
+}
+
+#[tokio::test]
 async fn a_batch_is_bounded_in_rows_and_bytes_and_holds_one_row_at_least() {
     let store = Store::new().await;
     let mut inbox = PostgresInbox::new(store.options.address.clone());
@@ -287,7 +368,7 @@ async fn refusals_are_bounded_in_number() {
     let mut inbox = PostgresInbox::new(store.options.address.clone());
     let epoch = store.journal.takeover(Epoch(0)).await.unwrap().epoch;
     let many = format!(
-        "insert into inbox_refusals select n, 'r', 'p', now(), now(), gen_random_uuid(), 'k', null, 'R', 'm' \
+        "insert into inbox_refusals select n, 'r', 'p', now(), now(), gen_random_uuid(), 'k', null, 'R', 'm', null \
          from generate_series(1, {} + 5) as n",
         super::super::MOST_REFUSALS
     );

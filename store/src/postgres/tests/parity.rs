@@ -57,7 +57,7 @@ const HANDED_OUT: [(u32, &str, &str); 22] = [
     (19, "e273280c65c4d562", "3adf0535a248ea35"),
     (20, "7dc16593a29ddc27", "e728969833f0cef8"),
     (21, "35f99c645985cb57", "9f7f4c2e9c287275"),
-    (22, "fedf9617afd2ce5d", "3dc9cdb80841c5f4"),
+    (22, "b32318caee1616de", "d403120dc0b1a41c"),
 ];
 
 #[test]

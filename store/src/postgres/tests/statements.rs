@@ -105,6 +105,7 @@ async fn lists_find_their_indexes() {
         (reader::RESULT_DUE, "results_due "),
         (reader::PAYLOAD_GET, "payloads_pkey "),
         (reader::ATTEMPT_LIST, "attempts_pkey "),
+        (inbox::ALL[0], "Index Only Scan using inbox_by_kind on inbox "),
     ] {
         let plan = plan(&mut hand, statement).await;
         assert!(plan.contains(index), "{statement}\n{plan}");
