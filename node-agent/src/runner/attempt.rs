@@ -386,7 +386,13 @@ impl Attempt {
 
     async fn finish(&mut self, record: ExitRecord, memo: &Memo) {
         let said = self.heard().await;
-        let (workspace, memo, limits) = (self.workspace.clone(), memo.clone(), self.shared.limits());
+        // An agent that has taken it over may have no Welcome yet, which says how much the server takes.
+        let limits = if upload::is_needed(&self.shared, &self.workspace, &record).await {
+            upload::limits(&self.shared, self.orders.clone()).await
+        } else {
+            self.shared.limits()
+        };
+        let (workspace, memo) = (self.workspace.clone(), memo.clone());
         let report = tokio::task::spawn_blocking(move || {
             let result = if outcome::leaves_result(&record) {
                 workspace.read_result(&memo, &record, limits)

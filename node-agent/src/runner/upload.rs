@@ -21,7 +21,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 
 use super::socket::{Calls, Lease, is_away};
-use super::workspace::{Found, open_plain};
+use super::workspace::{Found, Workspace, open_plain};
 use super::{Orders, Shared, outcome};
 use crate::shim::ExitRecord;
 
@@ -176,6 +176,28 @@ fn digest(file: &mut File, size: u64) -> io::Result<([u8; 32], bool)> {
 
 fn is_json(file: &mut File) -> bool {
     serde_json::from_reader::<_, IgnoredAny>(io::BufReader::with_capacity(CHUNK, file)).is_ok()
+}
+
+/// Whether what stands where a result may be is larger than a report holds, so that a server has to take it first.
+pub(super) async fn is_needed(shared: &Shared, workspace: &Workspace, record: &ExitRecord) -> bool {
+    if !outcome::leaves_whole(record) {
+        return false;
+    }
+    let (workspace, limit) = (workspace.clone(), shared.max_result());
+    let looked = tokio::task::spawn_blocking(move || workspace.result_size() > limit).await;
+    looked.unwrap_or_default()
+}
+
+/// Up to which size a server takes results; waits until one has said so. An attempt that is stopped before measures its
+/// result all the same, and what is sent of it is broken off.
+pub(super) async fn limits(shared: &Shared, orders: watch::Receiver<Orders>) -> Limits {
+    tokio::select! {
+        biased;
+        // Cancel-safe: it only waits.
+        limits = shared.limits_of_server() => limits,
+        // Cancel-safe: it only waits.
+        () = stopped(orders) => Limits { uploaded: u64::MAX, ..shared.limits() },
+    }
 }
 
 /// Brings the result of a report to the server, if it has one that is too large for it. Then the report, or another if that
