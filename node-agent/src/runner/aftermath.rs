@@ -258,7 +258,7 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
                     shared.limits()
                 };
                 let (report, large) = finished(&one, record, limits).await;
-                upload::before(shared, report, large, None).await
+                upload::before(shared, report, large).await
             }
         };
         written = shared.spool(report, end).await;
