@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use super::aftermath::Followed;
-use super::bounds::Bounds;
+use super::bounds::{Bounds, unless_over};
 use super::indexes::Assigned;
+use super::inputs::Asker;
 use super::socket::{About, Desk, Lease, Of, Said, Socket, is_away};
 use super::workspace::{Found, Memo, Workspace};
 use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, logs, outcome, upload, words};
@@ -237,7 +238,7 @@ impl Attempt {
 
     /// Fetches what the execution goes on from, if it does, for as long as it takes.
     async fn inputs(
-        &mut self,
+        &self,
         grant: &Grant,
         user: Option<&config::Account>,
     ) -> Result<Option<inputs::Inputs>, OwnRule> {
@@ -245,13 +246,15 @@ impl Attempt {
             return Ok(None);
         }
         let lease = Lease { job: grant.job_id.clone(), token: self.token };
+        let (calls, clock) = (&self.shared.options.calls, self.shared.options.clock);
+        let asker = Asker { calls, lease: &lease, orders: &self.orders, clock };
         loop {
-            let calls = &self.shared.options.calls;
-            match inputs::fetch(calls, &lease, self.workspace.dir(), user).await {
+            match inputs::fetch(asker, self.workspace.dir(), user).await {
                 Ok(inputs) => return Ok(Some(inputs)),
                 Err(inputs::Error::Server(status)) if is_away(&status) => {
                     tracing::debug!(%status, "what an attempt goes on from cannot be fetched; again soon");
                 }
+                Err(inputs::Error::Over(rule)) => return Err(rule),
                 Err(error) => {
                     let rule = if matches!(error, inputs::Error::Server(_)) {
                         OwnRule::Revoked
@@ -266,14 +269,7 @@ impl Attempt {
                     return Err(rule);
                 }
             }
-            let stopped = self.orders.wait_for(|orders| orders.stop.is_some());
-            // A sender that is gone gives no more orders.
-            if let Ok(_stopped) = tokio::time::timeout(INPUTS_AGAIN, stopped).await {
-                return Err(OwnRule::Draining);
-            }
-            if self.orders.borrow().gone_by <= self.shared.options.clock.now() {
-                return Err(OwnRule::CutOff);
-            }
+            unless_over(&self.orders, clock, clock.sleep_until(clock.now() + INPUTS_AGAIN)).await?;
         }
     }
 
