@@ -210,6 +210,8 @@ fn begin(dir: &Path, want: &WantLog) -> std::io::Result<Vec<Read>> {
             Some(lines) if want.place.is_none() => Follow::last_lines(dir, stream, lines)?,
             Some(_) | None => Follow::new(dir, stream, at),
         };
+        // Who does not follow gets what is there now: a command that prints without pause has no other end.
+        let follow = if want.follow { follow } else { follow.up_to_now()? };
         Ok((name, follow))
     };
     wanted.into_iter().map(follow).collect()
