@@ -410,7 +410,7 @@ impl Attempt {
                 let sent = upload::unless_stopped(&self.shared, report, large, &mut bounds).await;
                 let (report, end) = match sent {
                     Ok(report) => (report, End::Finished),
-                    Err((report, reason)) => outcome::stopped_meanwhile(report, reason, self.saved().await),
+                    Err((report, reason)) => outcome::stopped_meanwhile(*report, reason, self.saved().await),
                 };
                 if end == End::Returned {
                     return Some(report);

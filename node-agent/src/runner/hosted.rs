@@ -316,7 +316,7 @@ impl Hosted {
         let mut bounds = Bounds::new(self.orders.clone(), clock, course.grace(), course.ordered_by());
         let (report, end) = match upload::unless_stopped(&self.shared, report, large, &mut bounds).await {
             Ok(report) => (report, end),
-            Err((report, reason)) => outcome::stopped_meanwhile(report, reason, saved),
+            Err((report, reason)) => outcome::stopped_meanwhile(*report, reason, saved),
         };
         self.report(report, end, place).await;
     }

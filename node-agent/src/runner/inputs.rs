@@ -226,6 +226,23 @@ mod tests {
     use tenure_proto::v1::JobState;
 
     use super::*;
+    use crate::clock::Mono;
+
+    #[tokio::test]
+    async fn who_is_told_to_stop_does_not_wait_for_a_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let (calls, _session) = Calls::new("n1".to_owned());
+        let lease = Lease { job: "j".to_owned(), token: crate::holdings::FencingToken(1) };
+        let clock = Clock::default();
+        for (gone_by, abandon, rule) in
+            [(Mono::MAX, true, OwnRule::Draining), (Mono::ZERO, false, OwnRule::CutOff)]
+        {
+            let (_sender, orders) = watch::channel(Orders { gone_by, abandon, ..Orders::default() });
+            let asker = Asker { calls: &calls, lease: &lease, orders: &orders, clock };
+            let told = fetch(asker, dir.path(), None).await.unwrap_err();
+            assert!(matches!(&told, Error::Over(why) if *why == rule), "{told:?}");
+        }
+    }
 
     #[test]
     fn a_line_says_how_one_ended_and_where_its_result_is() {

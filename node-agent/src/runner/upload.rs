@@ -222,7 +222,7 @@ pub(super) async fn unless_stopped(
     report: Report,
     large: Option<Large>,
     bounds: &mut Bounds,
-) -> Result<Report, (Report, StopReason)> {
+) -> Result<Report, (Box<Report>, StopReason)> {
     let reason = tokio::select! {
         biased;
         // Cancel-safe: an upload that is cut is none.
@@ -231,7 +231,7 @@ pub(super) async fn unless_stopped(
         reason = bounds.over() => reason,
     };
     tracing::warn!(lease.token = report.token, ?reason, "an attempt is stopped while its result is sent");
-    Err((report, reason))
+    Err((Box::new(report), reason))
 }
 
 /// Sends it until the server has it, or says no.
