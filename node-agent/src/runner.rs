@@ -8,6 +8,7 @@
 
 mod aftermath;
 mod attempt;
+mod bounds;
 pub mod checkpoint;
 mod detach;
 mod environment;

@@ -281,7 +281,7 @@ impl Session {
         let (seq, welcome) = welcome.map_err(|_| Lost::Silent)??;
         self.local.holdings.receive_first(seq);
         self.welcome(&welcome)?;
-        Ok(Link::new(outbound, inbound, told_generation, older::is_older(&welcome)))
+        Ok(Link::new(outbound, inbound, told_generation, older::Known::of(&welcome)))
     }
 
     fn welcome_patience(&self) -> Duration {

@@ -13,6 +13,8 @@ mod older;
 mod servers;
 #[path = "session/storm.rs"]
 mod storm;
+#[path = "session/uploads.rs"]
+mod uploads;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -55,9 +57,13 @@ command = ["sh", "-c", "echo no luck >&2; exit 3"]
 [kinds.large]
 command = ["sh", "-c", "head -c 300000 /dev/zero > $TENURE_RESULT"]
 
-
 [kinds.gate]
 command = ["sh", "-c", "read gate; while [ ! -e $gate ]; do sleep 0.05; done; echo through > $TENURE_RESULT"]
+grace = "1s"
+
+[kinds.gate_large]
+command = ["sh", "-c", """read gate; while [ ! -e $gate ]; do sleep 0.05; done
+    head -c 300000 /dev/zero > $TENURE_RESULT"""]
 grace = "1s"
 
 [kinds.other]

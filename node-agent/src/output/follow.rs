@@ -41,12 +41,14 @@ pub(crate) struct Follow {
     dropped: u64,
     /// Where it begins is still to be told: whoever reads chose no place.
     begins: bool,
+    /// Where it ends, whatever is printed later. None: it goes on.
+    until: Option<u64>,
 }
 
 impl Follow {
     /// From this byte on.
     pub(crate) fn new(dir: &Path, stream: Stream, at: u64) -> Self {
-        Self { dir: dir.to_owned(), stream, at, file: None, dropped: 0, begins: false }
+        Self { dir: dir.to_owned(), stream, at, file: None, dropped: 0, begins: false, until: None }
     }
 
     /// From so many lines before the present end, as far as they are kept without a gap. The first piece is empty and stands
@@ -60,6 +62,15 @@ impl Follow {
         Ok(Self { begins: true, ..Self::new(dir, stream, begin.saturating_add(skipped)) })
     }
 
+    /// Only up to the present end of the stream: no piece begins there or later.
+    ///
+    /// # Errors
+    /// If what is kept cannot be read.
+    pub(crate) fn up_to_now(mut self) -> io::Result<Self> {
+        self.until = Some(present_end(&self.dir, self.stream)?);
+        Ok(self)
+    }
+
     /// The next piece; none, if there is nothing new.
     ///
     /// # Errors
@@ -67,6 +78,9 @@ impl Follow {
     pub(crate) fn next(&mut self) -> io::Result<Option<Piece>> {
         if std::mem::take(&mut self.begins) {
             return Ok(Some(Piece { offset: self.at, ..Piece::default() }));
+        }
+        if self.until.is_some_and(|until| until <= self.at) {
+            return Ok(None);
         }
         for _ in 0..TRIES {
             if let Some(piece) = self.read_on()? {
@@ -112,6 +126,20 @@ impl Follow {
         self.at = self.at.saturating_add(read as u64);
         Ok(Some(piece))
     }
+}
+
+/// How many bytes the stream has by now.
+fn present_end(dir: &Path, stream: Stream) -> io::Result<u64> {
+    for _ in 0..TRIES {
+        let Some(start) = stream.segments(dir)?.last().copied() else { return Ok(0) };
+        match open(&stream.path(dir, start)) {
+            Ok(file) => return Ok(start.saturating_add(file.metadata()?.len())),
+            // Removed meanwhile: others have come.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(0)
 }
 
 /// What is kept up to the end without a gap, and where it begins.
@@ -215,6 +243,25 @@ mod tests {
         assert_eq!(late, (read + 100_000, dropped));
         let later = Follow::new(dir.path(), Stream::Stdout, all.len() as u64 - 10);
         assert_eq!(read_all(&mut { later }, &all), (10, 0));
+    }
+
+    #[test]
+    fn a_reader_that_does_not_wait_ends_though_the_command_prints_without_pause() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut capture = Capture::new(dir.path(), Stream::Stdout);
+        let nothing = Follow::new(dir.path(), Stream::Stdout, 0).up_to_now().unwrap();
+        let all = lines(0..900_000); // 13.5 MB: files come and go meanwhile
+        let (first, later) = all.split_at(3_000_000);
+        capture.push(first);
+        assert_eq!(read_all(&mut { nothing }, &all), (0, 0), "there was nothing yet");
+        let mut follow = Follow::new(dir.path(), Stream::Stdout, 0).up_to_now().unwrap();
+        let (mut told, mut later) = (0, later.chunks(2 * PIECE_BYTES));
+        while let Some(piece) = follow.next().unwrap() {
+            told += piece.data.len() as u64 + piece.dropped;
+            capture.push(later.next().expect("it ends before the command does"));
+        }
+        let end = first.len() as u64;
+        assert!(told >= end, "{told} of {end}");
     }
 
     #[test]

@@ -258,7 +258,7 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
                     shared.limits()
                 };
                 let (report, large) = finished(&one, record, limits).await;
-                upload::before(shared, report, large, None).await
+                upload::before(shared, report, large).await
             }
         };
         written = shared.spool(report, end).await;
@@ -279,12 +279,7 @@ async fn returned(one: &Left, record: &ExitRecord) -> Report {
 
 /// Whether its result is larger than a report holds, so that a server has to take it first.
 async fn may_upload(shared: &Shared, one: &Left, record: &ExitRecord) -> bool {
-    if outcome::end_of(record, None) != End::Finished || !outcome::leaves_whole(record) {
-        return false;
-    }
-    let (workspace, limit) = (one.workspace.clone(), shared.max_result());
-    let looked = tokio::task::spawn_blocking(move || workspace.result_size() > limit).await;
-    looked.unwrap_or_default()
+    outcome::end_of(record, None) == End::Finished && upload::is_needed(shared, &one.workspace, record).await
 }
 
 async fn finished(one: &Left, record: ExitRecord, limits: Limits) -> (Report, Option<Large>) {

@@ -6,12 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_proto::node::v1::Grant;
+use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use super::aftermath::Followed;
+use super::bounds::{Bounds, unless_over};
 use super::indexes::Assigned;
+use super::inputs::Asker;
 use super::socket::{About, Desk, Lease, Of, Said, Socket, is_away};
 use super::workspace::{Found, Memo, Workspace};
 use super::{Event, Orders, Shared, checkpoint, detach, environment, inputs, logs, outcome, upload, words};
@@ -236,7 +238,7 @@ impl Attempt {
 
     /// Fetches what the execution goes on from, if it does, for as long as it takes.
     async fn inputs(
-        &mut self,
+        &self,
         grant: &Grant,
         user: Option<&config::Account>,
     ) -> Result<Option<inputs::Inputs>, OwnRule> {
@@ -244,13 +246,15 @@ impl Attempt {
             return Ok(None);
         }
         let lease = Lease { job: grant.job_id.clone(), token: self.token };
+        let (calls, clock) = (&self.shared.options.calls, self.shared.options.clock);
+        let asker = Asker { calls, lease: &lease, orders: &self.orders, clock };
         loop {
-            let calls = &self.shared.options.calls;
-            match inputs::fetch(calls, &lease, self.workspace.dir(), user).await {
+            match inputs::fetch(asker, self.workspace.dir(), user).await {
                 Ok(inputs) => return Ok(Some(inputs)),
                 Err(inputs::Error::Server(status)) if is_away(&status) => {
                     tracing::debug!(%status, "what an attempt goes on from cannot be fetched; again soon");
                 }
+                Err(inputs::Error::Over(rule)) => return Err(rule),
                 Err(error) => {
                     let rule = if matches!(error, inputs::Error::Server(_)) {
                         OwnRule::Revoked
@@ -265,14 +269,7 @@ impl Attempt {
                     return Err(rule);
                 }
             }
-            let stopped = self.orders.wait_for(|orders| orders.stop.is_some());
-            // A sender that is gone gives no more orders.
-            if let Ok(_stopped) = tokio::time::timeout(INPUTS_AGAIN, stopped).await {
-                return Err(OwnRule::Draining);
-            }
-            if self.orders.borrow().gone_by <= self.shared.options.clock.now() {
-                return Err(OwnRule::CutOff);
-            }
+            unless_over(&self.orders, clock, clock.sleep_until(clock.now() + INPUTS_AGAIN)).await?;
         }
     }
 
@@ -326,7 +323,7 @@ impl Attempt {
 
     /// Follows a command until its tree is gone.
     async fn follow(mut self, mut shim: Shim, grace: Duration, memo: &Memo) {
-        let mut returning = None;
+        let (mut returning, mut broken_off) = (None, None);
         let clock = self.shared.options.clock;
         loop {
             let due = self.checkpoint_due;
@@ -357,7 +354,7 @@ impl Attempt {
                 Input::Shim(Some(shim::Event::Ended(record))) => {
                     match outcome::end_of(&record, self.reason()) {
                         End::Returned => returning = Some(record),
-                        End::Finished => self.finish(*record, memo).await,
+                        End::Finished => broken_off = self.finish(*record, memo, grace).await,
                     }
                 }
                 Input::Shim(Some(shim::Event::Unkillable)) => {
@@ -371,10 +368,10 @@ impl Attempt {
         self.shared.indexes.release(self.token);
         if let Some(record) = returning {
             let said = self.heard().await;
-            let dir = self.workspace.dir().to_owned();
-            let saved = tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten();
-            let report = outcome::returned(&record, self.reason(), saved);
-            let report = words::with(report, &record, &said, None);
+            let report = outcome::returned(&record, self.reason(), self.saved().await);
+            broken_off = Some(words::with(report, &record, &said, None));
+        }
+        if let Some(report) = broken_off {
             self.trace.reported(&report);
             let written = self.shared.spool(report, End::Returned).await;
             return self.clean_up(written).await;
@@ -384,9 +381,17 @@ impl Attempt {
         self.clean_up(written).await;
     }
 
-    async fn finish(&mut self, record: ExitRecord, memo: &Memo) {
+    /// Says how its command has ended. A report that gives it back is left to the caller, to be said once its tree is gone.
+    async fn finish(&mut self, record: ExitRecord, memo: &Memo, grace: Duration) -> Option<Report> {
         let said = self.heard().await;
-        let (workspace, memo, limits) = (self.workspace.clone(), memo.clone(), self.shared.limits());
+        let mut bounds = Bounds::new(self.orders.clone(), self.shared.options.clock, grace, None);
+        // An agent that has taken it over may have no Welcome yet, which says how much the server takes.
+        let limits = if upload::is_needed(&self.shared, &self.workspace, &record).await {
+            upload::limits(&self.shared, &mut bounds).await
+        } else {
+            self.shared.limits()
+        };
+        let (workspace, memo) = (self.workspace.clone(), memo.clone());
         let report = tokio::task::spawn_blocking(move || {
             let result = if outcome::leaves_result(&record) {
                 workspace.read_result(&memo, &record, limits)
@@ -402,14 +407,27 @@ impl Attempt {
         });
         match report.await {
             Ok((report, large)) => {
-                let orders = Some(self.orders.clone());
-                let report = upload::before(&self.shared, report, large, orders).await;
+                let sent = upload::unless_stopped(&self.shared, report, large, &mut bounds).await;
+                let (report, end) = match sent {
+                    Ok(report) => (report, End::Finished),
+                    Err((report, reason)) => outcome::stopped_meanwhile(*report, reason, self.saved().await),
+                };
+                if end == End::Returned {
+                    return Some(report);
+                }
                 self.trace.reported(&report);
-                let written = self.shared.spool(report, End::Finished).await;
+                let written = self.shared.spool(report, end).await;
                 self.in_memory = written == Written::InMemory;
             }
             Err(error) => tracing::error!(%error, "reading a result ended early; its attempt will be a loss"),
         }
+        None
+    }
+
+    /// Its newest checkpoint.
+    async fn saved(&self) -> Option<Vec<u8>> {
+        let dir = self.workspace.dir().to_owned();
+        tokio::task::spawn_blocking(move || checkpoint::read(&dir)).await.ok().flatten()
     }
 
     /// Brings the shim up to the present orders.

@@ -24,7 +24,8 @@ use self::course::{Course, Due, Why};
 use self::end::{Ending, Spoken};
 use self::voice::Voice;
 use super::aftermath::Inherited;
-use super::{Error, Event, Orders, Shared, indexes, upload};
+use super::bounds::Bounds;
+use super::{Error, Event, Orders, Shared, indexes, outcome, upload};
 use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
@@ -309,10 +310,14 @@ impl Hosted {
             None => Spoken::default(),
         };
         let limits = self.shared.limits();
-        let moment = (clock.now(), limits);
+        let (moment, saved) = ((clock.now(), limits), spoken.checkpoint.clone());
         let (mut report, end) = end::report((&self.job, self.token), ending, spoken, &course, moment);
         let large = upload::taken_from(&mut report, limits);
-        let report = upload::before(&self.shared, report, large, Some(self.orders.clone())).await;
+        let mut bounds = Bounds::new(self.orders.clone(), clock, course.grace(), course.ordered_by());
+        let (report, end) = match upload::unless_stopped(&self.shared, report, large, &mut bounds).await {
+            Ok(report) => (report, end),
+            Err((report, reason)) => outcome::stopped_meanwhile(*report, reason, saved),
+        };
         self.report(report, end, place).await;
     }
 

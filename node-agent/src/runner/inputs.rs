@@ -3,7 +3,7 @@
 //! Responsible for fetching them page by page, and for their form on the disk. Not responsible for who they are (the
 //! server knows), nor for when (`attempt.rs`: once the attempt may start).
 //!
-//! Invariant: the job finds all of them, in order, or is not started.
+//! Invariants: the job finds all of them, in order, or is not started; who is told to stop waits for none of them.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,10 +16,15 @@ use ring::digest::{Context, SHA256};
 use serde::Serialize;
 use tenure_proto::node::v1::{InputResult, input_result::Answer};
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::watch;
 use tonic::Status;
 
+use super::Orders;
+use super::bounds::unless_over;
 use super::socket::{Calls, Lease};
+use crate::clock::Clock;
 use crate::config::Account;
+use crate::own_rule::OwnRule;
 
 /// A server that sends nothing of a large result for so long is away.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -45,6 +50,35 @@ pub(super) enum Error {
     /// A thread ended early.
     #[error("writing them ended early")]
     Thread(#[source] tokio::task::JoinError),
+    /// The attempt is to stop, or its lease is over on this node.
+    #[error("nobody waits for them any more")]
+    Over(OwnRule),
+}
+
+impl From<OwnRule> for Error {
+    fn from(rule: OwnRule) -> Self {
+        Self::Over(rule)
+    }
+}
+
+/// Who asks, and until when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker<'a> {
+    /// The way to the server.
+    pub(super) calls: &'a Calls,
+    /// Under which lease.
+    pub(super) lease: &'a Lease,
+    /// Nothing more is waited for once they say stop. What is being written then is written: its directory can be removed.
+    pub(super) orders: &'a watch::Receiver<Orders>,
+    /// Of their deadline.
+    pub(super) clock: Clock,
+}
+
+impl Asker<'_> {
+    /// An answer of the server, unless nobody waits for it any more.
+    async fn ask<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Error> {
+        unless_over(self.orders, self.clock, call).await?.map_err(Error::Server)
+    }
 }
 
 /// One line of the list.
@@ -65,8 +99,7 @@ struct Line {
 
 /// Fetches and writes them; what an earlier try left is replaced. `user`: set if another one than the agent's runs the job.
 pub(super) async fn fetch(
-    calls: &Calls,
-    lease: &Lease,
+    asker: Asker<'_>,
     attempt_dir: &Path,
     user: Option<&Account>,
 ) -> Result<Inputs, Error> {
@@ -84,14 +117,14 @@ pub(super) async fn fetch(
     let mut lines = Vec::new();
     let mut from = 0;
     loop {
-        let page = calls.child_results(lease, Vec::new(), (from, true)).await.map_err(Error::Server)?;
+        let page = asker.ask(asker.calls.child_results(asker.lease, Vec::new(), (from, true))).await?;
         if let Some(state) = page.state {
             let path = dir.join("state.json");
             inputs.state = Some(path.clone());
             on_disk(move || write(&path, &state.data)).await?;
         }
         for large in page.results.iter().filter(|one| one.uploaded.is_some()) {
-            fetch_large(calls, lease, &dir, large).await?;
+            fetch_large(asker, &dir, large).await?;
         }
         let place = dir.clone();
         let read =
@@ -113,17 +146,19 @@ pub(super) async fn fetch(
 }
 
 /// Writes a result that no page holds to where its line will name it.
-async fn fetch_large(calls: &Calls, lease: &Lease, dir: &Path, one: &InputResult) -> Result<(), Error> {
+async fn fetch_large(asker: Asker<'_>, dir: &Path, one: &InputResult) -> Result<(), Error> {
     let Some(wanted) = &one.uploaded else { return Ok(()) };
-    let mut messages = calls.fetch_result(lease, one.job_id.clone()).await.map_err(Error::Server)?;
+    let mut messages = asker.ask(asker.calls.fetch_result(asker.lease, one.job_id.clone())).await?;
     let path = dir.join(one.index.to_string());
     let file = on_disk(move || new_file(&path)).await?;
     let mut file = tokio::fs::File::from_std(file);
     let mut sum = Context::new(&SHA256);
     loop {
-        let next = tokio::time::timeout(SILENCE, messages.next()).await;
-        let next = next.map_err(|_| Error::Server(Status::deadline_exceeded("nothing came")))?;
-        let Some(bytes) = next.transpose().map_err(Error::Server)? else { break };
+        let next = async {
+            let next = tokio::time::timeout(SILENCE, messages.next()).await;
+            next.map_err(|_| Status::deadline_exceeded("nothing came"))?.transpose()
+        };
+        let Some(bytes) = asker.ask(next).await? else { break };
         sum.update(&bytes);
         file.write_all(&bytes).await.map_err(Error::Disk)?;
     }
@@ -191,6 +226,23 @@ mod tests {
     use tenure_proto::v1::JobState;
 
     use super::*;
+    use crate::clock::Mono;
+
+    #[tokio::test]
+    async fn who_is_told_to_stop_does_not_wait_for_a_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let (calls, _session) = Calls::new("n1".to_owned());
+        let lease = Lease { job: "j".to_owned(), token: crate::holdings::FencingToken(1) };
+        let clock = Clock::default();
+        for (gone_by, abandon, rule) in
+            [(Mono::MAX, true, OwnRule::Draining), (Mono::ZERO, false, OwnRule::CutOff)]
+        {
+            let (_sender, orders) = watch::channel(Orders { gone_by, abandon, ..Orders::default() });
+            let asker = Asker { calls: &calls, lease: &lease, orders: &orders, clock };
+            let told = fetch(asker, dir.path(), None).await.unwrap_err();
+            assert!(matches!(&told, Error::Over(why) if *why == rule), "{told:?}");
+        }
+    }
 
     #[test]
     fn a_line_says_how_one_ended_and_where_its_result_is() {

@@ -59,6 +59,29 @@ pub(super) fn without_result(report: Report, why: &str) -> Report {
     Report { event: Some(Event::Finished(failed)), ..report }
 }
 
+/// What is said instead of a success that was stopped before its result was with the server: as of a command that was stopped
+/// for the same reason. `saved` is its newest checkpoint.
+pub(super) fn stopped_meanwhile(report: Report, reason: StopReason, saved: Option<Vec<u8>>) -> (Report, End) {
+    let Some(Event::Finished(finished)) = report.event else { return (report, End::Finished) };
+    let checkpoint = saved.map(|bytes| Checkpoint { data: bytes.into() });
+    let (event, end) = match reason {
+        StopReason::Unanswered | StopReason::Superseded | StopReason::Drained => {
+            let (rule, usage) = (reason.rule().to_string(), finished.usage);
+            let returned = Returned { rule, started: true, usage, checkpoint, ..Returned::default() };
+            (Event::Returned(returned), End::Returned)
+        }
+        StopReason::NotLive | StopReason::Cancelled => {
+            let error = "stopped on the server's order before its result was stored".to_owned();
+            let cause = Cause::Revoked.as_str().to_owned();
+            let mut revoked = Finished { uploaded: None, partial: false, cause, error, ..finished };
+            (revoked.exit_code, revoked.checkpoint) = (None, checkpoint);
+            revoked.set_outcome(FinishedOutcome::Revoked);
+            (Event::Finished(revoked), End::Finished)
+        }
+    };
+    (Report { event: Some(event), ..report }, end)
+}
+
 /// Whether it was asked to wrap up, or stopped at a limit of its time, so that its result is partial.
 fn had_to_end(record: &ExitRecord) -> bool {
     let stopped = matches!(record.cause, Cause::Limit | Cause::SoftLimit | Cause::Stalled);
@@ -351,6 +374,36 @@ mod tests {
         assert_eq!(words(&finished(&cancelled, Found::Nothing, None)), "REVOKED revoked last words");
         // It had ended by itself before the order reached it.
         assert_eq!(end_of(&exit(0), Some(StopReason::Drained)), End::Finished);
+    }
+
+    #[test]
+    fn a_success_that_was_stopped_while_its_result_was_sent_is_none() {
+        let usage = std::collections::BTreeMap::from([("tokens".to_owned(), 7)]);
+        let told = |reason| {
+            let uploaded = Some(tenure_proto::node::v1::UploadedResult::default());
+            let usage = usage.clone();
+            let succeeded = describe(&exit(0), FinishedOutcome::Succeeded, "exit", String::new());
+            let succeeded = Finished { uploaded, usage, partial: true, ..succeeded };
+            let report = report(&exit(0), Event::Finished(succeeded));
+            stopped_meanwhile(report, reason, Some(b"saved".to_vec()))
+        };
+        for (reason, expected) in [
+            (StopReason::Drained, "returned draining true"),
+            (StopReason::Unanswered, "returned revoked true"),
+            (StopReason::Superseded, "returned superseded true"),
+        ] {
+            let (report, end) = told(reason);
+            assert_eq!((words(&report).as_str(), end), (expected, End::Returned));
+            let Some(Event::Returned(returned)) = report.event else { panic!() };
+            assert_eq!((returned.usage, returned.checkpoint.unwrap().data), (usage.clone(), "saved".into()));
+        }
+        for reason in [StopReason::Cancelled, StopReason::NotLive] {
+            let (report, end) = told(reason);
+            assert!(words(&report).starts_with("REVOKED revoked stopped"), "{}", words(&report));
+            let Some(Event::Finished(finished)) = report.event else { panic!() };
+            assert_eq!((end, finished.uploaded, finished.partial), (End::Finished, None, false));
+            assert_eq!((finished.exit_code, finished.usage), (None, usage.clone()));
+        }
     }
 
     #[test]

@@ -18,11 +18,12 @@ use ring::digest::{Context, SHA256};
 use serde::de::IgnoredAny;
 use tenure_proto::node::v1::{Report, ResultBytes, UploadedResult, report::Event};
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::watch;
 
+use super::bounds::Bounds;
 use super::socket::{Calls, Lease, is_away};
-use super::workspace::{Found, open_plain};
-use super::{Orders, Shared, outcome};
+use super::workspace::{Found, Workspace, open_plain};
+use super::{Shared, outcome};
+use crate::holdings::StopReason;
 use crate::shim::ExitRecord;
 
 /// Bytes of one message.
@@ -178,28 +179,35 @@ fn is_json(file: &mut File) -> bool {
     serde_json::from_reader::<_, IgnoredAny>(io::BufReader::with_capacity(CHUNK, file)).is_ok()
 }
 
+/// Whether what stands where a result may be is larger than a report holds, so that a server has to take it first.
+pub(super) async fn is_needed(shared: &Shared, workspace: &Workspace, record: &ExitRecord) -> bool {
+    if !outcome::leaves_whole(record) {
+        return false;
+    }
+    let (workspace, limit) = (workspace.clone(), shared.max_result());
+    let looked = tokio::task::spawn_blocking(move || workspace.result_size() > limit).await;
+    looked.unwrap_or_default()
+}
+
+/// Up to which size a server takes results; waits until one has said so. An attempt that is stopped before measures its
+/// result all the same, and what is sent of it is broken off.
+pub(super) async fn limits(shared: &Shared, bounds: &mut Bounds) -> Limits {
+    tokio::select! {
+        biased;
+        // Cancel-safe: it only waits.
+        limits = shared.limits_of_server() => limits,
+        // Cancel-safe, as documented there.
+        _ = bounds.over() => Limits { uploaded: u64::MAX, ..shared.limits() },
+    }
+}
+
 /// Brings the result of a report to the server, if it has one that is too large for it. Then the report, or another if that
 /// cannot be done: whoever waits for the result must not be told that there is one.
-pub(super) async fn before(
-    shared: &Shared,
-    report: Report,
-    large: Option<Large>,
-    orders: Option<watch::Receiver<Orders>>,
-) -> Report {
+pub(super) async fn before(shared: &Shared, report: Report, large: Option<Large>) -> Report {
     let named = matches!(&report.event, Some(Event::Finished(finished)) if finished.uploaded.is_some());
     let Some(large) = large.filter(|_| named) else { return report };
     let lease = Lease { job: report.job_id.clone(), token: crate::holdings::FencingToken(report.token) };
-    let sending = send(shared, &lease, &large).boxed();
-    let sent = match orders {
-        Some(orders) => tokio::select! {
-            // Cancel-safe: an upload that is cut is none.
-            sent = sending => sent,
-            // Cancel-safe: it only waits.
-            () = stopped(orders) => Err("it was stopped meanwhile".to_owned()),
-        },
-        None => sending.await,
-    };
-    match sent {
+    match send(shared, &lease, &large).boxed().await {
         Ok(()) => report,
         Err(why) => {
             tracing::warn!(lease.token = report.token, why, "the result of an attempt is not stored");
@@ -208,11 +216,22 @@ pub(super) async fn before(
     }
 }
 
-async fn stopped(mut orders: watch::Receiver<Orders>) {
-    if orders.wait_for(|orders| orders.stop.is_some()).await.is_err() {
-        // A sender that is gone gives no more orders.
-        std::future::pending::<()>().await;
-    }
+/// As [`before`], for as long as nothing breaks it off: then what does, and the report that is not so.
+pub(super) async fn unless_stopped(
+    shared: &Shared,
+    report: Report,
+    large: Option<Large>,
+    bounds: &mut Bounds,
+) -> Result<Report, (Box<Report>, StopReason)> {
+    let reason = tokio::select! {
+        biased;
+        // Cancel-safe: an upload that is cut is none.
+        report = before(shared, report.clone(), large) => return Ok(report),
+        // Cancel-safe, as documented there.
+        reason = bounds.over() => reason,
+    };
+    tracing::warn!(lease.token = report.token, ?reason, "an attempt is stopped while its result is sent");
+    Err((Box::new(report), reason))
 }
 
 /// Sends it until the server has it, or says no.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use super::local::Local;
-use super::older;
+use super::older::{self, Known};
 use super::wire::{self, OnDisk};
 use crate::runner::checkpoint;
 
@@ -37,8 +37,8 @@ pub(super) struct Link {
     pub(super) draining_due: bool,
     /// The pressure generation that the server was told.
     told_generation: u64,
-    /// The server is of an earlier version.
-    older: bool,
+    /// What the server knows.
+    known: Known,
 }
 
 impl Link {
@@ -46,7 +46,7 @@ impl Link {
         outbound: mpsc::Sender<NodeMessage>,
         inbound: Streaming<ServerMessage>,
         told_generation: u64,
-        older: bool,
+        known: Known,
     ) -> Self {
         Self {
             outbound,
@@ -55,7 +55,7 @@ impl Link {
             beat_due: false,
             draining_due: false,
             told_generation,
-            older,
+            known,
         }
     }
 
@@ -114,7 +114,7 @@ impl Link {
         let pressure = local.reading();
         self.told_generation = pressure.generation;
         let held = local.holdings.heartbeat(local.clock.now()).into_iter();
-        let held = held.map(|listed| wire::held(listed, self.older)).collect();
+        let held = held.map(|listed| wire::held(listed, !self.known.waits)).collect();
         self.send(local, Body::Heartbeat(Heartbeat { held, pressure: Some(pressure) }));
     }
 
@@ -169,7 +169,7 @@ impl Link {
             let spool = std::sync::Arc::clone(&local.spool);
             match tokio::task::spawn_blocking(move || spool.read(token)).await {
                 Ok(Ok(Some(report))) => {
-                    return Some(if self.older { older::reworded(report) } else { report });
+                    return Some(older::reworded(report, self.known));
                 }
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => {

@@ -210,6 +210,8 @@ fn begin(dir: &Path, want: &WantLog) -> std::io::Result<Vec<Read>> {
             Some(lines) if want.place.is_none() => Follow::last_lines(dir, stream, lines)?,
             Some(_) | None => Follow::new(dir, stream, at),
         };
+        // Who does not follow gets what is there now: a command that prints without pause has no other end.
+        let follow = if want.follow { follow } else { follow.up_to_now()? };
         Ok((name, follow))
     };
     wanted.into_iter().map(follow).collect()
@@ -224,4 +226,23 @@ fn read(places: &mut [Read]) -> std::io::Result<Vec<LogChunk>> {
         }
     }
     Ok(round)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_follow_gets_what_there_was_and_who_does_gets_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("stdout.head");
+        for (follow, more) in [(false, 0), (true, 1)] {
+            std::fs::write(&file, "one\n").unwrap();
+            let want = WantLog { follow, ..WantLog::default() };
+            let mut places = begin(dir.path(), &want).unwrap();
+            assert_eq!(read(&mut places).unwrap().len(), 1);
+            std::fs::write(&file, "one\ntwo\n").unwrap();
+            assert_eq!(read(&mut places).unwrap().len(), more, "follow: {follow}");
+        }
+    }
 }

@@ -7,14 +7,31 @@
 
 use tenure_proto::node::v1::{Finished, FinishedOutcome, Report, Welcome, report::Event};
 
-/// Whether the server is of a version that knows nothing of waits, of silence as a fault, and of checkpoints.
-pub(super) fn is_older(welcome: &Welcome) -> bool {
-    welcome.max_checkpoint_bytes == 0
+/// What a server knows, by its Welcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// Waits, silence as a fault, and checkpoints.
+    pub(super) waits: bool,
+    /// Results in object storage. It may as well have none.
+    pub(super) uploads: bool,
 }
 
-/// The report in words that an older server knows.
-pub(super) fn reworded(mut report: Report) -> Report {
+impl Known {
+    /// By the Welcome of a server.
+    pub(super) fn of(welcome: &Welcome) -> Self {
+        Self { waits: welcome.max_checkpoint_bytes > 0, uploads: welcome.max_uploaded_result_bytes > 0 }
+    }
+}
+
+/// The report in words that the server knows.
+pub(super) fn reworded(mut report: Report, known: Known) -> Report {
     let Some(Event::Finished(finished)) = &mut report.event else { return report };
+    if !known.uploads && finished.uploaded.is_some() {
+        *finished = failed_to_store(finished);
+    }
+    if known.waits {
+        return report;
+    }
     match finished.outcome() {
         FinishedOutcome::Stalled => finished.set_outcome(FinishedOutcome::TimedOut),
         FinishedOutcome::Detached => *finished = failed_to_wait(finished),
@@ -44,13 +61,28 @@ fn failed_to_wait(finished: &Finished) -> Finished {
     }
 }
 
+/// A failure that another attempt may help: nobody there knows where its result is, and a success without it is none.
+fn failed_to_store(finished: &Finished) -> Finished {
+    Finished {
+        outcome: FinishedOutcome::Failed.into(),
+        exit_code: None,
+        cause: "result_not_stored".to_owned(),
+        error: "its result was not stored: the server that leads now takes none that are so large".to_owned(),
+        partial: false,
+        uploaded: None,
+        ..finished.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use tenure_proto::node::v1::{Detach, Reaped, ResultBytes};
+    use tenure_proto::node::v1::{Detach, Reaped, ResultBytes, UploadedResult};
 
     use super::*;
+
+    const NOTHING: Known = Known { waits: false, uploads: false };
 
     fn ended(outcome: FinishedOutcome) -> Report {
         let finished = Finished {
@@ -73,9 +105,9 @@ mod tests {
 
     #[test]
     fn later_words_are_said_in_earlier_ones_and_the_rest_as_it_is() {
-        let stalled = finished(reworded(ended(FinishedOutcome::Stalled)));
+        let stalled = finished(reworded(ended(FinishedOutcome::Stalled), NOTHING));
         assert_eq!((stalled.outcome(), stalled.exit_code), (FinishedOutcome::TimedOut, Some(79)));
-        let detached = finished(reworded(ended(FinishedOutcome::Detached)));
+        let detached = finished(reworded(ended(FinishedOutcome::Detached), NOTHING));
         assert_eq!((detached.outcome(), detached.exit_code), (FinishedOutcome::Failed, None));
         assert!(detached.result.is_none() && detached.detach.is_none());
         assert_eq!(detached.usage["tokens"], 7, "what it used is charged all the same");
@@ -83,13 +115,35 @@ mod tests {
             ended(FinishedOutcome::Succeeded),
             Report { event: Some(Event::Reaped(Reaped {})), ..ended(FinishedOutcome::Lost) },
         ] {
-            assert_eq!(reworded(report.clone()), report);
+            assert_eq!(reworded(report.clone(), NOTHING), report);
         }
     }
 
     #[test]
-    fn a_server_that_keeps_no_checkpoints_is_older() {
-        assert!(is_older(&Welcome::default()));
-        assert!(!is_older(&Welcome { max_checkpoint_bytes: 1, ..Welcome::default() }));
+    fn a_success_whose_result_the_server_cannot_find_is_a_failure_there() {
+        let mut report = ended(FinishedOutcome::Succeeded);
+        let Some(Event::Finished(uploaded)) = &mut report.event else { panic!() };
+        (uploaded.result, uploaded.partial, uploaded.uploaded) =
+            (None, true, Some(UploadedResult::default()));
+        for waits in [false, true] {
+            let knows = Known { waits, uploads: true };
+            assert_eq!(reworded(report.clone(), knows), report);
+            let failed = finished(reworded(report.clone(), Known { uploads: false, ..knows }));
+            assert_eq!((failed.outcome(), failed.exit_code), (FinishedOutcome::Failed, None));
+            assert_eq!((failed.cause.as_str(), failed.partial), ("result_not_stored", false));
+            assert!(failed.uploaded.is_none() && failed.result.is_none());
+            assert_eq!(failed.usage["tokens"], 7, "what it used is charged all the same");
+        }
+        let stalled = reworded(ended(FinishedOutcome::Stalled), Known { waits: true, uploads: false });
+        assert_eq!(stalled, ended(FinishedOutcome::Stalled), "it knows this word");
+    }
+
+    #[test]
+    fn what_a_server_knows_its_welcome_says() {
+        assert_eq!(Known::of(&Welcome::default()), NOTHING);
+        let waits = Welcome { max_checkpoint_bytes: 1, ..Welcome::default() };
+        assert_eq!(Known::of(&waits), Known { waits: true, uploads: false });
+        let uploads = Welcome { max_uploaded_result_bytes: 1, ..waits };
+        assert_eq!(Known::of(&uploads), Known { waits: true, uploads: true });
     }
 }

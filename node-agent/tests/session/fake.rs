@@ -13,7 +13,7 @@ use tenure_proto::node::v1::{
     FetchResultResponse, Finished, GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello,
     LeasePhase, NodeMessage, PushLogRequest, PushLogResponse, Renewed, RenewedLease, Report, ReportKind,
     Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, UploadResultRequest, UploadResultResponse,
-    Welcome, node_message, report::Event, server_message::Body,
+    Welcome, node_message, report::Event, server_message::Body, upload_result_request::Part,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -30,8 +30,18 @@ pub(crate) struct Fake {
     streams: mpsc::Receiver<Stream>,
     /// Calls for children, none of which is ever answered; closed when the caller has given up.
     pub(crate) children: mpsc::Receiver<oneshot::Sender<()>>,
+    /// Uploads whose bytes are all there. Each waits for its answer.
+    pub(crate) uploads: mpsc::Receiver<Upload>,
     /// Ends with the test.
     _tasks: JoinSet<()>,
+}
+
+/// A result that a node has sent.
+pub(crate) struct Upload {
+    /// Its bytes.
+    pub(crate) size: u64,
+    /// Says that it is stored. Dropped: the server is away. Closed: the node has given up.
+    pub(crate) stored: oneshot::Sender<()>,
 }
 
 /// One stream, from the server's side.
@@ -52,6 +62,7 @@ pub(crate) struct Stream {
 struct Service {
     streams: mpsc::Sender<Stream>,
     children: mpsc::Sender<oneshot::Sender<()>>,
+    uploads: mpsc::Sender<Upload>,
     readers: Mutex<JoinSet<()>>,
 }
 
@@ -116,9 +127,21 @@ impl NodeService for Service {
 
     async fn upload_result(
         &self,
-        _: Request<Streaming<UploadResultRequest>>,
+        request: Request<Streaming<UploadResultRequest>>,
     ) -> Result<Response<UploadResultResponse>, Status> {
-        Err(Status::unimplemented("no test here has large results"))
+        let (mut messages, mut size) = (request.into_inner(), 0);
+        while let Some(message) = messages.message().await? {
+            if let Some(Part::Data(bytes)) = message.part {
+                size += bytes.len() as u64;
+            }
+        }
+        let (stored, answer) = oneshot::channel();
+        self.uploads
+            .send(Upload { size, stored })
+            .await
+            .map_err(|_| Status::unavailable("the test is over"))?;
+        answer.await.map_err(|_| Status::unavailable("not now"))?;
+        Ok(Response::new(UploadResultResponse {}))
     }
 
     type FetchResultStream = ReceiverStream<Result<FetchResultResponse, Status>>;
@@ -137,13 +160,15 @@ impl Fake {
         let address = listener.local_addr().unwrap();
         let (sender, streams) = mpsc::channel(16);
         let (asked, children) = mpsc::channel(16);
-        let service = Service { streams: sender, children: asked, readers: Mutex::new(JoinSet::new()) };
+        let (sent, uploads) = mpsc::channel(16);
+        let readers = Mutex::new(JoinSet::new());
+        let service = Service { streams: sender, children: asked, uploads: sent, readers };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let server = tonic::transport::Server::builder().add_service(NodeServiceServer::new(service));
             server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
         });
-        Self { address, streams, children, _tasks: tasks }
+        Self { address, streams, children, uploads, _tasks: tasks }
     }
 
     /// The next stream that a node opens, and its Hello.
@@ -184,6 +209,11 @@ impl Stream {
     }
 
     pub(crate) async fn welcome(&mut self, hello: &Hello) {
+        self.welcome_with(hello, 0).await;
+    }
+
+    /// As [`Stream::welcome`], of a server that takes results of up to so many bytes.
+    pub(crate) async fn welcome_with(&mut self, hello: &Hello, most: u64) {
         let renewed = hello.held.iter().map(|lease| RenewedLease { token: lease.token, lease: seconds(60) });
         let welcome = Welcome {
             epoch: 1,
@@ -195,7 +225,7 @@ impl Stream {
             warnings: Vec::new(),
             max_result_bytes: 256 * 1024,
             max_checkpoint_bytes: 256 * 1024,
-            max_uploaded_result_bytes: 0,
+            max_uploaded_result_bytes: most,
         };
         self.send(Body::Welcome(welcome)).await;
     }

@@ -206,6 +206,16 @@ impl Course {
         self.stop(now, Why::Ordered(stop.reason), grace)
     }
 
+    /// Between being told to stop and being killed, of its kind.
+    pub(super) fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// By when it has to be over, if it was told to stop because the session says so.
+    pub(super) fn ordered_by(&self) -> Option<Mono> {
+        self.kill_at.filter(|_| matches!(self.why, Some(Why::Ordered(_))))
+    }
+
     fn silent_at(&self) -> Option<Mono> {
         self.silence.map(|(most, since)| since + most)
     }

@@ -13,6 +13,7 @@ use tonic::Status;
 
 use super::Hosted;
 use crate::own_rule::OwnRule;
+use crate::runner::bounds::unless_over;
 use crate::runner::socket::{Calls, Lease, is_away};
 use crate::workers::Place;
 
@@ -46,25 +47,8 @@ impl Hosted {
         }
     }
 
-    /// What comes of it, unless the attempt is to stop, or its lease is over on this node, before.
     async fn unless_over<T>(&self, what: impl Future<Output = T>) -> Result<T, OwnRule> {
-        let mut orders = self.orders.clone();
-        let clock = self.shared.options.clock;
-        tokio::pin!(what);
-        loop {
-            let now = *orders.borrow_and_update();
-            if now.stop.is_some() || now.abandon {
-                return Err(OwnRule::Draining);
-            }
-            tokio::select! {
-                // Not polled again after its end.
-                done = &mut what => return Ok(done),
-                // Cancel-safe: watch changed. A sender that is gone gives no more orders.
-                Ok(()) = orders.changed() => {}
-                // Cancel-safe: the deadline stays.
-                () = clock.sleep_until(now.gone_by) => return Err(OwnRule::CutOff),
-            }
-        }
+        unless_over(&self.orders, self.shared.options.clock, what).await
     }
 }
 
