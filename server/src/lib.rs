@@ -340,11 +340,11 @@ impl Stage {
         if let Some(peers) = peers {
             let (gate, auth, elsewhere) = &layers;
             let layers = (gate.clone(), auth.of_servers(), elsewhere.of_servers());
-            let serving = (router.routes.clone(), peers::MOST_STREAMS);
+            let serving = (router.routes.clone(), peers::STREAMS);
             let served = listener::serve(peers, secure.clone(), serving, layers, shutdown.clone());
             tasks.long("listener for servers", served);
         }
-        let serving = (router.routes, listener::STREAMS_PER_CONNECTION);
+        let serving = (router.routes, listener::STREAMS);
         tasks.long("gRPC listener", listener::serve(grpc, secure, serving, layers, shutdown.clone()));
         tasks.long("HTTP listener", http::serve(web, handle.clone(), metrics, shutdown.clone()));
         tasks.long("health reporter", serving::run(handle.clone(), router.reporter, shutdown.clone()));

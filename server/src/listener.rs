@@ -38,7 +38,7 @@ mod room;
 pub(crate) use room::{Room, Taken};
 
 /// Calls and sessions at once on one connection. More wait on the client's side.
-pub(crate) const STREAMS_PER_CONNECTION: u32 = 64;
+pub(crate) const STREAMS: Streams = Streams { most: 64, windows: None };
 /// Streams of one connection that ended by our own errors. Without a number hyper sets no limit.
 const LOCAL_ERROR_RESETS: usize = 256;
 /// A connection that is silent for so long is asked whether it lives …
@@ -342,6 +342,29 @@ impl AsyncWrite for Connection {
     }
 }
 
+/// What one connection may have open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Streams {
+    /// At once.
+    pub(crate) most: u32,
+    /// Bytes that nobody has read yet, of one stream and of all together. None: hyper's own windows, of which one stream
+    /// fills both: it then stops the others of its connection.
+    pub(crate) windows: Option<(u32, u32)>,
+}
+
+/// A transport with these limits and those of every connection.
+pub(crate) fn limited(streams: Streams) -> transport::Server {
+    let (of_stream, of_connection) = streams.windows.unzip();
+    transport::Server::builder()
+        .max_concurrent_streams(streams.most)
+        .initial_stream_window_size(of_stream)
+        .initial_connection_window_size(of_connection)
+        .http2_max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
+        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
+        .http2_max_header_list_size(MOST_HEADERS)
+}
+
 /// Serves gRPC, so many streams at once on each connection, until the shutdown: then no connection is accepted any more, and open calls have 8 s to end before
 /// their connections are cut.
 ///
@@ -350,19 +373,14 @@ impl AsyncWrite for Connection {
 pub(crate) async fn serve(
     incoming: Incoming,
     secure: impl FnOnce(Incoming) -> Acceptor,
-    (routes, streams): (Routes, u32),
+    (routes, streams): (Routes, Streams),
     (gate, auth, elsewhere): (GateLayer, AuthLayer, ElsewhereLayer),
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let incoming = incoming.until(shutdown.clone());
     let cut = incoming.cut.clone();
     let acceptor = secure(incoming);
-    let server = transport::Server::builder()
-        .max_concurrent_streams(streams)
-        .http2_max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
-        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
-        .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
-        .http2_max_header_list_size(MOST_HEADERS)
+    let server = limited(streams)
         .trace_fn(|request| debug_span!("rpc", method = request.uri().path()))
         .layer(gate)
         .layer(auth)

@@ -32,6 +32,7 @@ use crate::{
     clock::Clock,
     hush::Hush,
     leadership::{Leader, Standings},
+    listener::Streams,
     metrics::Metrics,
     rpc::status::No,
 };
@@ -39,19 +40,20 @@ use crate::{
 /// Calls of one answer that are on their way at once. Beyond: SERVER_BUSY.
 const MOST_CALLS: usize = 1024;
 
-/// Calls that go on for long, watches and waits, at once. Beyond: SERVER_BUSY.
+/// Calls that go on for long, watches, waits and streams of bytes, at once. Beyond: SERVER_BUSY.
 const MOST_LONG: usize = 2048;
 
-/// Streams that the leader takes on one connection of another server: all of the above, and a few that are ending.
-pub(crate) const MOST_STREAMS: u32 = 4096;
+/// What the leader takes on one connection of another server: streams for all of the above, and a few that are ending; and of
+/// requests that it does not read the same as waits here of answers.
+pub(crate) const STREAMS: Streams = Streams { most: 4096, windows: Some((STREAM_WINDOW, CONNECTION_WINDOW)) };
 
 /// Connections of other servers: a fleet has few.
 pub(crate) const MOST_CONNECTIONS: u32 = 64;
 
-/// Bytes of one answer that wait here for a client that does not read them.
+/// Bytes of one answer that wait here for a client that does not read them, or of one request at the leader.
 const STREAM_WINDOW: u32 = 64 * 1024;
 
-/// The same of all answers together: so many that no slow client ever stops the others.
+/// The same of all together: so many that no slow client, and no upload that waits for object storage, ever stops the others.
 const CONNECTION_WINDOW: u32 = 256 * 1024 * 1024;
 
 /// A leader that takes no connection within this is gone.

@@ -2,6 +2,7 @@
 
 mod calls;
 mod identities;
+mod unread;
 
 use std::{
     net::SocketAddr,

@@ -25,7 +25,7 @@ use tower::{Layer, Service};
 
 use super::{
     auth::{PUSH_LOG, SESSION},
-    gate::Methods,
+    gate::{Asked, Methods},
     status::No,
 };
 use crate::{
@@ -74,7 +74,7 @@ const ROWS: HeaderValue = HeaderValue::from_static("rows");
 pub(crate) struct ElsewhereLayer {
     handle: Handle,
     metrics: Arc<Metrics>,
-    /// Methods whose answers may go on for long.
+    /// Methods whose requests or answers may go on for long.
     long: Arc<BTreeSet<String>>,
     /// None on the listener for servers: what comes from there is not handed on.
     peers: Option<Peers>,
@@ -96,7 +96,9 @@ type Answer<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>
 
 impl ElsewhereLayer {
     pub(crate) fn new(handle: Handle, metrics: Arc<Metrics>, methods: &Methods, peers: Peers) -> Self {
-        let long = methods.iter().filter(|(path, method)| method.answers_on || *path == WAIT);
+        let long = methods
+            .iter()
+            .filter(|(path, method)| method.answers_on || method.asked == Asked::Streaming || *path == WAIT);
         let long = Arc::new(long.map(|(path, _)| path.clone()).collect());
         Self { handle, metrics, long, peers: Some(peers) }
     }

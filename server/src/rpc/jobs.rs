@@ -175,7 +175,7 @@ impl JobService for Jobs {
         request: Request<v1::ReadResultRequest>,
     ) -> Result<Response<result::Messages>, Status> {
         let caller = Caller::of(&request)?;
-        self.0.answer(result::open(&self.0, &caller, &request.into_inner()).await)
+        self.0.answer(result::open(&self.0, &self.1, &caller, &request.into_inner()).await)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Watches belong to whoever may see the job, for as long as that is so, and so many at once.
 
 use tenure_proto::v1::{
-    EnqueueRequest, JobSpec, WatchJobRequest, WatchJobResponse, job_service_client::JobServiceClient,
+    EnqueueRequest, JobSpec, ReadResultRequest, WatchJobRequest, WatchJobResponse,
+    job_service_client::JobServiceClient,
 };
 use tenure_tls::Role;
 use tokio::time::timeout;
@@ -61,6 +62,9 @@ async fn a_person_has_twenty_watches_and_no_more() {
     }
     let status = watch(&mut operator, &id).await.unwrap_err();
     assert_eq!((status.code(), reason(&status).as_str()), (Code::ResourceExhausted, "TOO_MANY_WATCHES"));
+    // Reads of results count with them, so that those who do not read what they asked for are bounded.
+    let read = operator.read_result(ReadResultRequest { job_id: id.clone() }).await.unwrap_err();
+    assert_eq!(reason(&read), "TOO_MANY_WATCHES");
     let quota = status.get_details_quota_failure().unwrap();
     assert_eq!((quota.violations[0].subject.as_str(), quota.violations[0].quota_value), ("operator:o", 20));
     assert!(status.get_details_retry_info().unwrap().retry_delay.is_some());

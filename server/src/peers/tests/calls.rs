@@ -5,13 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::*;
-use crate::{peers::MOST_CALLS, rpc::gate};
+use crate::{
+    listener,
+    peers::{MOST_CALLS, STREAMS},
+    rpc::gate,
+};
 
 const WAIT: &str = "/tenure.v1.JobService/WaitJob";
 const CHECK: &str = "/tenure.v1.AdminService/CheckInvariants";
-const KINDS: &str = "/tenure.v1.FleetService/ListKinds";
+pub(super) const UPLOAD: &str = "/tenure.node.v1.NodeService/UploadResult";
+pub(super) const KINDS: &str = "/tenure.v1.FleetService/ListKinds";
 
-const PLAIN: Certificates = Certificates(None);
+pub(super) const PLAIN: Certificates = Certificates(None);
 
 /// A leader with a fleet, and a server that follows it.
 async fn both(store: &Memory) -> (Tested, Tested) {
@@ -170,18 +175,18 @@ async fn a_call_is_handed_on_once_whoever_is_named_as_the_leader() {
     }
 }
 
-/// A leader that keeps what it is sent, never answers GetJob and WaitJob, answers ListJobs for ever, and the rest with a no.
-struct Fake {
-    address: SocketAddr,
-    sent: mpsc::UnboundedReceiver<HeaderMap>,
+/// A leader that keeps what it is sent, never answers GetJob, WaitJob and UploadResult (of which it reads nothing), answers ListJobs for ever, and the rest with a no.
+pub(super) struct Fake {
+    pub(super) address: SocketAddr,
+    pub(super) sent: mpsc::UnboundedReceiver<HeaderMap>,
     given_up: mpsc::UnboundedReceiver<()>,
     /// Pieces of endless answers that were taken off its hands.
-    pieces: Arc<AtomicU64>,
+    pub(super) pieces: Arc<AtomicU64>,
     _task: JoinSet<()>,
 }
 
 impl Fake {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         #[expect(clippy::disallowed_methods, reason = "a test sends it a handful")]
         let ((sender, sent), (dropped, given_up)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         let pieces = Arc::new(AtomicU64::new(0));
@@ -207,8 +212,9 @@ impl Fake {
                     response.headers_mut().insert("grpc-status", "0".parse().unwrap());
                     return response;
                 }
-                if [GET, WAIT].contains(&request.uri().path()) {
-                    // Until the caller gives up.
+                if [GET, WAIT, UPLOAD].contains(&request.uri().path()) {
+                    // Until the caller gives up. What it sends is not read.
+                    let _unread = request;
                     let _told = Told(dropped);
                     std::future::pending::<()>().await;
                 }
@@ -224,7 +230,7 @@ impl Fake {
         let mut task = JoinSet::new();
         task.spawn(async move {
             let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
-            let server = tonic::transport::Server::builder().add_routes(routes);
+            let server = listener::limited(STREAMS).add_routes(routes);
             server.serve_with_incoming(incoming).await.unwrap();
         });
         Self { address, sent, given_up, pieces, _task: task }
@@ -404,32 +410,4 @@ async fn calls_on_their_way_are_bounded_and_the_next_is_told_to_come_back() {
         while call(&here, GET, &request, &[("grpc-timeout", "300m")]).await.code != Code::DeadlineExceeded {}
     };
     tokio::time::timeout(DEADLINE, freed).await.expect("the room of calls that ended is free");
-}
-
-#[tokio::test]
-async fn clients_that_do_not_read_stop_nobody_else() {
-    let fake = Fake::start().await;
-    let named = leader(fake.address, Some(fake.address));
-    let two = Tested::follower(Memory::new().reader(), &PLAIN, Some(named)).await;
-    let mut unread = Vec::new();
-    for _ in 0..100 {
-        let endpoint = Endpoint::from_shared(format!("http://{}", two.grpc())).unwrap();
-        let mut channel = endpoint.initial_stream_window_size(65_535).connect_lazy();
-        let request = Request::post(LIST).header(CONTENT_TYPE, "application/grpc").header("te", "trailers");
-        let request = request.body(Body::new(axum::body::Body::from(vec![0; 5]))).unwrap();
-        // Their answers are as long as they like; nobody reads them.
-        unread.push((channel.ready().await.unwrap().call(request).await.unwrap(), channel));
-    }
-    // Until nothing moves any more.
-    let mut before = u64::MAX;
-    while before != fake.pieces.load(Ordering::Relaxed) {
-        before = fake.pieces.load(Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
-    let here = channel(two.grpc(), None);
-    for _ in 0..20 {
-        let answered = call(&here, KINDS, &get(&Uuid::now_v7()), &[]).await;
-        assert_eq!((answered.code, answered.data), (Code::Ok, vec![0; 5]), "the leader answers");
-    }
-    assert_eq!(unread.len(), 100);
 }

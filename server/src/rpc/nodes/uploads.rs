@@ -28,8 +28,18 @@ use crate::{
 /// A node that sends nothing for so long is told so.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// All of an upload has this long, and for each so many bytes a second more: as agents give it. So no place among those that
+/// are taken in is held for ever by one that goes on and on.
+const WHOLE_WITHIN: Duration = Duration::from_secs(120);
+const SLOWEST: u64 = 128 * 1024;
+
 /// The messages of one fetch.
 pub(crate) type Fetched = Pin<Box<dyn Stream<Item = Result<FetchResultResponse, Status>> + Send>>;
+
+/// The messages of one upload.
+trait Messages: Stream<Item = Result<UploadResultRequest, Status>> {}
+
+impl<S: Stream<Item = Result<UploadResultRequest, Status>>> Messages for S {}
 
 /// Takes a result in. It goes on by itself if the call is dropped, and finds that nothing more comes.
 pub(super) async fn upload(
@@ -72,8 +82,8 @@ async fn taken(
     check_lease(api, caller, &lease).await?;
     let Some(_room) = results.room() else { return Err(No::too_many_uploads()) };
     let mut upload = results.objects()?.write(name, size);
-    let written = write(results, &mut upload, messages).await;
-    if let Err(no) = written {
+    let within = WHOLE_WITHIN + Duration::from_secs(size / SLOWEST);
+    if let Err(no) = in_time(results, &mut upload, messages, within).await {
         upload.abort().await;
         return Err(no);
     }
@@ -83,18 +93,29 @@ async fn taken(
     }
 }
 
+/// The same as [`write`], within this time. Cut in the midst of it, it is to be aborted like one that fails.
+async fn in_time(
+    results: &Results,
+    upload: &mut Upload,
+    messages: &mut (impl Messages + Unpin),
+    within: Duration,
+) -> Result<(), No> {
+    let written = timeout(within, write(results, upload, messages)).await;
+    written.unwrap_or_else(|_| Err(No::too_long(within)))
+}
+
 /// All bytes, in order.
 async fn write(
     results: &Results,
     upload: &mut Upload,
-    messages: &mut Streaming<UploadResultRequest>,
+    messages: &mut (impl Messages + Unpin),
 ) -> Result<(), No> {
     while let Some(part) = next(messages).await? {
         let Part::Data(bytes) = part else {
             return Err(No::invalid_field("head", "belongs into the first message only"));
         };
-        if bytes.len() > CHUNK {
-            let text = format!("holds {} bytes, at most {CHUNK} are allowed", bytes.len());
+        if bytes.is_empty() || bytes.len() > CHUNK {
+            let text = format!("holds {} bytes, 1 to {CHUNK} are allowed", bytes.len());
             return Err(No::invalid_field("data", text));
         }
         let count = bytes.len();
@@ -106,8 +127,8 @@ async fn write(
 }
 
 /// The next part; none: these were all.
-async fn next(messages: &mut Streaming<UploadResultRequest>) -> Result<Option<Part>, No> {
-    let message = timeout(SILENCE, messages.message()).await.map_err(|_| No::too_slow(SILENCE))?;
+async fn next(messages: &mut (impl Messages + Unpin)) -> Result<Option<Part>, No> {
+    let message = timeout(SILENCE, messages.try_next()).await.map_err(|_| No::too_slow(SILENCE))?;
     // Its connection broke, or it gave up: nobody hears the answer.
     let message = message.map_err(|status| No::stream_broke(&status))?;
     match message.map(|message| message.part) {
@@ -155,4 +176,52 @@ pub(super) async fn fetch(api: &Api, caller: &Caller, request: &FetchResultReque
             no.into_status()
         })
         .boxed())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::stream;
+    use tenure_scheduler::{FencingToken, JobId};
+    use tenure_store::{Sha256, memory::Memory};
+
+    use super::*;
+    use crate::{
+        config::{self, Config, ResultPlace},
+        metrics::Metrics,
+    };
+
+    fn data(bytes: &'static [u8]) -> Result<UploadResultRequest, Status> {
+        Ok(UploadResultRequest { part: Some(Part::Data(Bytes::from_static(bytes))) })
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_goes_on_and_on_is_ended() {
+        let home = tempfile::tempdir().unwrap();
+        let place = Some(ResultPlace::Directory(home.path().join("results")));
+        let results = config::Results { place, ..config::Results::default() };
+        let config = Config { results, ..Config::default() };
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let results = Results::open(&config, &Memory::new().reader(), metrics).unwrap();
+        let name = ObjectName {
+            job: JobId(uuid::Uuid::from_u128(7)),
+            token: FencingToken(1),
+            sha256: Sha256([0; 32]),
+        };
+        let mut upload = results.objects().unwrap().write(name, 1 << 40);
+        // Never silent, and never whole.
+        let mut trickle = Box::pin(stream::repeat_with(|| data(b"x")).then(async |part| {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            part
+        }));
+        let ended = in_time(&results, &mut upload, &mut trickle, Duration::from_millis(200));
+        let no = timeout(Duration::from_secs(20), ended).await.expect("it is ended").unwrap_err();
+        assert_eq!(no.reason(), "REQUEST_TOO_SLOW");
+        // A message of nothing is no progress.
+        let mut empty = stream::iter([data(b"")]);
+        let no = write(&results, &mut upload, &mut empty).await.unwrap_err();
+        assert_eq!(no.reason(), "INVALID_FIELD");
+        upload.abort().await;
+    }
 }

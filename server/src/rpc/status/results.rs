@@ -65,6 +65,13 @@ impl No {
             .with("waited_s", waited.as_secs().to_string())
     }
 
+    /// The messages of a stream came, but not all of them in time.
+    pub(crate) fn too_long(within: Duration) -> Self {
+        let message = format!("not everything came within {} s", within.as_secs());
+        Self::new(Code::DeadlineExceeded, "REQUEST_TOO_SLOW", message)
+            .with("within_s", within.as_secs().to_string())
+    }
+
     /// A stream of a caller ended before its end. Usually nobody hears it.
     pub(crate) fn stream_broke(status: &Status) -> Self {
         if status.code() == Code::OutOfRange {
