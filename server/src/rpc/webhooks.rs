@@ -2,7 +2,7 @@
 
 use tenure_proto::v1::{self, webhook_service_server::WebhookService};
 use tenure_scheduler::{
-    Command, Delivery, DeliveryId, DeliveryState, Refusal, Reply, WebhookName, WebhookView,
+    Command, Delivery, DeliveryId, DeliveryState, Refusal, Reply, State, WebhookName, WebhookView,
 };
 use tonic::{Request, Response, Status, async_trait};
 
@@ -21,6 +21,9 @@ const PAGE: u32 = 100;
 
 /// The longest id of a delivery.
 const MOST_ID: usize = 128;
+
+/// Deliveries that one question looks at.
+const MOST_LOOKS: usize = 2_000;
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -109,14 +112,25 @@ async fn list(api: &Api, request: &v1::ListDeliveriesRequest) -> Result<v1::List
     let size = page::size(&mut checks, request.page_size, PAGE);
     let asked = v1::ListDeliveriesRequest { page_size: 0, page_token: String::new(), ..request.clone() };
     let filters = Filters::of("ListDeliveries", &asked);
-    let after: Option<DeliveryId> = page::place(&mut checks, filters, &request.page_token);
+    let mut after: Option<DeliveryId> = page::place(&mut checks, filters, &request.page_token);
     checks.finish()?;
-    let found = api.query(move |known, _| {
-        let shown = known.deliveries(webhook.as_ref(), after).filter(|delivery| is_in(delivery, state));
-        // One more than a page holds tells whether there is a next one.
-        shown.take(size as usize + 1).cloned().collect::<Vec<Delivery>>()
-    });
-    let found = found.await?;
+    // One more than a page holds tells whether there is a next one.
+    let most = size as usize + 1;
+    let mut found = Vec::new();
+    loop {
+        let (webhook, left) = (webhook.clone(), most.saturating_sub(found.len()));
+        let look = move |known: &State, _| {
+            look(known.deliveries(None, after), left, |delivery| {
+                webhook.as_ref().is_none_or(|name| delivery.webhook == *name) && is_in(delivery, state)
+            })
+        };
+        let (more, last) = api.query(look).await?;
+        found.extend(more);
+        match last {
+            Some(last) if found.len() < most => after = Some(last),
+            Some(_) | None => break,
+        }
+    }
     let mut deliveries: Vec<v1::Delivery> = found.iter().map(show::delivery).collect();
     let keep = page::fitting(deliveries.iter().map(prost::Message::encoded_len), size);
     let more = deliveries.len() > keep;
@@ -124,6 +138,25 @@ async fn list(api: &Api, request: &v1::ListDeliveriesRequest) -> Result<v1::List
     let last = keep.checked_sub(1).and_then(|at| found.get(at)).filter(|_| more);
     let next_page_token = last.map(|last| page::token(filters, &last.id)).unwrap_or_default();
     Ok(v1::ListDeliveriesResponse { deliveries, next_page_token })
+}
+
+/// Of these the first ones that are shown, at most so many, and up to which was looked; none: those were all. No more are
+/// looked at than the scheduler can spare for one question: there may be hundreds of thousands of others.
+fn look<'a>(
+    all: impl Iterator<Item = &'a Delivery>,
+    most: usize,
+    shown: impl Fn(&Delivery) -> bool,
+) -> (Vec<Delivery>, Option<DeliveryId>) {
+    let mut found = Vec::new();
+    for (delivery, looked) in all.zip(1..) {
+        if shown(delivery) {
+            found.push(delivery.clone());
+        }
+        if looked == MOST_LOOKS || found.len() >= most {
+            return (found, Some(delivery.id));
+        }
+    }
+    (found, None)
 }
 
 fn is_in(delivery: &Delivery, state: v1::DeliveryState) -> bool {
@@ -174,4 +207,43 @@ fn named(text: &str) -> Result<WebhookName, No> {
     let name = checks.name("webhook", text, WebhookName::parse);
     checks.finish()?;
     name.ok_or_else(|| No::invalid_field("webhook", "is required"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tenure_scheduler::{About, Wall};
+
+    use super::*;
+
+    fn delivery(id: u64) -> Delivery {
+        Delivery {
+            id: DeliveryId(id),
+            webhook: WebhookName::parse("all").expect("a name"),
+            about: About::Test,
+            created_at: Wall(0),
+            since: Wall(0),
+            tries: 0,
+            state: DeliveryState::Waiting { next: Wall(0) },
+            error: None,
+        }
+    }
+
+    #[test]
+    fn one_question_looks_at_so_many_deliveries_however_few_are_shown() {
+        let all: Vec<Delivery> = (1..=MOST_LOOKS as u64 + 5).map(delivery).collect();
+        let looked = Cell::new(0);
+        let from = |id: usize| all.iter().skip(id).inspect(|_| looked.set(looked.get() + 1));
+        let late = |delivery: &Delivery| delivery.id.0 > MOST_LOOKS as u64;
+        let ids = |found: &[Delivery]| found.iter().map(|delivery| delivery.id.0).collect::<Vec<_>>();
+
+        let (found, last) = look(from(0), 3, late);
+        assert_eq!((found.len(), last, looked.get()), (0, Some(DeliveryId(2_000)), MOST_LOOKS));
+        // It goes on from there, up to as many as are wanted.
+        let (found, last) = look(from(2_000), 3, late);
+        assert_eq!((ids(&found), last), (vec![2_001, 2_002, 2_003], Some(DeliveryId(2_003))));
+        let (found, last) = look(from(2_003), 3, late);
+        assert_eq!((ids(&found), last), (vec![2_004, 2_005], None));
+    }
 }
