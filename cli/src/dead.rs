@@ -160,6 +160,13 @@ async fn many(verb: Verb, args: BulkArgs, client: &Client, output: &Output) -> R
         true
     })
     .await?;
+    if let Some(name) = args.filter.kind.as_ref().filter(|_| ids.is_empty()) {
+        let kinds = client.kinds().await?;
+        if kinds.iter().all(|kind| kind.name != *name) {
+            let known = kinds.into_iter().map(|kind| kind.name).collect();
+            return Err(Failure::Unknown { noun: "kind", name: name.clone(), known });
+        }
+    }
     bulk::run(verb, ids, args.dry_run, args.yes, client, output).await
 }
 

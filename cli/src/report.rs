@@ -217,7 +217,10 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
     }
     match refusal(failure)?.reason.as_str() {
         "KIND_NOT_FOUND" => Some("`tenure kind list` shows the kinds, `tenure apply FILE` declares them"),
-        "JOB_NOT_FOUND" => Some("`tenure job list` shows the jobs; final ones are kept for their retention"),
+        "JOB_NOT_FOUND" => Some(
+            "`tenure job list` shows the jobs; final ones are kept for their retention. Of an id that SQL gave: `tenure inbox \
+             refusals -o wide`",
+        ),
         "NODE_NOT_FOUND" => Some("`tenure node list` shows the nodes"),
         "SLOT_NOT_FOUND" => Some("`tenure slot list` shows the slots, `tenure apply FILE` declares them"),
         "QUEUE_FULL" => Some("wait for retry_after; `tenure health` shows whether the queue moves"),

@@ -72,10 +72,12 @@ pub(crate) async fn run(command: WebhookCommand, client: &Client, output: &Outpu
         WebhookCommand::Deliveries { webhook, failed, limit } => {
             let state = if failed { DeliveryState::Failed } else { DeliveryState::Unspecified };
             let deliveries = client.deliveries(webhook.as_deref(), state, limit.into()).await?;
+            let empty =
+                if deliveries.is_empty() { Some(nothing(client, webhook, failed).await?) } else { None };
             let answer = ListDeliveriesResponse { deliveries, next_page_token: String::new() };
             output.show(&answer, answer.deliveries.iter().map(|delivery| delivery.id.as_str()), || {
-                if answer.deliveries.is_empty() {
-                    note("everything has arrived");
+                if let Some(said) = &empty {
+                    note(said);
                     return Ok(());
                 }
                 output.table(&table(&answer.deliveries, output))
@@ -107,6 +109,30 @@ pub(crate) async fn run(command: WebhookCommand, client: &Client, output: &Outpu
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What is said where no delivery was found: only what is so of the webhook, or of all.
+async fn nothing(client: &Client, named: Option<String>, failed: bool) -> Result<String, Failure> {
+    let mut webhooks = client.webhooks().await?;
+    if let Some(name) = named {
+        if webhooks.iter().all(|webhook| webhook.name != name) {
+            let known = webhooks.into_iter().map(|webhook| webhook.name).collect();
+            return Err(Failure::Unknown { noun: "webhook", name, known });
+        }
+        webhooks.retain(|webhook| webhook.name == name);
+    }
+    let sum = |count: fn(&Webhook) -> u64| webhooks.iter().map(count).fold(0, u64::saturating_add);
+    let (waiting, dropped) = (sum(|webhook| webhook.waiting), sum(|webhook| webhook.dropped));
+    Ok(match (waiting, dropped) {
+        (0, 0) => "everything has arrived".to_owned(),
+        (0, dropped) => format!("nothing waits; {dropped} were not told, since too much waited"),
+        (waiting, _) if failed => {
+            format!("none was given up; {waiting} wait, which are shown without --failed")
+        }
+        (waiting, _) => {
+            format!("nothing to show, but {waiting} wait by now; the same command again shows them")
+        }
+    })
 }
 
 fn list(webhooks: &[Webhook], output: &Output) -> Table {

@@ -2,6 +2,8 @@
 
 #[path = "../../client/tests/support/fake.rs"]
 mod fake;
+#[path = "commands/named.rs"]
+mod named;
 
 use std::process::{Output, Stdio};
 use std::time::Duration;

@@ -17,6 +17,9 @@ use crate::{Client, Error, Refusal, clock};
 /// What one reader wants. Default: all that there is of the execution that runs, else of the newest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogOptions {
+    /// Begins with the execution of this token, such as an earlier one of the same attempt or of an earlier round; ends with it
+    /// unless it follows. Not together with `attempt`.
+    pub token: Option<u64>,
     /// Only executions of this attempt, from 1.
     pub attempt: Option<u32>,
     /// Goes on until the job is final, from one execution to the next.
@@ -79,10 +82,10 @@ impl Client {
     /// A reader that is slow loses what the node keeps no longer, and is told how much (`dropped`); it holds up nobody. The
     /// bytes are the job's, in any encoding or in none: nothing of them is cleaned for a terminal.
     pub fn log(&self, job_id: impl Into<String>, options: LogOptions) -> Log {
-        let LogOptions { attempt, follow, stream, tail_lines } = options;
+        let LogOptions { token, attempt, follow, stream, tail_lines } = options;
         let request = ReadLogRequest {
             job_id: job_id.into(),
-            token: 0,
+            token: token.unwrap_or_default(),
             attempt,
             follow,
             stream: stream.into(),

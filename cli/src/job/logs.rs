@@ -21,9 +21,12 @@ pub(crate) struct LogsArgs {
     /// Goes on until the job is final, from one attempt to the next, whichever node runs it.
     #[arg(short, long)]
     follow: bool,
-    /// Only this attempt. Default: the one that runs, else the newest.
+    /// Only this attempt, of the newest round. Default: the one that runs, else the newest.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
+    /// The execution of this token, however old; with --follow it goes on from there. `tenure job attempts -o wide` shows them.
+    #[arg(long, value_name = "N", conflicts_with = "attempt", value_parser = clap::value_parser!(u64).range(1..))]
+    token: Option<u64>,
     /// Only standard output.
     #[arg(long, conflicts_with = "stderr")]
     stdout: bool,
@@ -50,7 +53,8 @@ pub(super) async fn run(
         (_, true) => LogStream::Stderr,
         (false, false) => LogStream::Unspecified,
     };
-    let options = LogOptions { attempt: args.attempt, follow: args.follow, stream, tail_lines: args.tail };
+    let LogsArgs { token, attempt, follow, tail, .. } = *args;
+    let options = LogOptions { token, attempt, follow, stream, tail_lines: tail };
     let cleans = output.is_terminal() && !args.raw;
     let mut cleaners = [Cleaner::new(colour_is_welcome()), Cleaner::new(colour_is_welcome())];
     let mut log = client.log(id, options);
