@@ -34,7 +34,7 @@ async fn deliveries_say_that_all_has_arrived_only_where_nothing_waits() {
         ("WebhookService/ListWebhooks", vec![Answer::ok(&webhooks)]),
     ])
     .await;
-    let output = tenure(&fake, &["webhook", "deliveries", "cj", "--json"], "").await;
+    let output = tenure(&fake, &["webhook", "deliveries", "cj"], "").await;
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     assert!(stderr(&output).contains("ci"), "{}", stderr(&output));
     for (args, arrived) in [(&["ci", "--failed"][..], false), (&["--failed"], false), (&["ops"], true)] {
