@@ -68,7 +68,7 @@ fn shims(agent: u32) -> u64 {
         let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
         parent == Some(agent) && words(*pid).get(1).is_some_and(|role| role == "shim")
     };
-    pids().filter(of_agent).filter_map(|pid| memory(pid)).max().unwrap_or(0)
+    pids().filter(of_agent).filter_map(memory).max().unwrap_or(0)
 }
 
 /// The only attempt of a job that is dead.
