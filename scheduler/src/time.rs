@@ -40,6 +40,8 @@ impl Mono {
 }
 
 impl Wall {
+    /// The first instant that a comparison can name.
+    pub const MIN: Self = Self(i64::MIN);
     /// The last instant that a comparison can name.
     pub const MAX: Self = Self(i64::MAX);
 

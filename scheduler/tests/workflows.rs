@@ -203,6 +203,44 @@ fn at_its_deadline_a_synthesis_runs_on_what_is_there_and_the_rest_is_cancelled()
     );
 }
 
+/// Its deadline is an instant of the wall clock: set back, that comes later.
+#[test]
+fn a_deadline_that_passes_at_once_waits_for_a_wall_clock_that_is_set_back() {
+    check(
+        &format!(
+            "{KIND}
+            workflow w chord(a,b)s:always:deadline:0s kind=k
+            wall -5s
+            tick
+            flow w
+            run a
+            done a
+            advance 4s
+            flow w
+            advance 2s
+            inputs s
+            flow w
+            "
+        ),
+        expect![[r#"
+            granted a -> n1 token=1.1
+            granted b -> n1 token=1.2
+            w running round=1 0/3
+            ended a token=1.1 succeeded (exit) -> succeeded
+            lease 1.1 gone
+            4s: w running round=1 1/3
+            5s: revoked 1.2 unanswered
+            5s: gate 0 of workflow w opened partial without [1]
+            5s: cancel requested b
+            5s: revoked 1.2 cancelled
+            5s: unblocked s
+            5s: deferred s unanswered: n1 behind with its messages (1 grants unanswered)
+            6s: s gets a succeeded b open
+            6s: w running round=1 1/3 partial
+        "#]],
+    );
+}
+
 /// The wait is over, and in the same tick the job is, since the synthesis begins without it.
 #[test]
 fn a_deadline_ends_a_member_whose_wait_is_over_in_the_same_tick() {

@@ -4,6 +4,7 @@ use super::{NAMES, Violation, violation};
 use crate::{
     job::JobState,
     state::{JobEntry, Stand, State},
+    time::Wall,
     workflow::Opening,
 };
 
@@ -51,12 +52,12 @@ impl State {
                     && entry.stand != Stand::Broken
                     && !self.flows.woken.contains(&(id, gate))
                 {
-                    // Before its deadline: a gate that opens by that is woken by a timer.
-                    if flow.opening(gate, flow.workflow.began_at) != Opening::Wait {
+                    // Before any deadline: a gate that opens by that is woken by a timer, when the wall clock is there (again).
+                    if flow.opening(gate, Wall::MIN) != Opening::Wait {
                         wrong(format!("member {place} waits at gate {gate}, and nobody looks"));
                     }
                 }
-                if !blocked && live && flow.opening(gate, crate::time::Wall::MAX) == Opening::Wait {
+                if !blocked && live && flow.opening(gate, Wall::MAX) == Opening::Wait {
                     wrong(format!("member {place} began before gate {gate} opened"));
                 }
             }
