@@ -12,9 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::node::v1::Report;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::attempt::remove;
+use super::bounds::Bounds;
 use super::indexes::Assigned;
 use super::socket::{Said, Stand, Wait};
 use super::upload::{self, Large, Limits};
@@ -25,6 +27,9 @@ use crate::leftovers::{self, Change, Leftovers};
 use crate::output::Captured;
 use crate::shim::{Cause, ExitRecord, Shim, VERSION};
 use crate::spool::Written;
+
+/// What a drain leaves the upload of a result that an earlier agent's attempt left: the grace of its kind is not known any more.
+const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
 /// A tree of an earlier agent that is being killed: held until it is reaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +126,8 @@ pub(super) async fn begin(
             shared.indexes.hold(token, &one.assigned);
             let slots = one.memo.as_ref().map(|memo| memo.slots.clone()).unwrap_or_default();
             inherited.push(Inherited { token, job: leftover.job, slots });
+            // It may have to wait for a server that takes its result: it hears until when.
+            shared.orders().insert(token, watch::Sender::default());
         }
         if let leftovers::Found::Ended(record) = leftover.found {
             tracing::info!(
@@ -247,28 +254,45 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         let lost = record.cause == Cause::Terminated && record.started && !one.ended;
         let error = "its agent died, and the next one stopped it".to_owned();
         let record = if lost { ExitRecord { cause: Cause::Lost, error, ..record } } else { record };
-        let end = outcome::end_of(&record, None);
+        let mut end = outcome::end_of(&record, None);
         gave_back = end == End::Returned;
         let report = match end {
             End::Returned => returned(&one, &record).await,
             End::Finished => {
-                let limits = if may_upload(shared, &one, &record).await {
-                    shared.limits_of_server().await
-                } else {
-                    shared.limits()
-                };
-                let (report, large) = finished(&one, record, limits).await;
-                upload::before(shared, report, large).await
+                let (report, as_it_is) = uploaded(shared, token, &one, record).await;
+                gave_back = as_it_is == End::Returned;
+                end = as_it_is;
+                report
             }
         };
         written = shared.spool(report, end).await;
     }
+    shared.orders().remove(&token);
     if !gave_back {
         shared.tell(Event::Reaped { token }).await;
     }
     if written == Written::Durable {
         shared.readers.gone(token).await;
         remove(one.workspace).await;
+    }
+}
+
+/// What is said of one that has ended, once a server has taken its result, if that is too large for a report; or what is said
+/// instead, if it is stopped before.
+async fn uploaded(shared: &Shared, token: FencingToken, one: &Left, record: ExitRecord) -> (Report, End) {
+    let heard = shared.orders().get(&token).map(watch::Sender::subscribe);
+    // Without orders it is of one that nobody holds: it has nothing to upload.
+    let orders = heard.unwrap_or_else(|| watch::Sender::default().subscribe());
+    let mut bounds = Bounds::new(orders, shared.options.clock, DRAIN_GRACE, None);
+    let limits = if may_upload(shared, one, &record).await {
+        upload::limits(shared, &mut bounds).await
+    } else {
+        shared.limits()
+    };
+    let (report, large) = finished(one, record, limits).await;
+    match upload::unless_stopped(shared, report, large, &mut bounds).await {
+        Ok(report) => (report, End::Finished),
+        Err((report, reason)) => outcome::stopped_meanwhile(*report, reason, saved(&one.workspace).await),
     }
 }
 

@@ -70,6 +70,50 @@ async fn under_way(server: &mut Fake, node: &Node) -> (Stream, Upload) {
     (stream, upload)
 }
 
+/// An agent that finds a large result of a command which has ended while there was none, and sends it.
+async fn left_over(server: &mut Fake) -> (Node, Stream, Upload) {
+    let node = start(server).await;
+    let (mut stream, hello) = server.stream().await;
+    stream.welcome_with(&hello, MOST).await;
+    stream.grant(large(&node, 1)).await;
+    stream.until(token(1), "started").await;
+    let Node { home, running } = node;
+    drop((running, stream));
+    let attempt = home.path().join("state/attempts").join(token(1).to_string());
+    std::fs::write(home.path().join("gate"), "").unwrap();
+    within(async {
+        while !attempt.join("exit").exists() {
+            pause().await;
+        }
+    })
+    .await;
+    let node = start_in(home, server).await;
+    let (mut stream, hello) = server.stream().await;
+    stream.welcome_with(&hello, MOST).await;
+    let upload = within(server.uploads.recv()).await.expect("the server lives");
+    (node, stream, upload)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_to_stop_is_heard_by_a_result_that_an_earlier_agent_left() {
+    let mut server = Fake::start().await;
+    let (node, mut stream, mut upload) = left_over(&mut server).await;
+    let lease = RevokedLease { token: token(1), reason: RevokeReason::Cancelled.into() };
+    stream.send(Body::Revoke(Revoke { leases: vec![lease] })).await;
+    assert_eq!(stream.until(token(1), "reaped").await, ["finished revoked revoked", "reaped"]);
+    within(upload.stored.closed()).await;
+    node.until_entries("attempts", &[]).await;
+    node.stop(Stop::AtOnce).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_to_end_does_not_wait_for_a_result_that_an_earlier_one_left() {
+    let mut server = Fake::start().await;
+    let (node, _stream, mut upload) = left_over(&mut server).await;
+    node.stop(Stop::AtOnce).await;
+    within(upload.stored.closed()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_drains_brings_a_result_to_the_server_within_its_grace() {
     let mut server = Fake::start().await;
