@@ -4,10 +4,10 @@
 //! anything, and is neither kept nor logged. Not for when to try (`deliver.rs`, the scheduler), nor for which addresses may
 //! be reached (`guard.rs`).
 
-use std::{error::Error as _, net::IpAddr, sync::Arc, time::Duration};
+use std::{error, io, net::IpAddr, sync::Arc, time::Duration};
 
 use reqwest::{Client, Response, StatusCode, Url, header, redirect::Policy};
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls::{CertificateError, ClientConfig, RootCertStore, crypto::ring};
 use tenure_scheduler::{DeliveryFailure, DueDelivery};
 
 use super::{guard::Closed, settings::Settings};
@@ -119,14 +119,54 @@ impl Sender {
 
 /// What a request met, without the URL.
 fn told(error: &reqwest::Error) -> String {
-    let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
-    if let Some(closed) = causes.find_map(|cause| cause.downcast_ref::<Closed>()) {
-        return closed.to_string();
-    }
     if error.is_timeout() {
         return format!("no answer within {} s", TRY_WITHIN.as_secs());
     }
-    Chain(error).to_string()
+    cause(error).unwrap_or_else(|| Chain(error).to_string())
+}
+
+/// The cause alone: what reqwest and hyper say of it before is that a request failed.
+fn cause(error: &dyn error::Error) -> Option<String> {
+    let mut last = None;
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+        if let Some(closed) = cause.downcast_ref::<Closed>() {
+            return Some(closed.to_string());
+        }
+        if let Some(tls) = handshake(cause) {
+            return Some(of_handshake(tls));
+        }
+        last = Some(cause);
+    }
+    last.map(ToString::to_string)
+}
+
+/// The error of a handshake stands in those of its connection, and not behind them.
+fn handshake<'a>(cause: &'a (dyn error::Error + 'static)) -> Option<&'a rustls::Error> {
+    cause.downcast_ref().or_else(|| handshake(cause.downcast_ref::<io::Error>()?.get_ref()?))
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "TLS has dozens of others, which all get the same words")]
+fn of_handshake(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidMessage(_) => "it does not speak TLS".to_owned(),
+        rustls::Error::InvalidCertificate(wrong) => match wrong {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                "its certificate is of no authority that the server trusts: [webhooks] ca names more"
+                    .to_owned()
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "its certificate has expired".to_owned()
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "its certificate is not valid yet: compare the clocks".to_owned()
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate is not for the name in the URL".to_owned()
+            }
+            other => format!("its certificate cannot be used: {other}"),
+        },
+        other => format!("no TLS with it: {other}"),
+    }
 }
 
 async fn judge(mut response: Response) -> Option<DeliveryFailure> {
@@ -159,4 +199,64 @@ pub(super) fn failure(error: &str) -> DeliveryFailure {
     let end = (0..=error.len().min(MOST_ERROR)).rev().find(|&at| error.is_char_boundary(at)).unwrap_or(0);
     let error = error.get(..end).unwrap_or_default().replace('\0', "");
     DeliveryFailure { error: error.into(), retry_after: None, gone: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// As a connector wraps what it met.
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct Connect(#[source] io::Error);
+
+    #[test]
+    fn a_handshake_is_told_in_words_of_ours() {
+        for (wrong, words) in [
+            (CertificateError::UnknownIssuer, "[webhooks] ca"),
+            (CertificateError::BadSignature, "[webhooks] ca"),
+            (CertificateError::Expired, "expired"),
+            (CertificateError::NotValidYet, "clocks"),
+            (CertificateError::NotValidForName, "the name in the URL"),
+            (CertificateError::Revoked, "cannot be used"),
+        ] {
+            let error = Connect(io::Error::other(rustls::Error::InvalidCertificate(wrong)));
+            let told = cause(&error).unwrap_or_default();
+            assert!(told.contains(words), "{told}");
+        }
+    }
+
+    fn client() -> Client {
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        Client::builder().tls_backend_preconfigured(tls).build().unwrap()
+    }
+
+    /// Asks for a URL at this address.
+    async fn ask(scheme: &str, listener: TcpListener) -> String {
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        });
+        let error = client().post(format!("{scheme}://{address}")).send().await.unwrap_err();
+        server.abort();
+        told(&error.without_url())
+    }
+
+    #[tokio::test]
+    async fn only_the_cause_is_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        assert_eq!(ask("https", listener).await, "it does not speak TLS");
+        let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let error = client().post(format!("http://{nobody}")).send().await.unwrap_err();
+        let told = told(&error.without_url());
+        assert!(told.starts_with("Connection refused"), "{told}");
+    }
 }
