@@ -33,7 +33,7 @@ impl Queued {
     pub(crate) fn observe(&mut self, now: Now, events: &[Event], rows: &Durable) {
         // One that became queued may have been granted in the same command.
         for event in events {
-            let queued = if let Event::Ready(job) = event {
+            let queued = if let Event::Ready(job) | Event::WaitOver(job) | Event::Unblocked(job) = event {
                 Some(*job)
             } else if let Event::AttemptEnded(end) = event {
                 matches!(end.next, JobState::Queued { .. }).then_some(end.job)
