@@ -46,7 +46,7 @@ pub(crate) enum AttemptCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ProgressArgs {
     /// 0 to 100.
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(value_parser = percent)]
     percent: u32,
     /// For people.
     #[arg(default_value = "")]
@@ -183,6 +183,12 @@ async fn fail(args: FailArgs, agent: &Agent) -> Result<Exit, Failure> {
     };
     agent.call(request, async |mut client, request| client.fail(request).await).await?;
     Ok(Exit::Ok)
+}
+
+/// A whole number, with or without its sign.
+fn percent(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    number.filter(|percent| *percent <= 100).ok_or_else(|| "it is a whole number from 0 to 100".to_owned())
 }
 
 /// `counter=amount`.

@@ -61,6 +61,14 @@ pub(crate) enum Failure {
         /// What does exist.
         known: Vec<String>,
     },
+    /// Neither an id nor a part of one.
+    #[error(
+        "{text:?} is no id, nor the beginning or end of one: that is 4 characters or more of 0-9, a-f and hyphens"
+    )]
+    NoId {
+        /// As it was given.
+        text: String,
+    },
     /// A part of an id that several jobs have.
     #[error("{part:?} is the beginning or end of several ids")]
     Ambiguous {
@@ -141,7 +149,9 @@ impl Failure {
             Self::Client(error) => of_client(error),
             Self::Usage(_) | Self::Protected { .. } => Exit::Usage,
             Self::Unknown { .. } => Exit::NotFound,
-            Self::Read { .. } | Self::Config { .. } | Self::Ambiguous { .. } => Exit::BadInput,
+            Self::Read { .. } | Self::Config { .. } | Self::Ambiguous { .. } | Self::NoId { .. } => {
+                Exit::BadInput
+            }
             Self::Write { .. } | Self::Json(_) | Self::Declined | Self::Component { .. } => Exit::Failed,
             // A reader that has seen enough (`| head`) is no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,

@@ -155,6 +155,7 @@ fn refusal(failure: &Failure) -> Option<&Refusal> {
         Failure::Usage(_)
         | Failure::Protected { .. }
         | Failure::Ambiguous { .. }
+        | Failure::NoId { .. }
         | Failure::Unknown { .. }
         | Failure::Read { .. }
         | Failure::Write { .. }

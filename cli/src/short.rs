@@ -15,11 +15,14 @@ const SHORTEST: usize = 4;
 /// A whole id.
 const WHOLE: usize = 36;
 
-/// The whole id that is meant. What cannot be a part of an id is left to the server to refuse.
+/// The whole id that is meant. What has the length of one is left to the server to judge.
 pub(crate) async fn whole(client: &Client, text: &str) -> Result<String, Failure> {
     let part = text.to_ascii_lowercase();
-    if !is_part(&part) {
+    if part.len() == WHOLE {
         return Ok(text.to_owned());
+    }
+    if !is_part(&part) {
+        return Err(Failure::NoId { text: text.to_owned() });
     }
     let filter = ListJobsRequest {
         id_part: part,

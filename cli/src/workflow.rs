@@ -71,8 +71,13 @@ pub(crate) enum WorkflowCommand {
         /// Its id.
         workflow: String,
         /// The place of the member, as `show` numbers them.
+        #[arg(value_parser = place)]
         place: u32,
     },
+}
+
+fn place(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "it is the number before the member in `tenure workflow show`".to_owned())
 }
 
 /// The states of a workflow.

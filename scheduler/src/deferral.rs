@@ -8,6 +8,9 @@ use crate::{
     time::Wall,
 };
 
+/// The rule by which an agent closes a kind for which no worker process is attached, in the agent's word.
+pub(crate) const NO_WORKER: &str = "worker";
+
 /// Why a stored job does not run yet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Deferral {
@@ -426,6 +429,9 @@ impl fmt::Display for Deferral {
         match self {
             Self::SlotBusy { used, capacity, .. } => write!(f, "{} {used}/{capacity}", self.subject()),
             Self::Earmarked { job: Some(job), .. } => write!(f, "{} for {job}", self.subject()),
+            Self::NodePressure { node, rule, .. } if &**rule == NO_WORKER => {
+                write!(f, "no worker process is attached on {node}")
+            }
             Self::NodePressure { observed, threshold, .. } => {
                 write!(f, "{} ({observed}, closes at {threshold})", self.subject())
             }

@@ -363,6 +363,27 @@ fn a_closed_group_stops_exactly_its_grants() {
 }
 
 #[test]
+fn a_kind_of_workers_of_which_none_is_attached_says_so() {
+    check(
+        "
+        kind plain
+        node n1
+        press n1 close=kind:plain:worker:0:1
+        enqueue a kind=plain
+        tick
+        explain a
+        ",
+        expect![[r#"
+            deferred a node_pressure: no worker process is attached on n1
+            a: no worker process is attached on n1, 0 ahead
+              It does not start: no worker process is attached on n1.
+              node n1: no worker process is attached on n1
+              > a worker process of this kind attaches on node n1, or another node can take it
+        "#]],
+    );
+}
+
+#[test]
 fn a_reading_that_is_too_old_lets_nothing_start() {
     // Reports keep the node from being suspect; only a heartbeat brings a reading.
     check(

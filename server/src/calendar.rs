@@ -63,6 +63,18 @@ impl fmt::Display for Invalid {
     }
 }
 
+/// The field for which a timetable is none, with its name: the first that is none among fields that name everything.
+fn wrong_field<'a>(parser: &CronParser, fields: &[&'a str]) -> Option<(&'static str, &'a str)> {
+    const NAMES: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
+    let names = NAMES.get(NAMES.len().checked_sub(fields.len())?..)?;
+    let alone = |at: usize| {
+        let every = |(other, field): (usize, &&'a str)| if other == at { *field } else { "*" };
+        fields.iter().enumerate().map(every).collect::<Vec<_>>().join(" ")
+    };
+    let wrong = (0..fields.len()).find(|at| parser.parse(&alone(*at)).is_err())?;
+    names.get(wrong).copied().zip(fields.get(wrong).copied())
+}
+
 /// A timetable in a zone.
 #[derive(Debug, Clone)]
 pub(crate) struct Timetable {
@@ -90,7 +102,14 @@ impl Timetable {
         if when.len() > 255 {
             return Err(wrong(&"it is longer than 255 characters"));
         }
-        let cron = parser.parse(when).map_err(|error| wrong(&error))?;
+        let cron = parser.parse(when).map_err(|error| {
+            let problem = error.to_string();
+            let problem = problem.trim_start_matches("Component error: ").trim_end_matches('.');
+            match wrong_field(&parser, &fields) {
+                Some((name, field)) => wrong(&format_args!("its {name}, {field:?}: {problem}")),
+                None => wrong(&problem),
+            }
+        })?;
         let text = cron.as_str().to_owned();
         let mut fields: Vec<&str> = text.split_whitespace().collect();
         if fields.len() == 5 {

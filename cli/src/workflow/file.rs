@@ -64,7 +64,10 @@ pub(super) fn read(path: &Path) -> Result<NewWorkflow, Failure> {
         let file = std::fs::File::open(path).map_err(unreadable)?;
         file.take(MOST).read_to_string(&mut text).map_err(unreadable)?;
     }
-    parse(&text).map_err(|problem| Failure::Usage(format!("{}: {problem}", path.display())))
+    parse(&text).map_err(|problem| Failure::Config {
+        what: format!("workflow in {}", path.display()),
+        source: problem.into(),
+    })
 }
 
 /// A workflow out of a text: JSON if it begins as that, else TOML.

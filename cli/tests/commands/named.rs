@@ -57,3 +57,28 @@ async fn the_log_of_an_earlier_execution_is_asked_for_by_its_token() {
     let both = ["job", "logs", ID, "--token", "1", "--attempt", "1"];
     assert_eq!(code(&tenure(&fake, &both, "").await), 2);
 }
+
+#[tokio::test]
+async fn what_is_no_id_number_or_place_is_told_in_words() {
+    let fake = Fake::start([]).await;
+    for (args, exit, words) in [
+        (&["job", "get", "zzzz"][..], 64, "4 characters or more"),
+        (&["job", "get", "41b"], 64, "4 characters or more"),
+        (&["workflow", "requeue", ID, "A"], 2, "tenure workflow show"),
+        (&["attempt", "progress", "40.5"], 2, "a whole number from 0 to 100"),
+        (&["attempt", "progress", "101%"], 2, "a whole number from 0 to 100"),
+    ] {
+        let output = tenure(&fake, args, "").await;
+        assert_eq!(code(&output), exit, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_a_workflow_that_is_wrong_is_bad_input() {
+    let fake = Fake::start([]).await;
+    for file in ["kind = ", "kinds = \"site.qa\"", "[[chord]]\nkind = \"a\"\n"] {
+        let output = tenure(&fake, &["workflow", "submit", "-"], file).await;
+        assert_eq!(code(&output), 64, "{file}: {}", stderr(&output));
+    }
+}

@@ -82,6 +82,18 @@ pub(super) fn stopped_meanwhile(report: Report, reason: StopReason, saved: Optio
     (Report { event: Some(event), ..report }, end)
 }
 
+/// Why a result is not taken, and what to do.
+pub(super) fn too_large(limit: u64) -> String {
+    let more = if limit <= super::DEFAULT_MAX_RESULT {
+        "for more the server needs object storage ([results] of its file); or"
+    } else {
+        "more is the server's to allow ([results] max_bytes); or"
+    };
+    format!(
+        "the result is larger than the limit of {limit} bytes: {more} store it elsewhere and return a reference"
+    )
+}
+
 /// Whether it was asked to wrap up, or stopped at a limit of its time, so that its result is partial.
 fn had_to_end(record: &ExitRecord) -> bool {
     let stopped = matches!(record.cause, Cause::Limit | Cause::SoftLimit | Cause::Stalled);
@@ -184,10 +196,7 @@ fn succeeded(record: &ExitRecord, result: Found) -> Finished {
             Finished { uploaded: Some(large.reference()), partial: had_to_end(record), ..ended }
         }
         Found::TooLarge { limit } => {
-            let error = format!(
-                "the result is larger than the limit of {limit} bytes: store it elsewhere and return a reference"
-            );
-            describe(record, FinishedOutcome::FailedPermanent, "result_too_large", error)
+            describe(record, FinishedOutcome::FailedPermanent, "result_too_large", too_large(limit))
         }
         Found::Unreadable(why) => {
             let error = format!("the result cannot be read: {why}");

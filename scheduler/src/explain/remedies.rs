@@ -1,7 +1,7 @@
 //! What would have to change for a job to start, one sentence each, with the exact amounts.
 
 use crate::{
-    deferral::Deferral,
+    deferral::{Deferral, NO_WORKER},
     place::classes::Class,
     view::{NodeGroup, SlotExplanation},
 };
@@ -41,6 +41,9 @@ fn for_reason(reason: &Deferral, class: &Class, slots: &[SlotExplanation]) -> St
             "the job for which slot {slot} is kept starts or is cancelled, or a hard time limit of this one gives \
              the slot back in time"
         ),
+        Deferral::NodePressure { node, rule, .. } if &**rule == NO_WORKER => {
+            format!("a worker process of this kind attaches on node {node}, or another node can take it")
+        }
         Deferral::NodePressure { node, rule, threshold, .. } => {
             format!(
                 "rule {rule} on node {node} opens again (it closes at {threshold}), or another node can take it"

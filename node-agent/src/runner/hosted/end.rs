@@ -14,6 +14,7 @@ use crate::clock::Mono;
 use crate::holdings::{End, FencingToken, StopReason};
 use crate::own_rule::OwnRule;
 use crate::runner::detach::{self, Wanted};
+use crate::runner::outcome;
 use crate::runner::outcome::cut;
 use crate::runner::socket::{Failure, MOST_COUNTERS, MOST_USAGE, Said};
 use crate::runner::upload::Limits;
@@ -177,10 +178,7 @@ fn succeeded(it: WorkSucceeded, limits: Limits, partial: bool) -> Finished {
     let WorkSucceeded { has_result, data, content_type } = it;
     let size = u64::try_from(data.len()).unwrap_or(u64::MAX);
     if size > limit {
-        let error = format!(
-            "the result is larger than the limit of {limit} bytes: store it elsewhere and return a reference"
-        );
-        return finish(FinishedOutcome::FailedPermanent, "result_too_large", error);
+        return finish(FinishedOutcome::FailedPermanent, "result_too_large", outcome::too_large(limit));
     }
     let result = has_result.then(|| inline(data, content_type));
     let partial = partial && has_result;

@@ -77,7 +77,7 @@ concurrency_key = ""
 "#,
         expect![[r#"
             line 8: cron.e.kind: names a kind that is not declared; did you mean "report"?
-            line 9: cron.e.when: is no timetable: Component error: Number out of bounds.
+            line 9: cron.e.when: is no timetable: its hour, "25": Number out of bounds
             line 10: cron.e.missed: needs a number: write { catch_up = 3 }
             line 11: cron.e.jitter: must be at most 1day
             line 12: cron.e.singleton: must be true or false, not a string
