@@ -271,7 +271,8 @@ fn list(workflows: &[Workflow], output: &Output) -> Table {
             WorkflowState::Running | WorkflowState::Unspecified => Tone::Plain,
         };
         let partial = if workflow.partial { " (partial)" } else { "" };
-        let bad = ["dead", "cancelled", "expired"];
+        // What is cancelled for those has not failed.
+        let bad = ["dead", "expired"];
         let failed: u32 = bad.iter().filter_map(|state| workflow.members_by_state.get(*state)).sum();
         let fields = [
             workflow.id.as_str().into(),

@@ -140,9 +140,24 @@ impl No {
         &self.message
     }
 
+    /// There is no such delivery, in the words of whoever asked.
+    pub(crate) fn no_delivery(delivery: &str) -> Self {
+        Self::new(Code::NotFound, "DELIVERY_NOT_FOUND", format!("delivery {delivery} is not known"))
+            .with("delivery", delivery)
+            .resource(
+                "delivery",
+                delivery,
+                "No such delivery was made, or it arrived, or it was kept for long enough.",
+            )
+    }
+
     /// There is no such result.
     pub(crate) fn no_result(job: JobId, state: &'static str) -> Self {
-        Self::new(Code::NotFound, "RESULT_NOT_FOUND", format!("job {job} has no result: it is {state}"))
+        let message = match state {
+            "succeeded" => format!("job {job} has succeeded, and left no result"),
+            state => format!("job {job} has no result: it is {state}"),
+        };
+        Self::new(Code::NotFound, "RESULT_NOT_FOUND", message)
             .with("job", job.to_string())
             .with("state", state)
             .resource(
@@ -154,7 +169,8 @@ impl No {
 
     /// The same of a result that there may have been: its time is over.
     #[must_use]
-    pub(crate) fn expired(self) -> Self {
+    pub(crate) fn expired(mut self, job: JobId) -> Self {
+        self.message = format!("the result of job {job}, if it left one, is not kept any more");
         self.with("expired", "true")
     }
 
@@ -331,13 +347,7 @@ impl From<Refusal> for No {
                 .with("webhook", webhook.as_str())
                 .nearest(&nearest)
                 .resource("webhook", webhook.as_str(), "The fleet file declares no such webhook."),
-            Refusal::DeliveryNotFound { delivery } => {
-                no(NotFound).with("delivery", delivery.to_string()).resource(
-                    "delivery",
-                    delivery.to_string(),
-                    "No such delivery was made, or it arrived, or it was kept for long enough.",
-                )
-            }
+            Refusal::DeliveryNotFound { delivery } => Self::no_delivery(&delivery.to_string()),
             Refusal::OutboxFull { webhook, limit } => no(ResourceExhausted)
                 .with("webhook", webhook.as_str())
                 .quota("outbox", webhook.as_str(), limit, None),

@@ -199,7 +199,7 @@ async fn known(api: &Api, text: &str) -> Result<Delivery, No> {
     let found = api.query(move |state, _| state.delivery(id).cloned()).await?;
     // The number alone might be that of another one, such as before the database was restored.
     let found = found.filter(|delivery| wire_id(delivery) == text);
-    found.ok_or_else(|| Refusal::DeliveryNotFound { delivery: id }.into())
+    found.ok_or_else(|| No::no_delivery(text))
 }
 
 fn named(text: &str) -> Result<WebhookName, No> {

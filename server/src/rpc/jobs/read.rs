@@ -189,7 +189,7 @@ pub(super) async fn stored_result(api: &Api, caller: &Caller, job: &str) -> Resu
     let row = row(api, caller, id).await?;
     match kept.filter(|result| !result.is_superseded(&row.state, row.token)) {
         Some(partial) => Ok(partial),
-        None if is_over(api, &row).await? => Err(No::no_result(id, row.state.name()).expired()),
+        None if is_over(api, &row).await? => Err(No::no_result(id, row.state.name()).expired(id)),
         None => Err(No::no_result(id, row.state.name())),
     }
 }
