@@ -155,3 +155,9 @@ async fn a_turn_takes_a_handful_of_statements() {
     let most = expected.len();
     crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, most).await;
 }
+
+#[tokio::test]
+async fn rows_of_many_are_what_was_lived_through() {
+    let store = Store::new().await;
+    crate::turn::tests::rows_of_many_are_what_was_lived_through(store.journal).await;
+}
