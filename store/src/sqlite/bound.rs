@@ -1,5 +1,5 @@
-//! Rows of the widest table, bound column by column instead of as JSON. To take fifty columns out of a JSON list costs
-//! SQLite as much as to write them, since it counts its way to each.
+//! Rows of the tables that every turn writes, bound column by column instead of as JSON. To take fifty columns out of a JSON list
+//! costs SQLite as much as to write them, since it counts its way to each.
 //!
 //! Several rows stand in one statement as `values`: every call is a switch to the connection's thread and back, and for
 //! each statement SQLite makes the lists of its checks anew (`state in (…)`), which costs as much as the row. SQLite
@@ -22,6 +22,9 @@ const FROM: &str = "\nfrom jsonb_each(jsonb($1)) as new";
 
 /// How such an insert begins to say what a row is.
 const SELECT: &str = "\nselect\n";
+
+/// How such an insert goes on if it is an upsert. Without the condition SQLite would read a join.
+const UPSERT: &str = "\nwhere true\non conflict";
 
 /// How such a statement names a column of its row, before the position.
 const COLUMN: &str = "new.value ->> ";
@@ -59,7 +62,13 @@ impl Bound {
         };
         let bare = with(&|_| "?".into()).replace(FROM, "");
         let texts = SIZES.map(|size| match bare.split_once(SELECT) {
-            Some((into, row)) => format!("{into}\nvalues\n  ({})", vec![row.trim(); size].join("),\n  (")),
+            Some((into, row)) => {
+                // Behind the rows an upsert says what to do with those that are there.
+                let (row, upsert) = row.split_once(UPSERT).map_or((row, None), |(row, how)| (row, Some(how)));
+                let rows = vec![row.trim(); size].join("),\n  (");
+                let upsert = upsert.map(|how| format!("\non conflict{how}")).unwrap_or_default();
+                format!("{into}\nvalues\n  ({rows}){upsert}")
+            }
             // A single row is found without a table of what is new.
             None if size == 1 => bare.clone(),
             None => {

@@ -127,9 +127,11 @@ async fn statements_find_their_indexes() {
 async fn a_row_of_a_job_is_bound_as_json_would_carry_it() {
     let store = Store::new().await;
     let mut hand = store.hand().await;
-    for (bound, statement) in
-        [(&commit::JOBS_INSERTED, commit::JOB_INSERT), (&commit::JOBS_UPDATED, commit::JOB_UPDATE)]
-    {
+    for (bound, statement) in [
+        (&commit::JOBS_INSERTED, commit::JOB_INSERT),
+        (&commit::JOBS_UPDATED, commit::JOB_UPDATE),
+        (&commit::LEASES_PUT, commit::LEASE_UPSERT),
+    ] {
         let mut positions: Vec<usize> = Vec::new();
         for part in statement.split("new.value ->> ").skip(1) {
             let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
@@ -190,8 +192,8 @@ async fn a_turn_takes_a_handful_of_statements() {
         "COMMIT",
     ];
     let store = Store::new().await;
-    // Jobs go by sixteen in one call, what is left by four and alone.
-    crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, 6 + 2 * 32).await;
+    // Jobs and leases go by sixteen in one call, what is left by four and alone.
+    crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, 5 + 3 * 32).await;
 }
 
 #[tokio::test]
