@@ -199,3 +199,37 @@ impl Joined {
         format!("with {}\nselect {}", with.join(",\n"), counts.join(", "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::statements, Joined, Part};
+
+    #[test]
+    fn a_constraint_is_named_with_the_part_that_writes_its_table() {
+        for (statement, table) in [
+            (statements::LEASE_DELETE, "leases"),
+            (statements::JOB_UPDATE, "jobs"),
+            (statements::JOB_INSERT, "jobs"),
+            (statements::PAYLOAD_INSERT, "payloads"),
+            (statements::LEASE_UPSERT, "leases"),
+            (statements::ATTEMPT_UPSERT, "attempts"),
+            (statements::RESULT_INSERT, "results"),
+        ] {
+            let part = Part { name: "", statement, sent: 1 };
+            for other in ["leases", "jobs", "payloads", "attempts", "results", "new"] {
+                assert_eq!(part.writes(other), other == table, "{other}: {statement}");
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_of_parts_follow_each_other() {
+        let joined = Joined::text(&["delete from a where x = any($1) or $2", "update b set y = $1"]);
+        assert_eq!(
+            joined,
+            "with part0 as (delete from a where x = any($1) or $2\nreturning 1),\n\
+             part1 as (update b set y = $3\nreturning 1)\n\
+             select (select count(*) from part0), (select count(*) from part1)"
+        );
+    }
+}
