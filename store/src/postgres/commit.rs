@@ -1,26 +1,28 @@
 //! What one commit writes: a handful of set-based statements whatever the batch, in the order deletes, updates, inserts.
-//! A batch of rows is one array per column.
+//! A batch of rows is one array per column. What most turns write goes in two round trips: what ends, then what is new.
 
+pub(super) mod batch;
 pub(super) mod statements;
 
-use sqlx::{Arguments, Encode, PgConnection, Postgres, Type, error::BoxDynError, postgres::PgArguments};
+use sqlx::PgConnection;
 use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant, WebhookName};
 use uuid::Uuid;
 
+pub(super) use self::batch::Batch;
 use self::statements::{
     ATTEMPT_UPSERT, CHECKPOINT_UPSERT, CLASS_DELETE, CLASS_INSERT, CRON_DELETE, CRON_UPSERT, INBOX_DELETE,
     JOB_DELETE, JOB_INSERT, JOB_UPDATE, KIND_DELETE, KIND_UPSERT, LEASE_DELETE, LEASE_UPSERT, NODE_DELETE,
     NODE_UPSERT, PAYLOAD_INSERT, RESULT_DELETE, RESULT_INSERT, SLOT_DELETE, SLOT_UPSERT, TENANT_DELETE,
     TENANT_UPSERT, WORKFLOW_DELETE, WORKFLOW_UPSERT,
 };
-use super::{fault, log_tails, outbox};
+use super::{log_tails, outbox};
 use crate::{
     journal::Error,
     rows::{
         Arrays, At, AttemptRow, CronRow, DeliveryChangeRow, DeliveryRow, JobRow, KindRow, LeaseRow, NodeRow,
         SlotRow, TenantRow, TimelineRow, WebhookRow, WorkflowRow, int,
     },
-    turn::{self, Turn, count},
+    turn::{Turn, count},
 };
 
 /// Writes a turn into a transaction that has checked its epoch.
@@ -39,16 +41,17 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
     let results = Batch::new("RESULT_DELETE", RESULT_DELETE, count(&changes.results_deleted))
         .column(changes.results_deleted.iter().map(|(job, _)| job.0).collect::<Vec<_>>())
         .column(changes.results_deleted.iter().map(|(_, token)| int(token.0)).collect::<Vec<_>>());
-    results.run(connection).await?;
+    results.run_uncounted(connection).await?;
     // A timeline that is put is deleted first: see CLASS_INSERT.
     let put = changes.classes_put.iter().map(|row| &*row.class);
     let classes: Vec<&str> = changes.classes_deleted.iter().map(|class| &**class).chain(put).collect();
-    Batch::new("CLASS_DELETE", CLASS_DELETE, count(&classes)).column(classes).run(connection).await?;
+    Batch::new("CLASS_DELETE", CLASS_DELETE, count(&classes))
+        .column(classes)
+        .run_uncounted(connection)
+        .await?;
     // Payloads, attempts and results go with their job.
     let jobs: Vec<Uuid> = turn.deleted.iter().map(|job| job.0).collect();
     Batch::new("JOB_DELETE", JOB_DELETE, count(&jobs)).column(jobs).run_all(connection).await?;
-    let leases: Vec<i64> = changes.leases_deleted.iter().map(|token| int(token.0)).collect();
-    Batch::new("LEASE_DELETE", LEASE_DELETE, count(&leases)).column(leases).run_all(connection).await?;
     let kinds: Vec<&str> = changes.kinds_deleted.iter().map(KindName::as_str).collect();
     Batch::new("KIND_DELETE", KIND_DELETE, count(&kinds)).column(kinds).run_all(connection).await?;
     let slots: Vec<&str> = changes.slots_deleted.iter().map(SlotName::as_str).collect();
@@ -76,16 +79,22 @@ async fn delete(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
         .await?;
     // Not counted: a row whose turn took long may have been handed in again. It is the same job then, by its id.
     let rows = turn.inbox;
-    Batch::new("INBOX_DELETE", INBOX_DELETE, count(rows)).column(rows).run(connection).await?;
-    Ok(())
+    Batch::new("INBOX_DELETE", INBOX_DELETE, count(rows)).column(rows).run_uncounted(connection).await
 }
 
 async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
     let changes = turn.changes;
-    for updated in [&turn.updated_free, &turn.updated_held] {
-        let jobs = updated.iter().map(|(previous, job)| JobRow::update(*previous, job));
-        put(connection, "JOB_UPDATE", JOB_UPDATE, jobs).await?;
-    }
+    let leases: Vec<i64> = changes.leases_deleted.iter().map(|token| int(token.0)).collect();
+    let ends = Batch::new("LEASE_DELETE", LEASE_DELETE, count(&leases)).column(leases);
+    // Those that free a key before those that may take it.
+    let (first, then) = if turn.updated_free.is_empty() {
+        (&turn.updated_held, &turn.updated_free)
+    } else {
+        (&turn.updated_free, &turn.updated_held)
+    };
+    let [first, then] = [first, then].map(|jobs| jobs.iter().map(|(was, job)| JobRow::update(*was, job)));
+    ends.and_rows("JOB_UPDATE", JOB_UPDATE, first).run_all(connection).await?;
+    put(connection, "JOB_UPDATE", JOB_UPDATE, then).await?;
     put(connection, "KIND_UPSERT", KIND_UPSERT, changes.kinds_put.iter().map(KindRow::from)).await?;
     put(connection, "SLOT_UPSERT", SLOT_UPSERT, changes.slots_put.iter().map(SlotRow::from)).await?;
     put(connection, "TENANT_UPSERT", TENANT_UPSERT, changes.tenants_put.iter().map(TenantRow::from)).await?;
@@ -101,20 +110,19 @@ async fn update(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Er
 }
 
 async fn insert(connection: &mut PgConnection, turn: &Turn<'_>) -> Result<(), Error> {
-    put(connection, "JOB_INSERT", JOB_INSERT, turn.inserted.iter().map(|job| JobRow::insert(job))).await?;
+    let jobs = turn.inserted.iter().map(|job| JobRow::insert(job));
     let payloads = &turn.payloads;
-    Batch::new("PAYLOAD_INSERT", PAYLOAD_INSERT, count(payloads))
+    let leases = turn.leases.iter().map(|lease| LeaseRow::from(*lease));
+    let attempts = turn.changes.attempts_put.iter().map(AttemptRow::from);
+    let results = &turn.results;
+    Batch::rows("JOB_INSERT", JOB_INSERT, jobs)
+        .and("PAYLOAD_INSERT", PAYLOAD_INSERT, count(payloads))
         .column(payloads.iter().map(|(job, _)| job.0).collect::<Vec<_>>())
         .column(payloads.iter().map(|(_, payload)| &*payload.data).collect::<Vec<_>>())
         .column(payloads.iter().map(|(_, payload)| &*payload.content_type).collect::<Vec<_>>())
-        .run_all(connection)
-        .await?;
-    put(connection, "LEASE_UPSERT", LEASE_UPSERT, turn.leases.iter().map(|lease| LeaseRow::from(*lease)))
-        .await?;
-    let attempts = turn.changes.attempts_put.iter().map(AttemptRow::from);
-    put(connection, "ATTEMPT_UPSERT", ATTEMPT_UPSERT, attempts).await?;
-    let results = &turn.results;
-    Batch::new("RESULT_INSERT", RESULT_INSERT, count(results))
+        .and_rows("LEASE_UPSERT", LEASE_UPSERT, leases)
+        .and_rows("ATTEMPT_UPSERT", ATTEMPT_UPSERT, attempts)
+        .and("RESULT_INSERT", RESULT_INSERT, count(results))
         .column(results.iter().map(|(put, _)| put.job.0).collect::<Vec<_>>())
         .column(results.iter().map(|(put, _)| int(put.token.0)).collect::<Vec<_>>())
         .column(results.iter().map(|(_, result)| &*result.data).collect::<Vec<_>>())
@@ -157,54 +165,5 @@ async fn put<R: Arrays>(
     statement: &'static str,
     rows: impl Iterator<Item = R>,
 ) -> Result<(), Error> {
-    let rows: Vec<R> = rows.collect();
-    let mut batch = Batch::new(name, statement, count(&rows));
-    if batch.sent > 0 {
-        batch.failed = R::bind(&rows, &mut batch.arguments).err();
-    }
-    batch.run_all(connection).await
-}
-
-/// A statement with the arrays that it is given.
-pub(super) struct Batch {
-    name: &'static str,
-    statement: &'static str,
-    /// How many rows it is sent; without any it is not run.
-    sent: u64,
-    arguments: PgArguments,
-    failed: Option<BoxDynError>,
-}
-
-impl Batch {
-    pub(super) fn new(name: &'static str, statement: &'static str, sent: u64) -> Self {
-        Self { name, statement, sent, arguments: PgArguments::default(), failed: None }
-    }
-
-    pub(super) fn column<'a, T: Encode<'a, Postgres> + Type<Postgres>>(mut self, values: T) -> Self {
-        if self.sent > 0
-            && let Err(error) = self.arguments.add(values)
-        {
-            self.failed = Some(error);
-        }
-        self
-    }
-
-    /// Runs it; rows affected must equal rows sent.
-    pub(super) async fn run_all(self, connection: &mut PgConnection) -> Result<(), Error> {
-        let (name, sent) = (self.name, self.sent);
-        turn::expect(name, sent, self.run(connection).await?)
-    }
-
-    /// Runs it. How many rows it affected.
-    async fn run(self, connection: &mut PgConnection) -> Result<u64, Error> {
-        if let Some(error) = self.failed {
-            return Err(fault::of(self.name, sqlx::Error::Encode(error)));
-        }
-        if self.sent == 0 {
-            return Ok(0);
-        }
-        turn::sent(self.name);
-        let done = sqlx::query_with(self.statement, self.arguments).execute(connection).await;
-        Ok(done.map_err(|error| fault::of(self.name, error))?.rows_affected())
-    }
+    Batch::rows(name, statement, rows).run_all(connection).await
 }

@@ -7,7 +7,7 @@
 use std::{future::Future, time::Duration};
 
 use futures_util::TryStreamExt;
-use sqlx::{Connection, PgConnection, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row, postgres::PgRow};
 use tenure_scheduler::{Changes, Durable, Epoch, Job, JobId, Workflow, WorkflowId};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -93,6 +93,9 @@ returning epoch";
 
 // The lock is what a takeover waits for, and one that a renewal of the row passes.
 pub(super) const EPOCH_CHECK: &str = "select 1 from leader_fence where epoch = $1 for key share";
+
+/// Under which name a commit connection has it prepared: it goes with the `begin` of a commit, as text, in one round trip.
+static EPOCH_CHECK_NAME: &str = "tenure_epoch_check";
 
 // Other databases of the cluster may run Tenure too.
 const LEADER_TERMINATE: &str = "
@@ -222,6 +225,9 @@ impl PostgresJournal {
         })?;
         let named = sqlx::query(LEADER_NAME).bind(int(epoch.0)).execute(&mut connection).await;
         named.map_err(|error| fault::of("LEADER_NAME", error))?;
+        let prepare = AssertSqlSafe(format!("prepare {EPOCH_CHECK_NAME}(bigint) as {EPOCH_CHECK}"));
+        let prepared = sqlx::raw_sql(prepare).execute(&mut connection).await;
+        prepared.map_err(|error| fault::of("EPOCH_CHECK", error))?;
         Ok((connection, epoch))
     }
 
@@ -377,20 +383,19 @@ async fn within<T>(
 }
 
 async fn commit_turn(connection: &mut PgConnection, epoch: Epoch, turn: &Turn<'_>) -> Result<(), Error> {
-    turn::sent("BEGIN");
-    let begun = connection.begin().await;
-    let mut transaction = begun.map_err(|error| fault::of("beginning a commit", error))?;
-    turn::sent("EPOCH_CHECK");
-    let check = sqlx::query(EPOCH_CHECK).bind(int(epoch.0)).fetch_optional(&mut *transaction);
-    if check.await.map_err(|error| fault::of("EPOCH_CHECK", error))?.is_none() {
+    // Whatever goes wrong, the connection is dropped by who called, and its transaction with it.
+    turn::sent("BEGIN+EPOCH_CHECK");
+    let begin = AssertSqlSafe(format!("begin; execute {EPOCH_CHECK_NAME}({})", int(epoch.0)));
+    let check = sqlx::raw_sql(begin).fetch_optional(&mut *connection).await;
+    if check.map_err(|error| fault::of("EPOCH_CHECK", error))?.is_none() {
         return Err(Error::Deposed { epoch });
     }
-    commit::write(&mut transaction, turn).await?;
+    commit::write(connection, turn).await?;
     // Everything is written, nothing is committed.
     #[cfg(feature = "failpoints")]
     fail::fail_point!("postgres::before_commit", |_| std::process::abort());
     turn::sent("COMMIT");
-    transaction.commit().await.map_err(|error| fault::of("committing", error))?;
+    sqlx::raw_sql("commit").execute(connection).await.map_err(|error| fault::of("committing", error))?;
     // It is applied, and whoever asked for it will not know.
     #[cfg(feature = "failpoints")]
     fail::fail_point!("postgres::after_commit", |_| {

@@ -1,8 +1,9 @@
-//! Rows of the widest table, bound column by column instead of as JSON. To take fifty columns out of a JSON list costs
-//! SQLite as much as to write them, since it counts its way to each.
+//! Rows of the tables that every turn writes, bound column by column instead of as JSON. To take fifty columns out of a JSON list
+//! costs SQLite as much as to write them, since it counts its way to each.
 //!
-//! A row is a statement of its own then. Several stand in one text with their values side by side, since every call is a
-//! switch to the connection's thread and back; SQLite prepares them once.
+//! Several rows stand in one statement as `values`: every call is a switch to the connection's thread and back, and for
+//! each statement SQLite makes the lists of its checks anew (`state in (…)`), which costs as much as the row. SQLite
+//! prepares them once.
 
 use std::sync::LazyLock;
 
@@ -19,10 +20,16 @@ const SIZES: [usize; 3] = [16, 4, 1];
 /// What a statement over rows as JSON reads them from.
 const FROM: &str = "\nfrom jsonb_each(jsonb($1)) as new";
 
+/// How such an insert begins to say what a row is.
+const SELECT: &str = "\nselect\n";
+
+/// How such an insert goes on if it is an upsert. Without the condition SQLite would read a join.
+const UPSERT: &str = "\nwhere true\non conflict";
+
 /// How such a statement names a column of its row, before the position.
 const COLUMN: &str = "new.value ->> ";
 
-/// A statement over rows as JSON, made into one for each of a few rows.
+/// A statement over rows as JSON, made into one over each of a few numbers of rows.
 pub(super) struct Bound {
     name: &'static str,
     table: &'static str,
@@ -36,20 +43,49 @@ pub(super) struct Bound {
 pub(super) type Once = LazyLock<Bound>;
 
 impl Bound {
-    /// Of a statement that takes its rows from [`FROM`] and names their columns by position.
+    /// Of a statement that takes its rows from [`FROM`] and names their columns by position: an insert whose `select` stands
+    /// on a line of its own, or an update.
     pub(super) fn new(name: &'static str, table: &'static str, statement: &str) -> Self {
-        let statement = statement.replace(FROM, "");
+        let (mut columns, mut pieces) = (Vec::new(), Vec::new());
         let mut parts = statement.split(COLUMN);
-        let mut text = parts.next().unwrap_or_default().to_owned();
-        let mut columns = Vec::new();
+        let begin = parts.next().unwrap_or_default();
         for part in parts {
             let behind = part.trim_start_matches(|c: char| c.is_ascii_digit());
             let position = part.strip_suffix(behind).and_then(|digits| digits.parse::<usize>().ok());
             columns.extend(position);
-            text.push('?');
-            text.push_str(behind);
+            pieces.push(behind);
         }
-        Self { name, table, texts: SIZES.map(|size| vec![&*text; size].join(";")), columns }
+        // With something in the place of each value.
+        let with = |value: &dyn Fn(usize) -> String| {
+            let values = pieces.iter().zip(1..).map(|(behind, n)| value(n) + behind);
+            begin.to_owned() + &values.collect::<String>()
+        };
+        let bare = with(&|_| "?".into()).replace(FROM, "");
+        let texts = SIZES.map(|size| match bare.split_once(SELECT) {
+            Some((into, row)) => {
+                // Behind the rows an upsert says what to do with those that are there.
+                let (row, upsert) = row.split_once(UPSERT).map_or((row, None), |(row, how)| (row, Some(how)));
+                let rows = vec![row.trim(); size].join("),\n  (");
+                let upsert = upsert.map(|how| format!("\non conflict{how}")).unwrap_or_default();
+                format!("{into}\nvalues\n  ({rows}){upsert}")
+            }
+            // A single row is found without a table of what is new.
+            None if size == 1 => bare.clone(),
+            None => {
+                let row = vec!["?"; columns.len()].join(", ");
+                let rows = vec![row; size].join("),\n  (");
+                // As SQLite names them.
+                with(&|n| format!("new.column{n}"))
+                    .replace(FROM, &format!("\nfrom (values\n  ({rows})) as new"))
+            }
+        });
+        Self { name, table, texts, columns }
+    }
+
+    /// Its text for the most rows.
+    #[cfg(test)]
+    pub(super) fn text_of_many(&self) -> &str {
+        &self.texts[0]
     }
 
     /// Its text for one row.

@@ -1,6 +1,6 @@
 //! What one commit writes: a handful of set-based statements whatever the batch, in the order deletes, updates,
 //! inserts. A batch of rows is one JSON text, and its bytes one blob of which each row takes its part; but the columns of
-//! jobs, which are many, are bound one by one (`bound.rs`).
+//! jobs and leases are bound one by one (`bound.rs`).
 
 use sqlx::SqliteConnection;
 use tenure_scheduler::{CronName, KindName, NodeName, SlotName, Tenant, WebhookName};
@@ -21,6 +21,8 @@ use crate::{
 pub(super) static JOBS_INSERTED: Once = Once::new(|| Bound::new("JOB_INSERT", "jobs", JOB_INSERT));
 
 pub(super) static JOBS_UPDATED: Once = Once::new(|| Bound::new("JOB_UPDATE", "jobs", JOB_UPDATE));
+
+pub(super) static LEASES_PUT: Once = Once::new(|| Bound::new("LEASE_UPSERT", "leases", LEASE_UPSERT));
 
 /// Writes a turn into a transaction that has checked its epoch.
 ///
@@ -391,8 +393,7 @@ async fn insert(connection: &mut SqliteConnection, turn: &Turn<'_>) -> Result<()
     });
     let payloads = batch("payloads", payloads)?;
     with_bytes(connection, "PAYLOAD_INSERT", PAYLOAD_INSERT, payloads, bytes).await?;
-    let leases = batch("leases", turn.leases.iter().map(|lease| LeaseRow::from(*lease)))?;
-    counted(connection, "LEASE_UPSERT", LEASE_UPSERT, leases).await?;
+    LEASES_PUT.run(connection, turn.leases.iter().map(|lease| LeaseRow::from(*lease))).await?;
     let attempts = batch("attempts", turn.changes.attempts_put.iter().map(AttemptRow::from))?;
     counted(connection, "ATTEMPT_UPSERT", ATTEMPT_UPSERT, attempts).await?;
     let mut bytes = Bytes::new();

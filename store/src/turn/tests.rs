@@ -149,7 +149,21 @@ pub(crate) async fn a_turn_takes_a_handful_of_statements(
     turns.turn(0).await;
     assert_eq!(turns.running.len(), 0);
     let enqueues = turns.turn(1).await;
-    let of_ends = ["LEASE_DELETE", "JOB_UPDATE"];
+    let of_ends = ["LEASE_DELETE", "JOB_UPDATE", "LEASE_DELETE+JOB_UPDATE"];
     let of_enqueues: Vec<&str> = full.into_iter().filter(|sent| !of_ends.contains(sent)).collect();
     assert_eq!(enqueues, of_enqueues);
+}
+
+/// Rows that go by many, by few and alone, new and changed, are loaded as they were lived through.
+pub(crate) async fn rows_of_many_are_what_was_lived_through(journal: impl Journal) {
+    let mut turns = Turns::new(journal).await;
+    turns.turn(16 + 4 + 1).await;
+    assert_eq!(turns.running.len(), 16 + 4 + 1);
+    for (n, (job, _)) in turns.running.clone().into_iter().enumerate() {
+        turns.apply(Command::Cancel { job, reason: Some(format!("wish {n}").into()), prior: None });
+    }
+    let sent = turns.commit().await;
+    assert!(sent.iter().any(|sent| sent.contains("JOB_UPDATE")), "{sent:?}");
+    let Taken { durable, .. } = turns.journal.takeover(Default::default()).await.unwrap();
+    assert_eq!(durable.jobs, turns.state.durable().jobs);
 }

@@ -4,8 +4,8 @@ use sqlx::{Executor, Row, SqlSafeStr};
 
 use super::{
     super::{
-        commit::statements, connect, election, examine, identity, inbox, journal, log_tails, outbox, reader,
-        schema,
+        commit::{batch::Joined, statements},
+        connect, election, examine, identity, inbox, journal, log_tails, outbox, reader, schema,
     },
     Store, sql,
 };
@@ -87,6 +87,30 @@ async fn commits_find_their_rows_by_key_even_in_plans_made_for_an_empty_table() 
     }
 }
 
+/// Those that go together are planned as they are alone.
+#[tokio::test]
+async fn what_goes_in_one_round_trip_finds_its_rows_by_key_too() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    connect::prepare(&mut hand, connect::COMMIT).await.unwrap();
+    let ends = Joined::text(&[statements::LEASE_DELETE, statements::JOB_UPDATE]);
+    assert!(ends.contains("where token = any($1::bigint[])") && ends.contains("$2::uuid[], $3::bigint[]"));
+    let plan_of_ends = plan(&mut hand, &ends).await;
+    for index in ["leases_pkey", "Index Scan using jobs_pkey on jobs"] {
+        assert!(plan_of_ends.contains(index) && !plan_of_ends.contains("Seq Scan"), "{ends}\n{plan_of_ends}");
+    }
+    let new = Joined::text(&[
+        statements::JOB_INSERT,
+        statements::PAYLOAD_INSERT,
+        statements::LEASE_UPSERT,
+        statements::ATTEMPT_UPSERT,
+        statements::RESULT_INSERT,
+    ]);
+    let plan_of_new = plan(&mut hand, &new).await;
+    assert!(plan_of_new.contains("Insert on results") && !plan_of_new.contains("Seq Scan"), "{plan_of_new}");
+    hand.prepare(sql(new).into_sql_str()).await.unwrap();
+}
+
 #[tokio::test]
 async fn lists_find_their_indexes() {
     let store = Store::new().await;
@@ -125,17 +149,15 @@ async fn plan(hand: &mut sqlx::PgConnection, statement: &str) -> String {
 
 #[tokio::test]
 async fn a_turn_takes_a_handful_of_statements() {
-    let expected = [
-        "BEGIN",
-        "EPOCH_CHECK",
-        "LEASE_DELETE",
-        "JOB_UPDATE",
-        "JOB_INSERT",
-        "PAYLOAD_INSERT",
-        "LEASE_UPSERT",
-        "COMMIT",
-    ];
+    let expected =
+        ["BEGIN+EPOCH_CHECK", "LEASE_DELETE+JOB_UPDATE", "JOB_INSERT+PAYLOAD_INSERT+LEASE_UPSERT", "COMMIT"];
     let store = Store::new().await;
     let most = expected.len();
     crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, most).await;
+}
+
+#[tokio::test]
+async fn rows_of_many_are_what_was_lived_through() {
+    let store = Store::new().await;
+    crate::turn::tests::rows_of_many_are_what_was_lived_through(store.journal).await;
 }

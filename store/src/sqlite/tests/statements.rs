@@ -127,9 +127,11 @@ async fn statements_find_their_indexes() {
 async fn a_row_of_a_job_is_bound_as_json_would_carry_it() {
     let store = Store::new().await;
     let mut hand = store.hand().await;
-    for (bound, statement) in
-        [(&commit::JOBS_INSERTED, commit::JOB_INSERT), (&commit::JOBS_UPDATED, commit::JOB_UPDATE)]
-    {
+    for (bound, statement) in [
+        (&commit::JOBS_INSERTED, commit::JOB_INSERT),
+        (&commit::JOBS_UPDATED, commit::JOB_UPDATE),
+        (&commit::LEASES_PUT, commit::LEASE_UPSERT),
+    ] {
         let mut positions: Vec<usize> = Vec::new();
         for part in statement.split("new.value ->> ").skip(1) {
             let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
@@ -142,11 +144,39 @@ async fn a_row_of_a_job_is_bound_as_json_would_carry_it() {
         assert_eq!(bound.text().matches('?').count(), positions.len());
         assert!(!bound.text().contains("json"), "{}", bound.text());
         hand.prepare(sql(bound.text().to_owned()).into_sql_str()).await.unwrap();
+        let many = bound.text_of_many();
+        assert_eq!(many.matches('?').count(), 16 * positions.len(), "{many}");
+        assert!(!many.contains("json"), "{many}");
+        hand.prepare(sql(many.to_owned()).into_sql_str()).await.unwrap();
     }
-    let plan = sql(format!("explain query plan {}", commit::JOBS_UPDATED.text()));
-    let rows = sqlx::query(plan).fetch_all(&mut hand).await.unwrap();
-    let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
-    assert_eq!(plan, ["SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"]);
+    let by_id = "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)";
+    assert_eq!(plan_of(&mut hand, commit::JOBS_UPDATED.text()).await, [by_id]);
+    let plan = plan_of(&mut hand, commit::JOBS_UPDATED.text_of_many()).await;
+    assert_eq!(plan, ["SCAN 16-ROW VALUES CLAUSE", by_id]);
+}
+
+async fn plan_of(hand: &mut sqlx::SqliteConnection, statement: &str) -> Vec<String> {
+    let plan = sql(format!("explain query plan {statement}"));
+    let rows = sqlx::query(plan).fetch_all(hand).await.unwrap();
+    rows.iter().map(|row| row.get("detail")).collect()
+}
+
+/// For each statement SQLite makes the lists of the checks anew: what writes many rows makes them once, not once a row.
+#[tokio::test]
+async fn the_lists_of_the_checks_are_made_once_for_many_jobs() {
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    for bound in [&commit::JOBS_INSERTED, &commit::JOBS_UPDATED] {
+        let mut lists = Vec::new();
+        for statement in [bound.text(), bound.text_of_many()] {
+            let program = sql(format!("explain {statement}"));
+            let program = sqlx::query(program).fetch_all(&mut hand).await.unwrap();
+            let opcodes = program.iter().map(|row| row.get::<String, _>("opcode"));
+            lists.push(opcodes.filter(|opcode| opcode == "OpenEphemeral").count());
+        }
+        // For what is new an update has a table or two of its own.
+        assert!(lists[0] >= 3 && lists[1] <= lists[0] + 2, "{lists:?}");
+    }
 }
 
 #[tokio::test]
@@ -162,6 +192,12 @@ async fn a_turn_takes_a_handful_of_statements() {
         "COMMIT",
     ];
     let store = Store::new().await;
-    // Jobs go by sixteen in one call, what is left by four and alone.
-    crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, 6 + 2 * 32).await;
+    // Jobs and leases go by sixteen in one call, what is left by four and alone.
+    crate::turn::tests::a_turn_takes_a_handful_of_statements(store.journal, &expected, 5 + 3 * 32).await;
+}
+
+#[tokio::test]
+async fn rows_of_many_are_what_was_lived_through() {
+    let store = Store::new().await;
+    crate::turn::tests::rows_of_many_are_what_was_lived_through(store.journal).await;
 }
