@@ -82,7 +82,7 @@ pub use place::{
 };
 pub use rate::RateLimit;
 pub use refusal::{ImpossibleNeed, LostCause, Refusal, bounded_text};
-pub use rows::{Changes, CheckpointPut, ClassEntry, ClassRow, Durable, JobChange, ResultPut};
+pub use rows::{Changes, CheckpointPut, ClassEntry, ClassRow, Durable, JobChange, JobRows, ResultPut};
 pub use selector::{Condition, Preferences, Requirement, Selector};
 pub use slots::{Count, Ledger, Needs, Pause, Reservation, Scope, Shortage, Slot};
 pub use state::{Limits, State, breaker::Fallen};

@@ -1,5 +1,7 @@
 //! What is stored, as plain values: the whole for loading and comparing, the difference for committing.
 
+mod jobs;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
@@ -16,6 +18,8 @@ use crate::{
     workflow::Workflow,
 };
 
+pub use jobs::JobRows;
+
 /// Everything that a leader loads: live jobs only, and every lease row. `State::durable` gives the same back.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Durable {
@@ -30,7 +34,7 @@ pub struct Durable {
     /// Declared cron entries.
     pub crons: BTreeMap<CronName, CronEntry>,
     /// Jobs that are not final.
-    pub jobs: BTreeMap<JobId, Job>,
+    pub jobs: JobRows,
     /// Leases that are not gone.
     pub leases: BTreeMap<FencingToken, Lease>,
     /// Workflows that are not final, each with the ends of its members.

@@ -45,7 +45,7 @@ use crate::{
         timeline::{Joined, Timeline},
     },
     rate::Bucket,
-    rows::{Changes, Durable},
+    rows::{Changes, Durable, JobRows},
     slots::{Ledger, Scope, Slot},
     sorted::Sorted,
     time::{Mono, Now, Wall},
@@ -438,13 +438,9 @@ impl State {
         }
     }
 
-    fn load_jobs(
-        &mut self,
-        jobs: BTreeMap<JobId, Job>,
-        timelines: &BTreeMap<String, crate::rows::ClassRow>,
-        now: Now,
-    ) {
-        for (id, job) in jobs {
+    fn load_jobs(&mut self, jobs: JobRows, timelines: &BTreeMap<String, crate::rows::ClassRow>, now: Now) {
+        for job in jobs {
+            let id = job.id;
             let (state, created) = (job.state.clone(), job.stale_at);
             self.index_live(&job);
             if job.cancel_requested
@@ -586,7 +582,7 @@ impl State {
     /// What the store holds once this turn is committed.
     #[must_use]
     pub fn durable(&self) -> Durable {
-        let live = |(id, entry): (&JobId, Seen<'_>)| (*id, entry.job.clone());
+        let live = |entry: &Seen<'_>| !entry.job.state.is_final();
         let webhooks = self.outbox.webhooks.values();
         Durable {
             kinds: self.kinds.iter().map(|(name, entry)| (name.clone(), entry.kind.clone())).collect(),
@@ -600,7 +596,7 @@ impl State {
                 .filter(|(_, entry)| !entry.workflow.state.is_final())
                 .map(|(id, entry)| (id, entry.workflow.clone()))
                 .collect(),
-            jobs: self.jobs.iter().filter(|(_, entry)| !entry.job.state.is_final()).map(live).collect(),
+            jobs: self.jobs.values().filter(live).map(|entry| entry.job.clone()).collect(),
             leases: self.leases.iter().map(|(token, entry)| (*token, entry.lease.clone())).collect(),
             webhooks: webhooks.map(|entry| (entry.webhook.name.clone(), entry.webhook.clone())).collect(),
             deliveries: self.outbox.deliveries.clone(),

@@ -60,7 +60,7 @@ impl Fuzz {
     }
 
     fn free_the_set_aside(&mut self) {
-        let ids: Vec<_> = self.world.state.durable().jobs.into_keys().collect();
+        let ids: Vec<_> = self.world.state.durable().jobs.keys().copied().collect();
         for job in ids {
             self.run(Command::Requeue { job, force: true, prior: None, key_taken: false });
         }

@@ -176,7 +176,7 @@ impl Store {
             crons: self.crons.clone(),
             webhooks: self.webhooks.clone(),
             deliveries: self.deliveries.clone(),
-            jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
+            jobs: live.map(|(_, job)| job.clone()).collect(),
             leases: self.leases.clone(),
             workflows: self
                 .workflows

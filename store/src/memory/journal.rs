@@ -141,7 +141,7 @@ fn load(tables: &Tables) -> Durable {
         crons: tables.crons.rows().clone(),
         webhooks: tables.webhooks.rows().clone(),
         deliveries: tables.outbox.rows().iter().map(|(id, (delivery, _))| (*id, delivery.clone())).collect(),
-        jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
+        jobs: live.map(|(_, job)| job.clone()).collect(),
         leases: tables.leases.rows().clone(),
         workflows: tables
             .workflows

@@ -485,9 +485,8 @@ async fn load(connection: &mut PgConnection) -> Result<Durable, Error> {
     {
         durable.leases.insert(lease.token, lease);
     }
-    for job in each(&mut snapshot, &mut names, "JOB_LOAD", JOB_LOAD, "jobs", rows::read_job).await? {
-        durable.jobs.insert(job.id, job);
-    }
+    let jobs = each(&mut snapshot, &mut names, "JOB_LOAD", JOB_LOAD, "jobs", rows::read_job);
+    durable.jobs = jobs.await?.into();
     let live =
         each(&mut snapshot, &mut names, "WORKFLOW_LOAD", WORKFLOW_LOAD, "workflows", rows::read_workflow);
     let live = live.await?;

@@ -118,7 +118,7 @@ pub(crate) async fn rows_come_back_as_they_were<S: TestStore>() {
         tenants: tenants().into(),
         crons: crons().into_iter().map(|entry| (entry.name.clone(), entry)).collect(),
         nodes: [node(), bare_node("mini-2")].into_iter().map(|node| (node.name.clone(), node)).collect(),
-        jobs: all.iter().map(|job| (job.id, job.clone())).collect(),
+        jobs: all.iter().cloned().collect(),
         leases: leases.iter().map(|lease| (lease.token, lease.clone())).collect(),
         classes: [(class().class, class())].into(),
     };
@@ -523,7 +523,7 @@ pub(crate) async fn workflows_come_back_with_the_ends_of_their_members<S: TestSt
     (stored.ends[0], stored.ends[1]) = (Some(ChildEnd::Succeeded), Some(ChildEnd::Dead));
     let live = |job: &&Job| !job.state.is_final();
     let expected = Durable {
-        jobs: jobs.iter().filter(live).map(|job| (job.id, job.clone())).collect(),
+        jobs: jobs.iter().filter(live).cloned().collect(),
         workflows: [(workflow.id, stored.clone())].into(),
         ..Durable::default()
     };

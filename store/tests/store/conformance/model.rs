@@ -48,7 +48,7 @@ impl Model {
     fn durable(&self) -> Durable {
         let live = self.jobs.iter().filter(|(_, job)| !job.state.is_final());
         Durable {
-            jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
+            jobs: live.map(|(_, job)| job.clone()).collect(),
             leases: self.leases.clone(),
             ..self.rest.clone()
         }

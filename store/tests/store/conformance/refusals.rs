@@ -49,7 +49,7 @@ pub(crate) async fn after_an_error_only_a_takeover_helps<S: TestStore>() {
     let commit = led.try_commit(&jobs(vec![insert(&job(2))])).await;
     assert!(matches!(commit, Err(Error::Unavailable { .. })), "{commit:?}");
     assert!(led.store.journal().prior(&[id(1)], &[]).await.is_err());
-    assert_eq!(led.reload().await.jobs.into_keys().collect::<Vec<_>>(), [id(1)]);
+    assert_eq!(led.reload().await.jobs.keys().copied().collect::<Vec<_>>(), [id(1)]);
     led.insert(&[&job(2)]).await;
 }
 

@@ -195,7 +195,7 @@ impl Tables {
             nodes: self.nodes.clone(),
             tenants: self.tenants.clone(),
             crons: self.crons.clone(),
-            jobs: live.map(|(id, job)| (*id, job.clone())).collect(),
+            jobs: live.map(|(_, job)| job.clone()).collect(),
             leases: self.leases.clone(),
             workflows: self
                 .workflows
