@@ -193,7 +193,7 @@ async fn every_kind_of_no_has_its_exit_code() {
         (Code::Unavailable, "STORE_UNAVAILABLE", 69),
     ] {
         let fake = Fake::start([("JobService/GetJob", vec![no(grpc, reason, None)])]).await;
-        let output = tenure(&fake, &["job", "get", "x", "--retry-for", "0s"], "").await;
+        let output = tenure(&fake, &["job", "get", ID, "--retry-for", "0s"], "").await;
         assert_eq!(code(&output), exit, "{reason}");
         assert!(stderr(&output).contains(reason), "{}", stderr(&output));
         assert!(stderr(&output).contains("did you mean: site.qa"), "{}", stderr(&output));
@@ -220,11 +220,11 @@ async fn a_job_that_has_ended_still_tells_what_it_waited_for() {
         ("explain", "deferred 38 times: 25m uid_procs on mini-1"),
         ("explain", "25m      38  uid_procs on mini-1"),
     ] {
-        let output = tenure(&fake, &["job", verb, "x"], "").await;
+        let output = tenure(&fake, &["job", verb, ID], "").await;
         assert_eq!(code(&output), 0);
         assert!(stdout(&output).contains(words), "{}", stdout(&output));
     }
-    let output = tenure(&fake, &["job", "get", "x", "-o", "json"], "").await;
+    let output = tenure(&fake, &["job", "get", ID, "-o", "json"], "").await;
     let object: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(object["job"]["waits"][0]["count"], "38");
 }

@@ -71,15 +71,15 @@ async fn once(mut rig: Rig, args: &Args) -> anyhow::Result<(Rig, Once)> {
     sitters.welcome_after(epoch, BACK).await?;
     let done = Moment::now();
     let calls = calls.end().await?;
-    let between = |from: Moment, to: Moment| {
-        let mut taken: Vec<_> =
-            calls.iter().filter(|call| call.0 >= from && call.0 < to).map(|call| call.1).collect();
-        percentile_ms(&mut taken, 0.99)
+    let of = |counts: &dyn Fn(Moment, Moment) -> bool| {
+        let counted = calls.iter().filter(|(began, taken)| counts(*began, began.plus(*taken)));
+        percentile_ms(&mut counted.map(|call| call.1).collect::<Vec<_>>(), 0.99)
     };
     let once = Once {
         back: done.since(ready),
-        before: between(Moment::default(), stopped),
-        during: between(ready, done),
+        // What was under way when the server was killed is neither: it waited for a process to start.
+        before: of(&|_, ended| ended <= stopped),
+        during: of(&|began, _| began >= ready && began < done),
         enqueued: u64::try_from(calls.len())?,
     };
     Ok((rig, once))

@@ -153,6 +153,16 @@ async fn half_past_two_in_berlin_fires_once_a_day_over_both_changes_of_the_clock
             ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]
         );
         assert!(fired.values().all(|jobs| *jobs == 1), "{fired:?}");
+
+        // The same words in another zone are other instants: half past two there comes eight hours sooner.
+        let changed = server.apply("when = \"30  2 * * *\"\nzone = \"Asia/Tokyo\"\n").await;
+        assert_eq!(changed, ["cron e: zone Europe/Vienna -> Asia/Tokyo"]);
+        assert_eq!(server.next().await[..2], ["2026-10-27T02:30:00+09:00", "2026-10-28T02:30:00+09:00"]);
+        server.set("2026-10-26T17:30:01Z");
+        server.until(5, 0).await;
+        assert_eq!(server.fired().await.keys().next_back().map(String::as_str), Some("2026-10-26T17:30:00Z"));
+        server.set("2026-10-27T01:30:01Z"); // half past two in Vienna: nothing
+        assert_eq!(server.next().await[0], "2026-10-28T02:30:00+09:00");
         server.end().await;
     })
     .await;

@@ -66,6 +66,48 @@ fn shim(run: &Run) -> anyhow::Result<Pid> {
     parent.and_then(Pid::from_raw).context("no parent")
 }
 
+/// A node is not forgotten while jobs of it may run. Once its host is known to be gone, whoever says so needs not wait for the
+/// end of a lease; an agent that comes late has lost it.
+#[tokio::test]
+async fn a_node_is_forgotten_with_its_jobs_only_by_somebody_who_says_that_it_is_lost() -> anyhow::Result<()> {
+    scenario(plan(4).node(NodePlan::new("n2").slot("shell", 4)), async |fleet| {
+        fleet.client().cordon("n2").await?;
+        let (job, first) = start(fleet, "long", 1).await?.pop().context("one job")?;
+        fleet.kill_agent("n1").await?;
+        let forget = ["node", "forget", "n1"];
+        until("its connection is gone, and its lease is not", PATIENCE, async || {
+            let refused = fleet.cli(&forget).await.map_err(|error| error.to_string())?;
+            level(refused.code == 1 && refused.stderr.contains("NODE_HOLDS_LEASES"), || {
+                format!("{refused:?}")
+            })
+        })
+        .await?;
+        ensure!(fleet.client().get(&job).await?.state() == JobState::Running, "nothing was changed");
+
+        // Its host is gone. The job has a lease of five minutes.
+        kill_process(shim(&first)?, Signal::KILL)?;
+        for left in tag::of_token(fleet.mark(), first.start.token) {
+            let pid = Pid::from_raw(i32::try_from(left.pid)?).context("a process")?;
+            kill_process(pid, Signal::KILL)?;
+        }
+        fleet.client().uncordon("n2").await?;
+        let lost = fleet.cli(&[&forget[..], &["--lost"]].concat()).await?;
+        ensure!(lost.code == 0, "{lost:?}");
+        let second = fleet.started(&job, 2, PATIENCE).await?;
+        ensure!(second.start.node == "n2" && second.start.token > first.start.token, "{second:?}");
+
+        fleet.start_agent("n1")?;
+        fleet.node_live("n1").await?;
+        fleet.open("go")?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
+        let found = fleet.client().get(&job).await?;
+        ensure!((found.token, found.losses) == (second.start.token, 1), "{found:?}");
+        ensure!(fleet.log()?.of(&job).count() == 2, "two executions");
+        Ok(())
+    })
+    .await
+}
+
 /// SIGKILL and SIGTERM in turn, each time with the next agent within a second; for longer than the lease is.
 #[tokio::test]
 async fn what_runs_outlives_its_agents() -> anyhow::Result<()> {

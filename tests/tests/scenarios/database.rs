@@ -17,7 +17,7 @@ const SLACK: Duration = Duration::from_millis(1_300);
 /// What stands in the payload of the job whose commit is caught.
 const MARK: &[u8] = b"the-one-that-is-caught";
 /// How a leader ends its transactions.
-const COMMIT: &[u8] = b"COMMIT";
+const COMMIT: &[u8] = b"commit";
 
 fn plan() -> Plan {
     Plan::new()

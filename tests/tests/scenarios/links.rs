@@ -40,6 +40,36 @@ async fn a_node_that_cannot_answer_a_grant_gives_it_back_uncharged() -> anyhow::
 }
 
 #[tokio::test]
+async fn a_grant_whose_answer_was_cut_off_is_granted_elsewhere_only_after_its_first_lease()
+-> anyhow::Result<()> {
+    let lease = Duration::from_secs(10);
+    let plan = Plan::new()
+        .kind(KindPlan::new("shell.task").need("shell", 1).lease("10s"))
+        .node(NodePlan::new("n1").slot("shell", 1).proxied())
+        .node(NodePlan::new("n2").slot("shell", 1));
+    scenario(plan, async |fleet| {
+        fleet.client().cordon("n2").await?;
+        fleet.proxy("n1")?.hold(Direction::Up);
+        let job = fleet.enqueue("shell.task", &Script::new().wait("go")).await?;
+        let first = fleet.started(&job, 1, PATIENCE).await?;
+        ensure!(first.start.node == "n1", "{first:?}");
+        fleet.client().uncordon("n2").await?;
+        fleet.proxy("n1")?.cut();
+        // Nobody has heard of its copy: it has as long as it was given, and n2 has room all the while.
+        let gone = fleet.gone(first.start.token, lease + PATIENCE).await?;
+        let second = fleet.started(&job, 2, lease + PATIENCE).await?;
+        ensure!(second.start.node == "n2" && second.start.at > gone, "{second:?}, the first until {gone:?}");
+        fleet.proxy("n1")?.release(Direction::Up);
+        fleet.node_live("n1").await?;
+        fleet.open("go")?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
+        ensure!(fleet.log()?.of(&job).count() == 2, "two executions");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
 async fn a_grant_that_arrives_too_late_starts_nothing() -> anyhow::Result<()> {
     scenario(plan(), async |fleet| {
         fleet.proxy("n1")?.hold(Direction::Down);

@@ -27,11 +27,19 @@ fn says(text: &str) -> Script {
     Script::new().then(Step::Result(text.to_owned()))
 }
 
-/// Four members of which the second dies and the fourth waits for a gate.
+/// Four members of which the second dies and the fourth waits for a gate. The synthesis says what it was handed.
 fn four(rule: impl FnOnce(Chord) -> Chord) -> NewWorkflow {
     let dies = Script::new().then(Step::Exit(3));
     let members = [says("a"), dies, says("c"), says("d").wait("go")].map(|script| part(&script));
-    NewWorkflow::new(rule(Part::chord(members, Fleet::job("shell.task", &says("all")))))
+    let synthesis = Fleet::job("shell.task", &Script::new().then(Step::Gather));
+    NewWorkflow::new(rule(Part::chord(members, synthesis)))
+}
+
+/// What a synthesis said that it was handed: results and recorded ends, in the order in which its members are declared.
+async fn handed(fleet: &Fleet, synthesis: &str) -> anyhow::Result<serde_json::Value> {
+    let result = fleet.client().result(synthesis).await?;
+    let said: serde_json::Value = serde_json::from_slice(&result.data)?;
+    Ok(said.get("said").cloned().unwrap_or_default())
 }
 
 async fn ends(fleet: &Fleet, id: &str) -> anyhow::Result<Workflow> {
@@ -63,7 +71,10 @@ async fn at_least_three_of_four_run_the_synthesis_once_and_all_of_four_end_dead(
         ensure!(ended.state() == WorkflowState::Succeeded && !ended.partial, "{ended:?}");
         let shown = fleet.client().workflow(three.id()).await?;
         ensure!(states(&shown) == [Succeeded, Dead, Succeeded, Succeeded, Succeeded], "{shown:?}");
-        ensure!(fleet.log()?.of(&shown.members[4].job_id).count() == 1, "the synthesis ran once");
+        let synthesis = &shown.members[4].job_id;
+        ensure!(fleet.log()?.of(synthesis).count() == 1, "the synthesis ran once");
+        let said = handed(fleet, synthesis).await?;
+        ensure!(said == serde_json::json!(["a", "dead", "c", "d"]), "{said}");
 
         let ended = ends(fleet, all.id()).await?;
         ensure!(ended.state() == WorkflowState::Dead && ended.reason == "member 1 dead", "{ended:?}");
@@ -87,6 +98,8 @@ async fn at_its_deadline_a_synthesis_runs_partial_and_the_rest_is_killed() -> an
         let shown = fleet.client().workflow(workflow.id()).await?;
         let members = states(&shown);
         ensure!(members[3] == JobState::Cancelled && members[4] == JobState::Succeeded, "{shown:?}");
+        let said = handed(fleet, &shown.members[4].job_id).await?;
+        ensure!(said == serde_json::json!(["a", "dead", "c", "running"]), "{said}");
         Ok(())
     })
     .await
