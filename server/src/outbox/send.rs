@@ -241,13 +241,14 @@ mod tests {
     /// Asks for a URL at this address.
     async fn ask(scheme: &str, listener: TcpListener) -> String {
         let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(async move {
+        let serve = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
-        });
-        let error = client().post(format!("{scheme}://{address}")).send().await.unwrap_err();
-        server.abort();
-        told(&error.without_url())
+            stream
+        };
+        let client = client();
+        let (_stream, answer) = tokio::join!(serve, client.post(format!("{scheme}://{address}")).send());
+        told(&answer.unwrap_err().without_url())
     }
 
     #[tokio::test]
