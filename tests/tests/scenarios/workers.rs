@@ -86,7 +86,8 @@ async fn what_a_function_returns_or_raises_is_how_its_attempt_ends() -> anyhow::
             })
             .await?;
         ensure!(waits.attempt == 1, "{waits:?}");
-        let worker = worker(fleet, "n1", 4).await?;
+        // With room for all of them: one that meets a full worker is given back, which is another story.
+        let worker = worker(fleet, "n1", 8).await?;
         fleet.state(&first, JobState::Succeeded, PATIENCE).await?;
         let result = fleet.client().result(&first).await?;
         ensure!(result.data == r#"{"fine":true}"# && result.content_type == "application/json", "{result:?}");
