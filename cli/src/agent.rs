@@ -40,7 +40,14 @@ pub(crate) async fn run(args: AgentArgs, global: &Global, traces: bool) -> Resul
     let config = configure(&args, global)?;
     let mut orders = Orders::install()?;
     if args.drain {
-        match drain::drain(&config.data).await {
+        let drained = tokio::select! {
+            drained = drain::drain(&config.data) => drained, // dropped, the agent drains all the same
+            (signal, _) = orders.next() => {
+                tracing::warn!(signal, "nobody waits for the agent any more; it goes on draining");
+                return Ok(Exit::Failed);
+            }
+        };
+        match drained {
             Ok(drain::Drained::Ended { pid }) => {
                 tracing::info!(pid, "the agent has drained and ended");
                 return Ok(Exit::Ok);

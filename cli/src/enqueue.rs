@@ -164,7 +164,15 @@ pub(crate) async fn run(
         *parent = short::whole(client, parent).await?;
     }
     let (wait, timeout) = (args.wait, args.timeout);
-    let enqueued = client.enqueue(&describe(args)?).await?;
+    let new = describe(args)?;
+    let enqueued = client.enqueue(&new).await.inspect_err(|error| {
+        if matches!(error, tenure_client::Error::Unavailable { .. }) {
+            note(format!(
+                "nobody knows whether it was stored: with --id {} the same command is the same job",
+                new.id()
+            ));
+        }
+    })?;
     if !output.is_data() {
         output.line(&enqueued.job.id)?;
         if enqueued.deduplicated && !output.is_name() {

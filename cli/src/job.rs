@@ -347,9 +347,13 @@ async fn wait(
 ) -> Result<Exit, Failure> {
     let deadline = timeout.map(clock::after);
     let mut worst = Exit::Ok;
+    // A slip in one of them is told before anything is waited for.
+    let mut whole = Vec::with_capacity(ids.len());
     for id in ids {
+        whole.push(short::whole(client, id).await?);
+    }
+    for id in whole {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::mono()));
-        let id = short::whole(client, id).await?;
         let waited = client.wait(&id, left).await?;
         let exit = verdict(&waited);
         let sentence = end_sentence(&waited);

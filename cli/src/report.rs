@@ -211,7 +211,7 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
         return Some("`tenure certs` makes certificates; --tls-ca, --tls-cert and --tls-key name them");
     }
     if let Failure::Ambiguous { .. } = failure {
-        return Some("name more of it; the end tells jobs apart, the beginning is their time");
+        return Some("name more of it; the end tells jobs apart, of members of one workflow the middle does");
     }
     if let Failure::Protected { .. } = failure {
         return Some("add --context with its name");

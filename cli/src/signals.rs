@@ -13,8 +13,8 @@ use crate::exit::Failure;
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// That of `tenure agent --drain`, until something else was asked.
-    drain: Option<Signal>,
+    /// That of `tenure agent --drain`, and that of a terminal that is closed, until something else was asked.
+    drain: Option<(Signal, Signal)>,
 }
 
 impl Signals {
@@ -24,26 +24,30 @@ impl Signals {
         Ok(Self { interrupt, terminate, drain: None })
     }
 
-    /// Takes SIGUSR1 over, too, by which somebody else asks an agent of this process to drain. It counts as the first
-    /// signal alone, for it hurries nothing.
+    /// Takes SIGUSR1 over, too, by which somebody else asks an agent of this process to drain, and SIGHUP, by which a terminal
+    /// says that it is closed. They count as the first signal alone, for they hurry nothing.
     pub(crate) fn install_with_drain() -> Result<Self, Failure> {
-        Ok(Self { drain: Some(take(SignalKind::user_defined1())?), ..Self::install()? })
+        let drain = (take(SignalKind::user_defined1())?, take(SignalKind::hangup())?);
+        Ok(Self { drain: Some(drain), ..Self::install()? })
     }
 
     /// Waits for the next one and names it. Cancel-safe.
     pub(crate) async fn next(&mut self) -> &'static str {
         let drain = async {
             match &mut self.drain {
-                Some(drain) => drain.recv().await,
+                Some((drain, hangup)) => tokio::select! {
+                    _ = drain.recv() => "SIGUSR1", // cancel-safe: nothing is lost
+                    _ = hangup.recv() => "SIGHUP", // cancel-safe: nothing is lost
+                },
                 None => std::future::pending().await,
             }
         };
         let name = tokio::select! {
             _ = self.interrupt.recv() => "SIGINT", // cancel-safe: nothing is lost
             _ = self.terminate.recv() => "SIGTERM", // cancel-safe: nothing is lost
-            _ = drain => "SIGUSR1", // cancel-safe: nothing is lost
+            name = drain => name, // cancel-safe: nothing is lost
         };
-        // It stays taken over for as long as the process lives.
+        // They stay taken over for as long as the process lives.
         self.drain = None;
         name
     }

@@ -352,8 +352,10 @@ async fn a_purge_goes_on_after_a_failure_and_reports_it() {
     };
     let gone = no(Code::NotFound, "JOB_NOT_FOUND", None);
     let deleted = tenure_proto::v1::DeleteJobResponse { job: Some(job("a", JobState::Dead)) };
+    let still = GetJobResponse { job: Some(job("a", JobState::Dead)) };
     let fake = Fake::start([
         ("JobService/ListJobs", vec![Answer::ok(&dead)]),
+        ("JobService/GetJob", vec![Answer::ok(&still)]),
         ("JobService/DeleteJob", vec![gone, Answer::ok(&deleted)]),
     ])
     .await;
@@ -364,6 +366,28 @@ async fn a_purge_goes_on_after_a_failure_and_reports_it() {
     let tally: serde_json::Value =
         serde_json::Deserializer::from_str(&text).into_iter().next().unwrap().unwrap();
     assert_eq!((&tally["matched"], &tally["changed"], &tally["failed"]), (&3.into(), &2.into(), &1.into()));
+}
+
+/// Somebody requeued one while a person was asked, and it has succeeded.
+#[tokio::test]
+async fn a_purge_leaves_what_is_no_dead_letter_any_more() {
+    let dead = ListJobsResponse {
+        jobs: vec![job("a", JobState::Dead), job("b", JobState::Dead)],
+        next_page_token: String::new(),
+    };
+    let answers = [JobState::Succeeded, JobState::Dead];
+    let answers = answers.map(|state| Answer::ok(&GetJobResponse { job: Some(job("a", state)) }));
+    let deleted = tenure_proto::v1::DeleteJobResponse { job: Some(job("a", JobState::Dead)) };
+    let fake = Fake::start([
+        ("JobService/ListJobs", vec![Answer::ok(&dead)]),
+        ("JobService/GetJob", answers.into()),
+        ("JobService/DeleteJob", vec![Answer::ok(&deleted)]),
+    ])
+    .await;
+    let output = tenure(&fake, &["dead", "purge", "--all", "--yes"], "").await;
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(fake.sent::<DeleteJobRequest>("JobService/DeleteJob").len(), 1);
+    assert!(stdout(&output).contains("1 of 2 dead letters purged"), "{}", stdout(&output));
 }
 
 #[tokio::test]

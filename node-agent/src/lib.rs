@@ -21,6 +21,7 @@ pub mod host;
 pub mod leftovers;
 pub mod output;
 pub mod own_rule;
+mod passing;
 pub mod pressure;
 pub mod runner;
 pub mod session;

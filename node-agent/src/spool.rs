@@ -21,6 +21,7 @@ use tenure_proto::node::v1::{Report, report::Event};
 
 use self::reserve::Reserve;
 use crate::holdings::{End, FencingToken, Unstored};
+use crate::passing::may_pass;
 
 /// Before the encoded report: the version of the format.
 const MAGIC: &[u8] = b"tenure report 1\n";
@@ -105,6 +106,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether the report may be sound all the same.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if may_pass(source))
+    }
+}
+
 impl Spool {
     /// Reads what an earlier agent left. A file that holds no report is set aside, with an error in the log.
     ///
@@ -123,6 +131,7 @@ impl Spool {
                         state.used += bytes;
                         state.entries.insert(token, Entry { unstored, bytes, memory: None });
                     }
+                    Err(error) if error.may_pass() => return Err(error),
                     Err(error) => {
                         tracing::error!(%error, "a spooled report is broken; it is set aside");
                         move_aside(&options.dir, &path)?;

@@ -203,6 +203,7 @@ fn for_a_restart(began: &Config, now: &Config) -> Vec<&'static str> {
         ("server.peer_advertise", began.peer_advertise != now.peer_advertise),
         ("server.data", began.data != now.data),
         ("server.database_url", began.database != now.database),
+        ("results", began.results != now.results),
     ];
     differ.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

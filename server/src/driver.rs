@@ -385,12 +385,15 @@ impl<J: Journal> Driver<J> {
         if self.next.is_empty() && !due {
             return Ok(());
         }
+        // Whoever is to be set aside is, before timers that know nothing of it fail again.
+        let sets_aside = careful && self.next.begins_by_setting_aside();
+        let may_tick = may_tick && !sets_aside;
         // One command at a time, or a Tick: then it is known what failed.
         let alone = careful && (self.tickless == 0 || !may_tick);
         let mut items = if careful && !alone { Vec::new() } else { self.next.take(alone) };
         let tick = may_tick && if careful { items.is_empty() } else { self.may_tick() };
         self.tickless = if tick { 0 } else { self.tickless + 1 };
-        self.tick_soon = !tick && may_tick;
+        self.tick_soon = !tick && (may_tick || sets_aside);
 
         if self.options.limits.has_changed().unwrap_or_default() {
             leader.state.set_limits(self.options.limits.borrow_and_update().clone());
@@ -593,6 +596,9 @@ impl<J: Journal> Driver<J> {
         }
         self.tick_soon = true;
         self.tickless = 0;
+        // A commit of unknown outcome may have come through only now, and what it had to say went with its turn.
+        self.ends.watchers.notify_all();
+        self.ends.bell.ring();
         self.ends.publisher.changed();
         self.update_status(|status| ServerStatus {
             epoch: taken.epoch.0,

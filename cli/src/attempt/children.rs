@@ -107,11 +107,21 @@ pub(super) async fn enqueue(args: EnqueueArgs, agent: &Agent, output: &Output) -
     name(&mut specs, step.as_deref(), agent).await?;
     let mut items: Vec<EnqueueBatchItem> = Vec::with_capacity(specs.len());
     for batch in batches(specs) {
+        let asked = items.len() + batch.len();
         let request = node::AttemptServiceEnqueueChildrenRequest { jobs: batch };
         // Their ids are made already: it is the same call, however often it arrives.
-        let answer =
-            agent.call(request, async |mut client, request| client.enqueue_children(request).await).await?;
-        items.extend(answer.items);
+        let called = agent.call(request, async |mut client, request| client.enqueue_children(request).await);
+        match called.await {
+            Ok(answer) => items.extend(answer.items),
+            Err(failure) => {
+                // Those before it are stored, and whoever asked has to know them.
+                if !items.is_empty() {
+                    told(items, output)?;
+                }
+                return Err(failure);
+            }
+        }
+        items.resize_with(asked, EnqueueBatchItem::default);
     }
     told(items, output)
 }
@@ -139,6 +149,9 @@ fn told(items: Vec<EnqueueBatchItem>, output: &Output) -> Result<Exit, Failure> 
                 report::one(&format!("child {index}"), &failure);
             }
             None => {
+                if failed == 0 {
+                    exit = Exit::Failed;
+                }
                 failed += 1;
                 note(format!("child {index}: the server said nothing of it"));
             }

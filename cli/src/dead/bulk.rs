@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tenure_client::Client;
+use tenure_client::proto::JobState;
 use tokio::task::JoinSet;
 
 use crate::confirm::confirm;
@@ -110,6 +111,8 @@ async fn carry_out(verb: Verb, ids: Vec<String>, client: &Client, tally: &mut Ta
 async fn call(verb: Verb, id: &str, client: &Client) -> Result<bool, Failure> {
     match verb {
         Verb::Requeue => Ok(client.requeue(id, false).await?.changed),
+        // Somebody may have requeued it, or its node came back with its end, since it was listed and a person was asked.
+        Verb::Purge if client.get(id).await?.state() != JobState::Dead => Ok(false),
         Verb::Purge => client.delete(id, false).await.map(|_| true).map_err(Failure::from),
     }
 }

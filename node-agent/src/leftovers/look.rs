@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::{Error, Found, Leftover, Options};
 use crate::clock::Clock;
 use crate::output::Captured;
+use crate::passing::may_pass;
 use crate::shim::files::{STATE, State};
 use crate::shim::{Cause, ExitRecord, OLDEST, OLDEST_ADOPTED, VERSION};
 
@@ -108,9 +109,9 @@ fn look_at(dir: PathBuf, options: &Options) -> Result<Option<Remain>, Error> {
     if options.copy {
         forget(&dir)?;
     }
-    let state = settled_state(&dir, options);
+    let state = settled_state(&dir, options)?;
     let record =
-        said(ExitRecord::read(&dir), &dir).filter(|record| (OLDEST..=VERSION).contains(&record.version));
+        said(ExitRecord::read(&dir), &dir)?.filter(|record| (OLDEST..=VERSION).contains(&record.version));
     let name = match (&state, &record) {
         (Some(state), _) => Some((state.job.clone(), state.token)),
         (None, Some(record)) => Some((record.job.clone(), record.token)),
@@ -131,14 +132,14 @@ fn look_at(dir: PathBuf, options: &Options) -> Result<Option<Remain>, Error> {
 
 /// The state once it says for good whether the command was started: a shim that was not told to go leaves as soon as
 /// it sees that its agent is gone, and one that was notes the child before the command runs.
-fn settled_state(dir: &Path, options: &Options) -> Option<State> {
+fn settled_state(dir: &Path, options: &Options) -> Result<Option<State>, Error> {
     let deadline = Clock::Monotonic.now() + SETTLED;
     loop {
         // Of a newer agent, too, if it can be read at all: it is ended, as it cannot be taken over.
-        let state = said(State::read(dir), dir)?;
+        let Some(state) = said(State::read(dir), dir)? else { return Ok(None) };
         let open = state.child.is_none() && is_ours(&state, options) && state.shim.is_alive();
         if !open || Clock::Monotonic.now() >= deadline {
-            return Some(state);
+            return Ok(Some(state));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -157,10 +158,14 @@ fn forget(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// A file that cannot be read says nothing; its processes are found by their tag.
-fn said<T>(read: io::Result<Option<T>>, dir: &Path) -> Option<T> {
-    read.unwrap_or_else(|error| {
+/// A file that cannot be read says nothing; its processes are found by their tag. But for one that may be read a moment
+/// later: what it is about may run soundly.
+fn said<T>(read: io::Result<Option<T>>, dir: &Path) -> Result<Option<T>, Error> {
+    read.or_else(|error| {
+        if may_pass(&error) {
+            return Err(Error::Read { path: dir.to_owned(), source: error });
+        }
         tracing::error!(dir = %dir.display(), %error, "a file of an attempt cannot be read");
-        None
+        Ok(None)
     })
 }

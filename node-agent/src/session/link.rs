@@ -172,6 +172,10 @@ impl Link {
                     return Some(older::reworded(report, self.known));
                 }
                 Ok(Ok(None)) => {}
+                // It stays in the spool, and is said again on the next stream.
+                Ok(Err(error)) if error.may_pass() => {
+                    tracing::error!(lease.token = token.0, error = %crate::Chain(&error), "a report cannot be read now");
+                }
                 Ok(Err(error)) => {
                     tracing::error!(lease.token = token.0, error = %crate::Chain(&error), "a report cannot be read");
                     local.unreadable(token);

@@ -102,6 +102,11 @@ impl Batch {
         self.items.push_front(Item::Own(command));
     }
 
+    /// Whether the first thing to do is to set a job aside.
+    pub(super) fn begins_by_setting_aside(&self) -> bool {
+        matches!(self.items.front(), Some(Item::Own(Command::SetAside { .. })))
+    }
+
     /// Whether a plan of a cron entry waits: the next ones come after it.
     pub(super) fn has_plans(&self) -> bool {
         self.items.iter().any(|item| matches!(item, Item::Own(Command::PlanCron(_))))

@@ -233,28 +233,35 @@ async fn job_two_set_aside() -> Rig {
     let rig = Rig::start().await;
     rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
     assert!(matches!(rig.handle.submit(enqueue(1, "a")).await, Err(SubmitError::Broken)));
-    let mut later = enqueue(2, "a");
+    set_aside(&rig, 2).await;
+    assert_eq!(rig.handle.info().reloads, 2);
+    rig
+}
+
+/// Lets the timer of a new job meet a constraint.
+async fn set_aside(rig: &Rig, n: u128) {
+    let reloads = rig.handle.info().reloads;
+    let mut later = enqueue(n, "a");
     if let Command::Enqueue(enqueue) = &mut later.command {
         enqueue.delay = Some(Duration::from_millis(300));
     }
     rig.handle.submit(later).await.unwrap();
     rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
-    rig.until(|| rig.handle.info().reloads == 2).await;
-    until_aside(&rig).await;
-    rig
+    rig.until(|| rig.handle.info().reloads > reloads).await;
+    until_aside(rig, n).await;
 }
 
-/// What job 2 waits for.
-async fn reason(rig: &Rig) -> Option<&'static str> {
-    let view = rig.handle.query(|state, now| state.live_view(now, job_id(2))).await.unwrap();
+/// What a job waits for.
+async fn reason(rig: &Rig, n: u128) -> Option<&'static str> {
+    let view = rig.handle.query(move |state, now| state.live_view(now, job_id(n))).await.unwrap();
     view.unwrap().deferral.map(|deferral| deferral.reason.name())
 }
 
 /// The first turn after a reload sets it aside; a query may be answered before that turn.
-async fn until_aside(rig: &Rig) {
+async fn until_aside(rig: &Rig, n: u128) {
     rig.leads().await;
     let aside = async {
-        while reason(rig).await != Some("broken") {
+        while reason(rig, n).await != Some("broken") {
             tokio::task::yield_now().await;
         }
     };
@@ -270,7 +277,7 @@ async fn a_timer_that_cannot_be_stored_sets_its_job_aside_until_an_operator_look
     let rig = job_two_set_aside().await;
     let Reply::Job { changed, .. } = rig.handle.submit(requeue_job_two()).await.unwrap() else { panic!() };
     assert!(changed);
-    assert_ne!(reason(&rig).await, Some("broken"));
+    assert_ne!(reason(&rig, 2).await, Some("broken"));
     assert_eq!(rig.handle.info().reloads, 2, "nothing keeps a leader reloading");
     rig.end().await;
 }
@@ -281,10 +288,28 @@ async fn a_job_stays_aside_if_what_would_free_it_cannot_be_stored_either() {
     rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
     assert!(matches!(rig.handle.submit(requeue_job_two()).await, Err(SubmitError::Broken)));
     rig.until(|| rig.handle.info().reloads == 3).await;
-    until_aside(&rig).await;
+    until_aside(&rig, 2).await;
     let Reply::Job { changed, .. } = rig.handle.submit(requeue_job_two()).await.unwrap() else { panic!() };
     assert!(changed);
     assert_eq!(rig.handle.info().reloads, 3);
+    rig.end().await;
+}
+
+/// The timers of both are due at once after a reload. One that fires between the two would fail again, for ever.
+#[tokio::test]
+async fn all_that_is_to_be_set_aside_is_before_a_timer_fires() {
+    let rig = job_two_set_aside().await;
+    set_aside(&rig, 3).await;
+    rig.store.fail_next_commit(Fault::Constraint("jobs_dedupe_held"));
+    assert!(matches!(rig.handle.submit(enqueue(4, "a")).await, Err(SubmitError::Broken)));
+    rig.until(|| rig.handle.info().reloads == 4).await;
+    for n in [2, 3] {
+        until_aside(&rig, n).await;
+        let state = rig.handle.query(move |state, _| state.job(job_id(n)).map(|job| job.state.name()));
+        assert_eq!(state.await.unwrap(), Some("scheduled"), "the timer of job {n} has not fired");
+    }
+    rig.handle.submit(enqueue(5, "a")).await.unwrap();
+    assert_eq!(rig.handle.info().reloads, 4, "nothing keeps a leader reloading");
     rig.end().await;
 }
 

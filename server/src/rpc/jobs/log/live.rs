@@ -50,7 +50,7 @@ impl Reading {
                 Ok(pull) => match self.hand_on(execution, pull).await? {
                     Ended::Whole => return Ok(()),
                     // A node lets go of what has ended: the end that is kept says the rest.
-                    Ended::Nothing(_) if !self.runs(execution.token).await? => return Ok(()),
+                    Ended::Nothing(_) | Ended::Broke if !self.runs(execution.token).await? => return Ok(()),
                     Ended::Nothing(why) => {
                         return match self.asked.follow {
                             true => self.say_attempt(execution, &why).await,
