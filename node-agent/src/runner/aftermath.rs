@@ -254,17 +254,11 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         let lost = record.cause == Cause::Terminated && record.started && !one.ended;
         let error = "its agent died, and the next one stopped it".to_owned();
         let record = if lost { ExitRecord { cause: Cause::Lost, error, ..record } } else { record };
-        let mut end = outcome::end_of(&record, None);
-        gave_back = end == End::Returned;
-        let report = match end {
-            End::Returned => returned(&one, &record).await,
-            End::Finished => {
-                let (report, as_it_is) = uploaded(shared, token, &one, record).await;
-                gave_back = as_it_is == End::Returned;
-                end = as_it_is;
-                report
-            }
+        let (report, end) = match outcome::end_of(&record, None) {
+            End::Returned => (returned(&one, &record).await, End::Returned),
+            End::Finished => uploaded(shared, token, &one, record).await,
         };
+        gave_back = end == End::Returned;
         written = shared.spool(report, end).await;
     }
     shared.orders().remove(&token);
