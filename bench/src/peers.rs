@@ -179,11 +179,11 @@ fn not_measured(name: String, why: String) -> Peer {
     Peer { name, not_measured: Some(why), ..Peer::default() }
 }
 
-/// Where packages are installed: under the target directory, so that a second run finds them, and never in the tree.
+/// Where packages are installed: beside this program, which is in the target directory, so that a second run finds them,
+/// and never in the tree.
 fn work_directory() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
-    let target = own.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file());
-    let work = target.context("this program is in no target directory")?.join("bench-peers");
+    let work = own.parent().context("this program is in no directory")?.join("bench-peers");
     fs::create_dir_all(&work)?;
     Ok(work)
 }
