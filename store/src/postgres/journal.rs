@@ -56,7 +56,6 @@ pub struct PostgresJournal {
 #[cfg(test)]
 pub(super) const ALL: [&str; 20] = [
     FENCE_LOCK,
-    FENCE_GET,
     EPOCH_RAISE,
     EPOCH_CHECK,
     LEADER_TERMINATE,
@@ -80,8 +79,6 @@ pub(super) const ALL: [&str; 20] = [
 // Locks queue up fairly: it waits for commits in flight, and new ones wait for it.
 const FENCE_LOCK: &str = "lock table leader_fence in exclusive mode";
 
-const FENCE_GET: &str = "select epoch from leader_fence";
-
 // From oneself, which settles a takeover of unknown outcome, too; else from the renewal that may be deposed. Who cannot
 // tell the identity leaves the older one: it is compared once somebody can.
 const EPOCH_RAISE: &str = "
@@ -97,11 +94,13 @@ pub(super) const EPOCH_CHECK: &str = "select 1 from leader_fence where epoch = $
 /// Under which name a commit connection has it prepared: it goes with the `begin` of a commit, as text, in one round trip.
 static EPOCH_CHECK_NAME: &str = "tenure_epoch_check";
 
-// Other databases of the cluster may run Tenure too.
+// Other databases of the cluster may run Tenure too. Who may be deposed is who may be cut off: a leader that has renewed
+// since, or that nobody claims to be dead, is left alone however long its commit takes.
 const LEADER_TERMINATE: &str = "
 select pg_terminate_backend(pid)
-from pg_stat_activity
-where datname = current_database() and usename = current_user and application_name = 'tenure-leader-' || $1::bigint";
+from leader_fence
+join pg_stat_activity on application_name = 'tenure-leader-' || epoch
+where datname = current_database() and usename = current_user and ($1 or holder = $2 or (epoch = $3 and hb = $4))";
 
 pub(super) const LEADER_NAME: &str =
     "select set_config('application_name', 'tenure-leader-' || $1::bigint, false)";
@@ -234,8 +233,7 @@ impl PostgresJournal {
     async fn raise_epoch(&self, connection: &mut PgConnection, at_least: Epoch) -> Result<Epoch, Raise> {
         const LIMITS: &str = "set local lock_timeout = '1s'; set local statement_timeout = '3s'";
         let failed = |error| Raise::Other(fault::of("EPOCH_RAISE", error));
-        let claim = self.candidate.as_ref().and_then(Candidate::claim);
-        let deposes = self.candidate.is_none() && self.led.is_none();
+        let (deposes, claim) = self.may_depose();
         let (addr, peer_addr) = self.candidate.as_ref().map_or((None, None), |candidate| {
             (candidate.us().addr.clone(), candidate.us().peer_addr.clone())
         });
@@ -281,18 +279,20 @@ impl PostgresJournal {
 
     /// Ends the connection on which the leader commits that is to be deposed.
     async fn terminate_leader(&self, connection: &mut PgConnection) -> Result<(), Error> {
-        let failed = |error| fault::of("LEADER_TERMINATE", error);
-        let claimed = self.candidate.as_ref().and_then(Candidate::claim).map(|Claim(beat)| int(beat.epoch));
-        let epoch = match claimed {
-            Some(epoch) => epoch,
-            None => {
-                let row = sqlx::query(FENCE_GET).fetch_optional(&mut *connection).await.map_err(failed)?;
-                let Some(row) = row else { return Ok(()) };
-                row.try_get(0).map_err(failed)?
-            }
-        };
-        sqlx::query(LEADER_TERMINATE).bind(epoch).execute(connection).await.map_err(failed)?;
+        let (deposes, claim) = self.may_depose();
+        let terminate = sqlx::query(LEADER_TERMINATE)
+            .bind(deposes)
+            .bind(self.me)
+            .bind(claim.map_or(-1, |Claim(beat)| int(beat.epoch)))
+            .bind(claim.map_or(-1, |Claim(beat)| int(beat.hb)));
+        terminate.execute(connection).await.map_err(|error| fault::of("LEADER_TERMINATE", error))?;
         Ok(())
+    }
+
+    /// Whom it may depose besides itself: whoever leads, or the leader of a claim.
+    fn may_depose(&self) -> (bool, Option<Claim>) {
+        let claim = self.candidate.as_ref().and_then(Candidate::claim);
+        (self.candidate.is_none() && self.led.is_none(), claim)
     }
 
     /// No row to raise: it names another holder by now, or it is gone.

@@ -241,6 +241,25 @@ async fn a_dead_leaders_commit_that_hangs_is_cut_off_and_a_live_ones_successor_i
 }
 
 #[tokio::test]
+async fn a_live_leaders_slow_commit_is_not_cut_off_by_one_that_has_no_claim() {
+    let store = Store::new().await;
+    let first = Server::at(&store.url, "a:1").await;
+    let second = Server::at(&store.url, "b:1").await;
+    first.sees_free().await;
+    let taken = first.candidate.journal().takeover(Epoch(0)).await.unwrap();
+    second.sees_at("a:1").await;
+    // Its commit waits for a disk, for longer than a takeover waits for the lock.
+    let mut slow = store.hand().await;
+    let name = format!("set application_name = 'tenure-leader-{}'; begin", taken.epoch);
+    slow.execute(sql(name)).await.unwrap();
+    slow.execute(sql(EPOCH_CHECK.replace("$1", &taken.epoch.to_string()))).await.unwrap();
+    let early = timeout(SOON, second.candidate.journal().takeover(Epoch(0))).await.unwrap();
+    assert!(matches!(early, Err(Error::Unavailable { .. })), "{early:?}");
+    slow.execute("commit").await.unwrap();
+    assert!(first.leads());
+}
+
+#[tokio::test]
 async fn an_epoch_that_was_seen_is_never_given_again_by_a_database_that_lost_its_tail() {
     let url = database();
     let server = Server::at(&url, "a:1").await;
