@@ -11,9 +11,13 @@
 //! Invariants: nothing leaves before the journal has committed it; a commit is never retried; queries see committed
 //! state only; whoever submitted is answered exactly once.
 
+mod ask;
 mod batch;
+mod commit;
+mod epochs;
 mod isolation;
 mod log;
+mod order;
 mod prior;
 mod pulse;
 mod release;
@@ -22,9 +26,9 @@ mod turn;
 
 use std::{sync::Arc, time::Duration};
 
-use tenure_scheduler::{Changes, Epoch, Job, Limits, Mono, Now, State, Workflow, WorkflowId};
+use tenure_scheduler::{Epoch, Limits, Mono, Now, State};
 use tenure_store::{
-    Beside, Journal,
+    Journal,
     election::Trust,
     journal::{self, Taken},
 };
@@ -36,8 +40,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     batch::{Batch, Item},
+    epochs::Claims,
     isolation::{Isolation, TrialEnd},
-    prior::Asked,
+    order::{Taken as Commands, Waiting},
     pulse::{BEAT, Pulse},
     turn::Turn,
 };
@@ -64,15 +69,6 @@ const LONG_QUERY: Duration = Duration::from_millis(1);
 
 /// Timetables that are computed for one turn.
 const MOST_PLANS: usize = 64;
-
-/// How far above its own epoch a leader believes a node. The scheduler refuses what is further.
-const MOST_AHEAD: u64 = 1000;
-
-/// Between two lines of the log about nodes that are not believed.
-const ALARM_EVERY: Duration = Duration::from_secs(60);
-
-/// Turns that a Tick may be put off because more input of nodes waits: silence is judged after what was said.
-const MOST_TICKLESS: u32 = 3;
 
 /// What an ending driver gives to calls that are in the inbox already.
 const LAST_TURNS: Duration = Duration::from_secs(5);
@@ -123,8 +119,7 @@ pub(crate) struct Driver<J> {
     tickless: u32,
     /// Placement stopped at its budget, or a Tick is owed: go on at once.
     tick_soon: bool,
-    /// When it was last said that a node claims an epoch that cannot be believed.
-    alarmed: Option<Duration>,
+    claims: Claims,
     /// Whether turns may be told to nodes and callers that no commit vouches for.
     trust: Trust,
 }
@@ -183,6 +178,24 @@ enum End {
 
 impl End {
     fn by(signal: &Signal, epoch: Epoch) -> Self {
+        match Unled::by(signal, epoch) {
+            Unled::Shutdown => Self::Shutdown,
+            Unled::Deposed(error) => Self::Deposed(error),
+        }
+    }
+}
+
+/// Why no state is led any more.
+#[derive(Debug)]
+enum Unled {
+    /// The server ends.
+    Shutdown,
+    /// Another process leads, or only one of a later version may.
+    Deposed(journal::Error),
+}
+
+impl Unled {
+    fn by(signal: &Signal, epoch: Epoch) -> Self {
         match signal {
             Signal::Shutdown => Self::Shutdown,
             Signal::Lost => Self::Deposed(journal::Error::Deposed { epoch }),
@@ -216,7 +229,7 @@ impl<J: Journal> Driver<J> {
             isolation: Isolation::default(),
             tickless: 0,
             tick_soon: true,
-            alarmed: None,
+            claims: Claims::default(),
             trust,
         };
         let leader = driver.load(taken);
@@ -229,31 +242,33 @@ impl<J: Journal> Driver<J> {
     /// If another process took over the store.
     pub(crate) async fn run(mut self, mut leader: Leader, signals: Signals) -> Result<(), Error> {
         loop {
-            let mut end = self.lead(&mut leader, &signals).await;
-            if let End::Reload { at_least, wait } = end {
-                match self.reload(&leader.state, (at_least, wait), &signals).await {
-                    Ok(reloaded) => {
-                        leader = reloaded;
-                        continue;
-                    }
-                    Err(End::Shutdown) => {
+            match self.lead(&mut leader, &signals).await {
+                End::Shutdown => break,
+                End::Deposed(error) => {
+                    self.close_sessions(&leader.state, &No::not_leader(None));
+                    return Err(self.depose(error).await);
+                }
+                End::Reload { at_least, wait } => match self.reload(leader, (at_least, wait), &signals).await
+                {
+                    Ok(reloaded) => leader = reloaded,
+                    Err(Unled::Shutdown) => {
                         self.journal.close().await; // there is no state for a last turn
                         return Ok(());
                     }
-                    Err(other) => end = other,
-                }
+                    Err(Unled::Deposed(error)) => return Err(self.depose(error).await),
+                },
             }
-            if let End::Deposed(error) = end {
-                self.close_sessions(&leader.state, &No::not_leader(None));
-                self.update_status(|status| ServerStatus { leading: false, ..status });
-                self.journal.close().await;
-                return Err(Error::Deposed(error));
-            }
-            break;
         }
         self.finish(&mut leader, &signals).await;
         self.journal.close().await;
         Ok(())
+    }
+
+    /// Its last words; whoever had a session has been told.
+    async fn depose(self, error: journal::Error) -> Error {
+        self.update_status(|status| ServerStatus { leading: false, ..status });
+        self.journal.close().await;
+        Error::Deposed(error)
     }
 
     /// Turn after turn, until something ends it.
@@ -278,21 +293,8 @@ impl<J: Journal> Driver<J> {
             if self.isolation.judge(steady) == TrialEnd::Reload {
                 return End::Reload { at_least: Epoch(0), wait: Duration::ZERO };
             }
-            let seen = self.next.max_epoch_seen();
-            if seen > leader.state.epoch() && seen.0 <= leader.state.epoch().0 + MOST_AHEAD {
-                tracing::warn!(epoch = %leader.state.epoch(), %seen, "a node saw a higher epoch; taking over above it");
-                return End::Reload { at_least: seen, wait: Duration::ZERO };
-            }
-            let said = self.alarmed.is_some_and(|at| steady.saturating_sub(at) < ALARM_EVERY);
-            if seen > leader.state.epoch() && !said {
-                self.alarmed = Some(steady);
-                // The scheduler refuses it. Nobody but an operator knows which of the two is right.
-                tracing::error!(
-                    epoch = %leader.state.epoch(),
-                    %seen,
-                    "a node claims an epoch too far ahead to be believed, and is refused: this database is an old \
-                     backup, or the node was with another fleet"
-                );
+            if let Some(at_least) = self.claims.judge(&mut self.next, epoch, steady) {
+                return End::Reload { at_least, wait: Duration::ZERO };
             }
             self.answer_queries(leader, query);
             if let Err(end) = self.turn(leader, signals, true).await {
@@ -388,10 +390,20 @@ impl<J: Journal> Driver<J> {
         // Whoever is to be set aside is, before timers that know nothing of it fail again.
         let sets_aside = careful && self.next.begins_by_setting_aside();
         let may_tick = may_tick && !sets_aside;
-        // One command at a time, or a Tick: then it is known what failed.
-        let alone = careful && (self.tickless == 0 || !may_tick);
-        let mut items = if careful && !alone { Vec::new() } else { self.next.take(alone) };
-        let tick = may_tick && if careful { items.is_empty() } else { self.may_tick() };
+        let waiting = Waiting {
+            careful,
+            may_tick,
+            tickless: self.tickless,
+            empty: self.next.is_empty(),
+            nodes: self.next.has_nodes(),
+            more: !self.ends.sessions.is_empty(),
+        };
+        let (taken, tick) = waiting.decide();
+        let mut items = match taken {
+            Commands::All => self.next.take(false),
+            Commands::First => self.next.take(true),
+            Commands::None => Vec::new(),
+        };
         self.tickless = if tick { 0 } else { self.tickless + 1 };
         self.tick_soon = !tick && (may_tick || sets_aside);
 
@@ -455,112 +467,6 @@ impl<J: Journal> Driver<J> {
     fn distrusted(&self) -> End {
         tracing::warn!("nothing proves any more that this server leads; reloading");
         End::Reload { at_least: Epoch(0), wait: Duration::ZERO }
-    }
-
-    /// Timers and placement come after what nodes have said: not while more of it waits than a turn takes, but for a
-    /// flood that would put them off for ever.
-    fn may_tick(&self) -> bool {
-        self.ends.sessions.is_empty() || self.tickless >= MOST_TICKLESS
-    }
-
-    /// Looks up what the items name and memory does not hold.
-    async fn ask(
-        &mut self,
-        leader: &Leader,
-        items: &mut [Item],
-        signals: &Signals,
-    ) -> Result<(), journal::Error> {
-        let epoch = leader.state.epoch();
-        let workflows = prior::workflows(items, &leader.state);
-        if !workflows.is_empty() {
-            let found = self.prior_workflows(epoch, &workflows, signals).await?;
-            prior::fill_workflows(items, &found);
-        }
-        let asked = Asked::by(items, &leader.state);
-        if asked.is_empty() {
-            return Ok(());
-        }
-        let found = self.prior(epoch, &asked, signals).await?;
-        prior::fill(items, &leader.state, &asked, found);
-        // Which key a job gave up is known only now.
-        let keys = Asked::by_found(items, &leader.state);
-        if !keys.is_empty() {
-            let holders = self.prior(epoch, &keys, signals).await?;
-            prior::fill_taken(items, &holders);
-        }
-        Ok(())
-    }
-
-    async fn prior(
-        &mut self,
-        epoch: Epoch,
-        asked: &Asked,
-        signals: &Signals,
-    ) -> Result<Vec<Job>, journal::Error> {
-        let Self { journal, trust, .. } = self;
-        look_up(journal.prior(&asked.ids, &asked.keys), trust, epoch, signals).await
-    }
-
-    async fn prior_workflows(
-        &mut self,
-        epoch: Epoch,
-        ids: &[WorkflowId],
-        signals: &Signals,
-    ) -> Result<Vec<Workflow>, journal::Error> {
-        let Self { journal, trust, .. } = self;
-        look_up(journal.prior_workflows(ids), trust, epoch, signals).await
-    }
-
-    /// Commits a turn, and collects the next meanwhile.
-    async fn commit(
-        &mut self,
-        epoch: Epoch,
-        (changes, beside): (&Changes, &Beside),
-        turn: &mut Turn,
-        signals: &Signals,
-    ) -> Result<(), journal::Error> {
-        #[expect(clippy::large_enum_variant, reason = "there is one at a time, and most of them are items")]
-        enum Input {
-            Settled(Result<(), journal::Error>),
-            Lost,
-            Item(Item),
-            Slow,
-            Glance,
-        }
-        let Self { journal, trust, ends: Ends { sessions, inboxes, clock, .. }, next, .. } = self;
-        let mut commit = std::pin::pin!(journal.commit(epoch, changes, beside));
-        let mut slow = std::pin::pin!(sleep(PATIENCE));
-        let mut told = false;
-        loop {
-            let input = tokio::select! {
-                biased;
-                settled = &mut commit => Input::Settled(settled), // if it is dropped, the next takeover waits for its end
-                () = signals.lost.cancelled() => Input::Lost, // cancel-safe
-                Some(from) = sessions.recv(), if next.has_room_for_nodes() => Input::Item(Item::Node(from)), // cancel-safe: mpsc recv
-                Some(call) = inboxes.producers.recv(), if next.has_room_for_calls() => Input::Item(Item::Call(call)), // cancel-safe: mpsc recv
-                () = &mut slow => Input::Slow, // cancel-safe: it stays where it is
-                () = sleep(trust.left()) => Input::Glance, // cancel-safe: it is made anew
-            };
-            match input {
-                Input::Settled(settled) => return settled,
-                Input::Lost => return Err(journal::Error::Deposed { epoch }),
-                Input::Item(item) => next.push(item),
-                Input::Glance => {
-                    if !trust.holds() {
-                        let doing = "waiting for a commit while nothing proves that this server leads";
-                        return Err(journal::Error::Unavailable { doing, source: None });
-                    }
-                }
-                Input::Slow => {
-                    if !std::mem::replace(&mut told, true) {
-                        tracing::warn!(%epoch, commands = turn.commands, "a commit is not settled after 3 s; its callers are answered");
-                    }
-                    turn.answer_all(&SubmitError::away());
-                    next.answer_older_than(clock.steady().saturating_sub(PATIENCE));
-                    slow.set(sleep(BEAT));
-                }
-            }
-        }
     }
 
     /// The server ends: what is in the inboxes is still taken, nothing new is placed, sessions are closed. Agents keep
@@ -634,31 +540,6 @@ impl<J: Journal> Driver<J> {
             let new = ServerStatus { sessions, ..change(*status) };
             std::mem::replace(status, new) != new
         });
-    }
-}
-
-/// Waits for a look-up of the journal, for as long as this server leads.
-async fn look_up<T>(
-    lookup: impl Future<Output = Result<T, journal::Error>>,
-    trust: &Trust,
-    epoch: Epoch,
-    signals: &Signals,
-) -> Result<T, journal::Error> {
-    let unavailable = |doing| Err(journal::Error::Unavailable { doing, source: None });
-    let mut lookup = std::pin::pin!(lookup);
-    let mut slow = std::pin::pin!(sleep(PATIENCE));
-    loop {
-        // A lookup that hangs is dropped: the takeover that follows is what the journal asks for then.
-        tokio::select! {
-            biased;
-            found = &mut lookup => return found,
-            () = signals.lost.cancelled() => return Err(journal::Error::Deposed { epoch }), // cancel-safe
-            () = &mut slow => return unavailable("looking up jobs"), // cancel-safe: it stays where it is
-            () = sleep(trust.left()) => {} // cancel-safe: it is made anew
-        }
-        if !trust.holds() {
-            return unavailable("looking up jobs while nothing proves that this server leads");
-        }
     }
 }
 

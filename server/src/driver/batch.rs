@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use tenure_scheduler::{Command, Epoch};
+use tenure_scheduler::{Command, Hello, SessionId};
 
 use crate::{
     handle::{Call, SubmitError},
@@ -112,6 +112,11 @@ impl Batch {
         self.items.iter().any(|item| matches!(item, Item::Own(Command::PlanCron(_))))
     }
 
+    /// Whether words of nodes are among the items.
+    pub(super) fn has_nodes(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Node(_)))
+    }
+
     /// Takes the whole turn, or only its first item.
     pub(super) fn take(&mut self, one: bool) -> Vec<Item> {
         if !one {
@@ -131,13 +136,26 @@ impl Batch {
         }
     }
 
-    /// The highest epoch that a Hello among the items has seen.
-    pub(super) fn max_epoch_seen(&self) -> Epoch {
-        let seen = self.items.iter().map(|item| match item {
-            Item::Node(FromNode { command: Command::Hello(hello), .. }) => hello.max_epoch_seen,
-            Item::Call(_) | Item::Node(_) | Item::Own(_) => 0,
-        });
-        Epoch(seen.max().unwrap_or(0))
+    /// The Hellos among the items.
+    pub(super) fn hellos(&self) -> impl Iterator<Item = &Hello> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Node(FromNode { command: Command::Hello(hello), .. }) => Some(&**hello),
+            Item::Call(_) | Item::Node(_) | Item::Own(_) => None,
+        })
+    }
+
+    /// Takes out the Hello of a session, and what it said after it.
+    pub(super) fn take_session(&mut self, session: SessionId) -> Vec<FromNode> {
+        let mut taken = Vec::new();
+        let mut kept = VecDeque::with_capacity(self.items.len());
+        for item in std::mem::take(&mut self.items) {
+            match item {
+                Item::Node(from) if from.session == session => taken.push(from),
+                Item::Call(_) | Item::Node(_) | Item::Own(_) => kept.push_back(item),
+            }
+        }
+        self.replace(kept);
+        taken
     }
 
     /// Answers calls that came at `limit` on the steady clock or before, and forgets them: they were not applied.

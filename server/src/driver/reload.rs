@@ -10,7 +10,7 @@ use tenure_scheduler::{Epoch, State};
 use tenure_store::{Journal, journal};
 use tokio::time::sleep;
 
-use super::{Driver, End, Ends, Leader, Signal, Signals, batch::Item, isolation::Tried, turn::Turn};
+use super::{Driver, End, Ends, Leader, Signal, Signals, Unled, batch::Item, isolation::Tried, turn::Turn};
 use crate::{
     chain::Chain,
     handle::{AWAY_RETRY, Query, ServerStatus, SubmitError},
@@ -72,20 +72,22 @@ impl<J: Journal> Driver<J> {
         End::Reload { at_least: Epoch(0), wait }
     }
 
-    /// Takes over from oneself, for as long as it takes. `state` is the one that is dropped.
+    /// Takes over from oneself, for as long as it takes.
     ///
     /// # Errors
     /// What it ended with instead: that the server ends, or that another one leads.
     pub(super) async fn reload(
         &mut self,
-        state: &State,
+        leader: Leader,
         (at_least, wait): (Epoch, Duration),
         signals: &Signals,
-    ) -> Result<Leader, End> {
+    ) -> Result<Leader, Unled> {
         for from in self.next.take_nodes() {
             refuse(from);
         }
-        self.close_sessions(state, &No::store_away(AWAY_RETRY));
+        self.close_sessions(&leader.state, &No::store_away(AWAY_RETRY));
+        // Before the next one is loaded: with many jobs there is no room for two.
+        drop(leader);
         self.update_status(|status| ServerStatus { leading: false, reloads: status.reloads + 1, ..status });
         // A commit of unknown outcome may have changed any job.
         self.ends.watchers.notify_all();
@@ -99,7 +101,7 @@ impl<J: Journal> Driver<J> {
                 Ok(leader) => return Ok(leader),
                 // One that waited here for an older schema would keep the seat from whoever knows the newer one.
                 Err(error @ (journal::Error::Deposed { .. } | journal::Error::Newer { .. })) => {
-                    return Err(End::Deposed(error));
+                    return Err(Unled::Deposed(error));
                 }
                 Err(error) => {
                     tracing::warn!(error = %Chain(&error), retry_ms = backoff.as_millis(), "the store cannot be taken over");
@@ -127,7 +129,7 @@ impl<J: Journal> Driver<J> {
         at_least: Epoch,
         patience: Duration,
         signals: &Signals,
-    ) -> Result<Result<Leader, journal::Error>, End> {
+    ) -> Result<Result<Leader, journal::Error>, Unled> {
         enum Input {
             Taken(Box<Result<tenure_store::Taken, journal::Error>>),
             Signal(Signal),
@@ -145,7 +147,7 @@ impl<J: Journal> Driver<J> {
                 };
                 match input {
                     Input::Taken(taken) => break *taken,
-                    Input::Signal(signal) => return Err(End::by(&signal, at_least)),
+                    Input::Signal(signal) => return Err(Unled::by(&signal, at_least)),
                     Input::Other(other) => look_after(other, ends, next, patience),
                 }
             }
@@ -157,7 +159,7 @@ impl<J: Journal> Driver<J> {
     }
 
     /// Waits, looking after callers, unless it is ended from outside.
-    async fn hold(&mut self, wait: Duration, patience: Duration, signals: &Signals) -> Result<(), End> {
+    async fn hold(&mut self, wait: Duration, patience: Duration, signals: &Signals) -> Result<(), Unled> {
         enum Input {
             Over,
             Signal(Signal),
@@ -174,7 +176,7 @@ impl<J: Journal> Driver<J> {
             };
             match input {
                 Input::Over => return Ok(()),
-                Input::Signal(signal) => return Err(End::by(&signal, Epoch(0))),
+                Input::Signal(signal) => return Err(Unled::by(&signal, Epoch(0))),
                 Input::Other(other) => look_after(other, ends, next, patience),
             }
         }

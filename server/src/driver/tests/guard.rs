@@ -1,17 +1,17 @@
 //! A workload that never changes, for `scripts/guard`: what a driver makes a processor execute for whole lifecycles over
 //! SQLite, between the inboxes and the queues of sessions. No wire, no TLS, no agent.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tenure_scheduler::{
-    Command, FencingToken, Finish, FinishedHow, Fleet, Heartbeat, Hello, Host, JobId, JobState, KindName,
+    Command, FencingToken, Finish, FinishedHow, Fleet, Heartbeat, Hello, JobId, JobState, KindName,
     KindPolicy, Message, Needs, NodeName, Ordinal, Pressure, Report, Scope, SessionId, SlotName, Statement,
 };
 use tenure_store::{election::Trust, sqlite};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::rig::{Driven, bare, enqueue, job_id};
+use super::rig::{Driven, bare, enqueue, hello, job_id};
 use crate::sessions::{Carried, FromNode, Outgoing, Peer};
 
 /// Jobs of one round: few, since under an instruction counter everything takes fifty times as long, and a commit must not
@@ -34,26 +34,10 @@ impl Node {
     async fn attach(to_driver: mpsc::Sender<FromNode>) -> Self {
         let name = NodeName::new("n1");
         let (peer, messages) = Peer::of_test(&name);
-        let hello = Command::Hello(Box::new(Hello {
-            node: name.clone(),
-            session: SESSION,
-            seq: 1,
-            instance: "instance".into(),
-            boot_id: "boot".into(),
-            incarnation: 1,
-            stream: 1,
-            labels: BTreeMap::new(),
-            slots: [(SlotName::new("cpu"), 1000)].into(),
-            kinds: vec![KindName::new("work")],
-            host: Host::default(),
-            agent_version: "0".into(),
-            inputs: true,
-            pressure: Pressure { weight: 1, ..Pressure::default() },
-            max_epoch_seen: 0,
-            held: Vec::new(),
-            unstored: Vec::new(),
-            credits: 10_000,
-        }));
+        let slots = [(SlotName::new("cpu"), 1000)].into();
+        let kinds = vec![KindName::new("work")];
+        let hello =
+            Command::Hello(Box::new(Hello { slots, kinds, credits: 10_000, ..hello(&name, SESSION) }));
         let mut node = Self { name, to_driver, messages, seq: 1, seen: 0 };
         node.say(hello, Some(peer)).await;
         node

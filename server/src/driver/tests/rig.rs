@@ -1,9 +1,10 @@
 //! A driver over a store in memory, with its handle, in one process.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tenure_scheduler::{
-    Command, Enqueue, Fingerprint, Fleet, JobId, KindName, KindPolicy, Limits, Reply, Tenant,
+    Command, Enqueue, Fingerprint, Fleet, Hello, Host, JobId, KindName, KindPolicy, Limits, NodeName,
+    Pressure, Reply, SessionId, Tenant,
 };
 use tenure_store::{Journal, Payload, Reader, election::Trust, memory::Memory};
 use tokio::{
@@ -199,4 +200,28 @@ pub(super) fn enqueue(n: u128, kind: &str) -> Submission {
 
 pub(super) fn bare(command: Command) -> Submission {
     Submission { command, payload: None, more: Vec::new() }
+}
+
+/// The first Hello of a node that takes nothing.
+pub(super) fn hello(node: &NodeName, session: SessionId) -> Hello {
+    Hello {
+        node: node.clone(),
+        session,
+        seq: 1,
+        instance: "instance".into(),
+        boot_id: "boot".into(),
+        incarnation: 1,
+        stream: 1,
+        labels: BTreeMap::new(),
+        slots: BTreeMap::new(),
+        kinds: Vec::new(),
+        host: Host::default(),
+        agent_version: "0".into(),
+        inputs: true,
+        pressure: Pressure { weight: 1, ..Pressure::default() },
+        max_epoch_seen: 0,
+        held: Vec::new(),
+        unstored: Vec::new(),
+        credits: 1,
+    }
 }
