@@ -13,9 +13,13 @@ use tokio_util::sync::CancellationToken;
 use crate::args::Global;
 use crate::config::unusable;
 use crate::exit::{Exit, Failure};
+use crate::notify;
 use crate::part::{Part, Stop};
 use crate::report::chain;
 use crate::signals::{Hangups, Orders};
+
+/// What the service manager shows of an agent with a session.
+const ATTACHED: &str = "attached to its server";
 
 /// Arguments of `agent`.
 #[derive(Debug, Args)]
@@ -77,6 +81,8 @@ pub(crate) async fn run(args: AgentArgs, global: &Global, traces: bool) -> Resul
         // Cancel-safe: neither is waited for again.
         ended = obey(running, &handle, &mut orders, args.drain) => ended.map(|()| Exit::Ok),
         never = look_at(hangups, &config, &args, global) => match never {},
+        never = tell(handle.clone()) => match never {},
+        never = notify::alive() => match never {},
     }
 }
 
@@ -102,10 +108,30 @@ async fn obey(running: Running, handle: &Handle, orders: &mut Orders, asked: boo
                     How::Drain => tracing::info!(signal, "draining; SIGINT stops at once, SIGTERM leaves what runs"),
                     How::AtOnce => tracing::warn!(signal, "stopping at once"),
                 }
+                match how {
+                    How::HandOver | How::AtOnce => notify::stopping(),
+                    How::Drain => notify::status("drains: takes nothing new, and ends once its jobs have"),
+                }
                 handle.stop(how);
             }
         }
     }
+}
+
+/// Tells the service manager whether there is a server: it is ready with the first. Cancel-safe.
+async fn tell(agent: Handle) -> Infallible {
+    notify::status("looks for a server");
+    if agent.connected().await {
+        notify::ready(ATTACHED);
+    }
+    while agent.cut_off().await {
+        notify::status("cut off from its server: what runs goes on until its leases end");
+        if !agent.connected().await {
+            break;
+        }
+        notify::status(ATTACHED);
+    }
+    std::future::pending().await
 }
 
 fn failed(what: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Failure {

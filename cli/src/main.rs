@@ -29,6 +29,7 @@ mod json;
 mod kind;
 mod migrate;
 mod node;
+mod notify;
 mod output;
 mod part;
 mod ready;

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Failure;
+use crate::notify;
 use crate::signals::Signals;
 
 /// Any error that a component may end with.
@@ -103,10 +104,12 @@ pub(crate) async fn until_signal(
         signal = signals.next() => Input::Signal(signal), // cancel-safe
         failure = failure_of(server) => Input::Failed(failure), // cancel-safe: the task goes on
         failure = failure_of(agent) => Input::Failed(failure), // cancel-safe: the task goes on
+        never = notify::alive() => match never {}, // cancel-safe
     };
     match input {
         Input::Signal(signal) => {
             tracing::info!(signal, "stopping; a second signal stops at once");
+            notify::stopping();
             Ok(())
         }
         Input::Failed(failure) => Err(failure),

@@ -1,4 +1,4 @@
-//! Telling that a process is ready, and where: to a person, and to the program that started it.
+//! Telling that a process is ready, and where: to a person, to the program that started it, and to a service manager.
 
 use std::fs;
 use std::io;
@@ -7,6 +7,7 @@ use std::path::Path;
 use tenure_server::Addresses;
 
 use crate::exit::Failure;
+use crate::notify;
 use crate::output::note;
 
 /// The address of a server as a client wants it.
@@ -24,6 +25,7 @@ pub(crate) fn announce(addresses: Addresses, file: Option<&Path>) -> Result<(), 
         let text = format!("TENURE_SERVER={}\nTENURE_HTTP={http}\n", endpoint(addresses));
         write_whole(file, &text).map_err(|source| Failure::Write { path: file.to_owned(), source })?;
     }
+    notify::ready(&format!("serves at {}", endpoint(addresses)));
     Ok(())
 }
 

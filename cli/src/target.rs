@@ -45,7 +45,8 @@ impl Target {
         Ok(Self {
             endpoint: own,
             tls,
-            insecure: global.insecure || context.insecure,
+            // It was said of the context's server; another one is none the safer for it.
+            insecure: global.insecure || is_of_context && context.insecure,
             context: named.filter(|_| is_of_context),
         })
     }

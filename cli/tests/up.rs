@@ -6,6 +6,8 @@ mod contexts;
 mod ids;
 #[path = "up/many.rs"]
 mod many;
+#[path = "up/notify.rs"]
+mod notify;
 #[path = "up/timetables.rs"]
 mod timetables;
 

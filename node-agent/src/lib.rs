@@ -373,6 +373,11 @@ impl Handle {
         self.status.clone().wait_for(|status| status.connected).await.is_ok()
     }
 
+    /// Returns once it has no session; false, if the agent ended before. Cancel-safe.
+    pub async fn cut_off(&self) -> bool {
+        self.status.clone().wait_for(|status| !status.connected).await.is_ok()
+    }
+
     /// Stops it. The first two can be hurried, a drain can become a hand-over, and nothing else can be taken back.
     pub fn stop(&self, how: Stop) {
         match how {

@@ -7,6 +7,8 @@ mod adoption;
 mod ended;
 #[path = "session/fake.rs"]
 mod fake;
+#[path = "session/inputs.rs"]
+mod inputs;
 #[path = "session/older.rs"]
 mod older;
 #[path = "session/servers.rs"]

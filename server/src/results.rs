@@ -7,6 +7,8 @@
 //! one read, and what is not wanted once never is again. So a crash between commit and removal leaves an object that the
 //! next look through the whole storage removes.
 
+mod pace;
+mod room;
 mod sweep;
 
 use std::{
@@ -17,12 +19,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
 use tenure_scheduler::JobId;
-use tenure_store::{
-    ObjectName, Objects, Reader, StoredResult,
-    objects::{self, Place},
-    reader,
-};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tenure_store::{ObjectName, Objects, Reader, StoredResult, objects, reader};
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -32,10 +29,19 @@ use crate::{
     rpc::status::No,
 };
 
-pub(crate) use self::sweep::Sweeper;
+pub(crate) use self::{
+    pace::Pace,
+    room::{Full, Place, Room},
+    sweep::Sweeper,
+};
 
-/// Results that are taken in at once; each holds up to 24 MiB of memory. The next is told to come back.
-const MOST_UPLOADS: usize = 8;
+/// Results that are taken in at once, of one node half of them at most; each holds up to 24 MiB of memory. The next is told
+/// to come back.
+const MOST_COMING: usize = 8;
+
+/// Results that are handed out to nodes at once, of one node half of them at most; each holds up to 2 MiB of memory. The next
+/// is told to come back.
+const MOST_LEAVING: usize = 32;
 
 /// Bytes of one message of a stream.
 pub(crate) const CHUNK: usize = 256 * 1024;
@@ -56,8 +62,11 @@ pub(crate) struct Results {
     objects: Option<Objects>,
     /// The largest result that is taken, in bytes.
     most: u64,
-    room: Arc<Semaphore>,
-    /// Of uploads, which end by themselves when their node goes away.
+    /// Places for those that are taken in.
+    pub(crate) coming: Room,
+    /// Places for those that are handed out to nodes.
+    pub(crate) leaving: Room,
+    /// Of uploads and fetches, which end by themselves when their node goes away.
     pub(crate) tasks: TaskTracker,
     pub(crate) metrics: Arc<Metrics>,
     /// What the last sweep missed, the first of it.
@@ -90,16 +99,16 @@ impl Results {
                 "there is no object storage: a job whose result is over the inline limit of 256 KiB fails. Servers on one \
                  database need [results] with a bucket, or a directory that all of them share"
             ),
-            Some(Place::Directory(path)) if config.database.is_some() => tracing::info!(
+            Some(objects::Place::Directory(path)) if config.database.is_some() => tracing::info!(
                 directory = %path.display(),
                 "results over the inline limit stand in a directory: every server on this database has to see the same"
             ),
             Some(_) => {}
         }
         let objects = place.as_ref().map(Objects::open).transpose()?;
-        let room = Arc::new(Semaphore::new(MOST_UPLOADS));
+        let (coming, leaving) = (Room::new(MOST_COMING), Room::new(MOST_LEAVING));
         let (most, tasks) = (config.results.max_bytes, TaskTracker::new());
-        Ok(Self { objects, most, room, tasks, metrics, lost: Arc::default() })
+        Ok(Self { objects, most, coming, leaving, tasks, metrics, lost: Arc::default() })
     }
 
     /// The largest result that is taken, in bytes; 0: none.
@@ -126,11 +135,6 @@ impl Results {
         }
         let wanted = reader.wanted_objects(&lost).await?;
         Ok(lost.into_iter().filter(|name| wanted.contains(name)).collect())
-    }
-
-    /// Room for one that is taken in, for as long as that lasts.
-    pub(crate) fn room(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.room).try_acquire_owned().ok()
     }
 
     /// The bytes of a stored result in chunks, from wherever they stand. The stream fails if there are not as many as there
@@ -214,15 +218,15 @@ impl Results {
 }
 
 /// Where object storage is by these settings; none: there is none.
-fn place(config: &Config, reader: &Reader) -> Result<Option<Place>, objects::Error> {
+fn place(config: &Config, reader: &Reader) -> Result<Option<objects::Place>, objects::Error> {
     match &config.results.place {
-        Some(config::ResultPlace::Directory(path)) => Ok(Some(Place::Directory(path.clone()))),
+        Some(config::ResultPlace::Directory(path)) => Ok(Some(objects::Place::Directory(path.clone()))),
         Some(config::ResultPlace::Bucket(bucket)) => {
             let credentials = match &bucket.credentials {
                 None => None,
                 Some((id, file)) => Some((id.clone(), objects::Secret(secret(file)?))),
             };
-            Ok(Some(Place::Bucket(objects::Bucket {
+            Ok(Some(objects::Place::Bucket(objects::Bucket {
                 name: bucket.name.clone(),
                 prefix: bucket.prefix.clone(),
                 endpoint: bucket.endpoint.clone(),
@@ -233,7 +237,7 @@ fn place(config: &Config, reader: &Reader) -> Result<Option<Place>, objects::Err
         }
         None => Ok(match reader {
             // Beside its file there is a place that is this server's alone.
-            Reader::Sqlite(_) => Some(Place::Directory(config.data.join("results"))),
+            Reader::Sqlite(_) => Some(objects::Place::Directory(config.data.join("results"))),
             Reader::Postgres(_) | Reader::Memory(_) => None,
         }),
     }

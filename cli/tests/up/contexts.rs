@@ -66,6 +66,26 @@ async fn a_context_says_where_to_and_a_protected_one_must_be_named_to_write() {
 }
 
 #[tokio::test]
+async fn a_context_that_is_insecure_says_nothing_of_a_server_that_a_flag_names() {
+    let home = tempfile::tempdir().unwrap();
+    let run = async |args: &[&str]| at_home(home.path(), args).await;
+    // No address of loopback, and nobody listens there.
+    let (lab, other) = ("http://0.0.0.0:1", "http://0.0.0.0:2");
+    let (code, _, words) = run(&["context", "add", "lab", "--server", lab, "--insecure"]).await;
+    assert_eq!(code, Some(0), "{words}");
+    let once = ["kind", "list", "--retry-for", "0s"];
+    let refused = "without TLS only the loopback interface is spoken to";
+    let (code, _, words) = run(&once).await;
+    assert!(code == Some(69) && !words.contains(refused), "{words}");
+    for context in [&[][..], &["--context", "lab"]] {
+        let (code, _, words) = run(&[&once[..], &["--server", other], context].concat()).await;
+        assert!(code != Some(69) && words.contains(refused), "{context:?} {code:?} {words}");
+    }
+    let (code, _, words) = run(&[&once[..], &["--server", other, "--insecure"]].concat()).await;
+    assert!(code == Some(69) && !words.contains(refused), "{words}");
+}
+
+#[tokio::test]
 async fn every_shell_gets_a_script_that_knows_the_verbs() {
     let home = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish"] {

@@ -21,13 +21,15 @@ use tonic::Status;
 
 use super::Orders;
 use super::bounds::unless_over;
-use super::socket::{Calls, Lease};
+use super::socket::{Calls, Lease, is_away};
 use crate::clock::Clock;
 use crate::config::Account;
 use crate::own_rule::OwnRule;
 
 /// A server that sends nothing of a large result for so long is away.
 const SILENCE: Duration = Duration::from_secs(30);
+/// Before a large result is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,12 +147,32 @@ pub(super) async fn fetch(
     Ok(inputs)
 }
 
-/// Writes a result that no page holds to where its line will name it.
+/// Writes a result that no page holds to where its line will name it. A server that has no place for it now is asked again
+/// for this one: what was fetched before it stays.
 async fn fetch_large(asker: Asker<'_>, dir: &Path, one: &InputResult) -> Result<(), Error> {
+    loop {
+        match try_large(asker, dir, one).await {
+            Err(Error::Server(status)) if is_away(&status) => {
+                tracing::debug!(%status, job.id = one.job_id, "a result cannot be fetched now; again soon");
+            }
+            fetched => return fetched,
+        }
+        unless_over(asker.orders, asker.clock, asker.clock.sleep_until(asker.clock.now() + AGAIN)).await?;
+    }
+}
+
+async fn try_large(asker: Asker<'_>, dir: &Path, one: &InputResult) -> Result<(), Error> {
     let Some(wanted) = &one.uploaded else { return Ok(()) };
     let mut messages = asker.ask(asker.calls.fetch_result(asker.lease, one.job_id.clone())).await?;
     let path = dir.join(one.index.to_string());
-    let file = on_disk(move || new_file(&path)).await?;
+    let file = on_disk(move || {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        new_file(&path)
+    })
+    .await?;
     let mut file = tokio::fs::File::from_std(file);
     let mut sum = Context::new(&SHA256);
     loop {

@@ -5,16 +5,20 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tenure_proto::node::v1::node_service_server::{NodeService, NodeServiceServer};
 use tenure_proto::node::v1::{
     BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, FetchResultRequest,
     FetchResultResponse, Finished, GetChildResultsRequest, GetChildResultsResponse, Grant, Grants, Hello,
-    LeasePhase, NodeMessage, PushLogRequest, PushLogResponse, Renewed, RenewedLease, Report, ReportKind,
-    Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, UploadResultRequest, UploadResultResponse,
-    Welcome, node_message, report::Event, server_message::Body, upload_result_request::Part,
+    InputResult, LeasePhase, NodeMessage, PushLogRequest, PushLogResponse, Renewed, RenewedLease, Report,
+    ReportKind, Returned, ServerMessage, Stored, StoredAnswer, StoredVerdict, UploadResultRequest,
+    UploadResultResponse, UploadedResult, Welcome, node_message, report::Event, server_message::Body,
+    upload_result_request::Part,
 };
+use tenure_proto::v1::JobState;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
@@ -24,6 +28,9 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 /// Nothing that a test waits for takes this long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
+/// What jobs left from which others go on.
+pub(crate) const INPUT: &[u8] = b"what a job left";
+
 /// The server, and the streams that nodes have opened.
 pub(crate) struct Fake {
     pub(crate) address: SocketAddr,
@@ -32,6 +39,8 @@ pub(crate) struct Fake {
     pub(crate) children: mpsc::Receiver<oneshot::Sender<()>>,
     /// Uploads whose bytes are all there. Each waits for its answer.
     pub(crate) uploads: mpsc::Receiver<Upload>,
+    /// The jobs whose results were asked for, in order.
+    pub(crate) fetched: Arc<std::sync::Mutex<Vec<String>>>,
     /// Ends with the test.
     _tasks: JoinSet<()>,
 }
@@ -63,6 +72,7 @@ struct Service {
     streams: mpsc::Sender<Stream>,
     children: mpsc::Sender<oneshot::Sender<()>>,
     uploads: mpsc::Sender<Upload>,
+    fetched: Arc<std::sync::Mutex<Vec<String>>>,
     readers: Mutex<JoinSet<()>>,
 }
 
@@ -122,7 +132,19 @@ impl NodeService for Service {
         &self,
         _: Request<GetChildResultsRequest>,
     ) -> Result<Response<GetChildResultsResponse>, Status> {
-        Err(Status::unimplemented("no test here has children"))
+        let sha256 = ring::digest::digest(&ring::digest::SHA256, INPUT).as_ref().to_vec().into();
+        let uploaded = UploadedResult { size: INPUT.len() as u64, content_type: "a/b".to_owned(), sha256 };
+        let results = [(0, "first"), (1, "second")].map(|(index, job)| InputResult {
+            index,
+            job_id: job.to_owned(),
+            state: JobState::Succeeded.into(),
+            uploaded: Some(uploaded.clone()),
+            ..InputResult::default()
+        });
+        Ok(Response::new(GetChildResultsResponse {
+            results: results.into(),
+            ..GetChildResultsResponse::default()
+        }))
     }
 
     async fn upload_result(
@@ -148,9 +170,28 @@ impl NodeService for Service {
 
     async fn fetch_result(
         &self,
-        _: Request<FetchResultRequest>,
+        request: Request<FetchResultRequest>,
     ) -> Result<Response<Self::FetchResultStream>, Status> {
-        Err(Status::unimplemented("no test here has children"))
+        let job = request.into_inner().job_id;
+        let before = {
+            let mut fetched = self.fetched.lock().unwrap();
+            fetched.push(job.clone());
+            fetched.iter().filter(|one| **one == job).count() - 1
+        };
+        let (out, messages) = mpsc::channel(4);
+        match (job.as_str(), before) {
+            ("second", 0) => return Err(Status::unavailable("there is no place")),
+            // It breaks in the midst.
+            ("second", 1) => {
+                let half = FetchResultResponse { data: Bytes::from_static(&INPUT[..2]) };
+                let broke = [Ok(half), Err(Status::unavailable("the test wants it so"))];
+                for said in broke {
+                    out.try_send(said).unwrap();
+                }
+            }
+            _ => out.try_send(Ok(FetchResultResponse { data: Bytes::from_static(INPUT) })).unwrap(),
+        }
+        Ok(Response::new(ReceiverStream::new(messages)))
     }
 }
 
@@ -162,13 +203,20 @@ impl Fake {
         let (asked, children) = mpsc::channel(16);
         let (sent, uploads) = mpsc::channel(16);
         let readers = Mutex::new(JoinSet::new());
-        let service = Service { streams: sender, children: asked, uploads: sent, readers };
+        let fetched = Arc::default();
+        let service = Service {
+            streams: sender,
+            children: asked,
+            uploads: sent,
+            fetched: Arc::clone(&fetched),
+            readers,
+        };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let server = tonic::transport::Server::builder().add_service(NodeServiceServer::new(service));
             server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
         });
-        Self { address, streams, children, uploads, _tasks: tasks }
+        Self { address, streams, children, uploads, fetched, _tasks: tasks }
     }
 
     /// The next stream that a node opens, and its Hello.

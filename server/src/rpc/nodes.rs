@@ -5,6 +5,7 @@
 //! node that holds it, and to nobody else.
 
 mod children;
+mod fetches;
 mod logs;
 mod uploads;
 mod waits;
@@ -91,14 +92,14 @@ impl NodeService for Nodes {
         self.api.answer(uploads::upload(&self.api, caller, request.into_inner()).await)
     }
 
-    type FetchResultStream = uploads::Fetched;
+    type FetchResultStream = fetches::Fetched;
 
     async fn fetch_result(
         &self,
         request: Request<FetchResultRequest>,
     ) -> Result<Response<Self::FetchResultStream>, Status> {
         let caller = Caller::of(&request)?;
-        self.api.answer(uploads::fetch(&self.api, &caller, &request.into_inner()).await)
+        self.api.answer(fetches::fetch(&self.api, &caller, &request.into_inner()).await)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Results over the inline limit, against a real directory: in by a node, out to a caller and to another job.
 
+use std::pin::Pin;
+
 use bytes::Bytes;
+use futures_util::future::select_all;
 use ring::digest::{SHA256, digest};
 use tenure_proto::{
     node::v1::{
@@ -10,11 +13,14 @@ use tenure_proto::{
     },
     v1::{DeleteJobRequest, GetResultRequest, JobSpec, ReadResultRequest, ResultHead, read_result_response},
 };
+use tokio::{sync::mpsc, time::timeout};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, transport::Channel};
+use tonic_types::StatusExt as _;
 
-use crate::node::{Node, accepted, finished, hello, reaped, started};
+use crate::node::{Node, SOON, accepted, finished, hello, reaped, started};
 use crate::served::{Served, spec};
-use crate::{UNKNOWN, reason};
+use crate::{UNKNOWN, reason, wait_for};
 
 const SIZE: usize = 300 * 1024;
 
@@ -225,5 +231,100 @@ async fn a_job_that_goes_on_from_a_large_result_fetches_it() {
     node.report(&stranger, [uploaded(&bytes), reaped()]).await;
     node.answers(1).await;
     assert_eq!(reason(&fetch(&stranger.job_id).await.unwrap_err()), "INVALID_FIELD");
+    served.end().await;
+}
+
+/// An upload whose first bytes came, and no more.
+fn stalled(served: &Served, grant: &Grant, node: &str, result: UploadedResult) -> Stalled {
+    let named = LeaseName { node: node.to_owned(), ..lease(grant).unwrap() };
+    let first = Part::Head(UploadHead { lease: Some(named), result: Some(result) });
+    let (more, parts) = mpsc::channel(8);
+    more.try_send(UploadResultRequest { part: Some(first) }).unwrap();
+    let mut client = client(served);
+    let answer = async move { client.upload_result(ReceiverStream::new(parts)).await.map(drop) };
+    Stalled { more, answer: Box::pin(answer) }
+}
+
+struct Stalled {
+    more: mpsc::Sender<UploadResultRequest>,
+    answer: Pin<Box<dyn Future<Output = Result<(), Status>> + Send>>,
+}
+
+/// Why the first of these that is answered was refused; the others go on.
+async fn first_refusal(stalled: &mut Vec<Stalled>) -> Status {
+    let answers = stalled.iter_mut().map(|one| &mut one.answer);
+    let (answer, at, _) = timeout(SOON, select_all(answers)).await.expect("one is answered");
+    stalled.remove(at);
+    answer.unwrap_err()
+}
+
+#[tokio::test]
+async fn one_node_takes_half_of_the_places_for_uploads_and_others_get_theirs() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Served::on_disk(directory.path()).await;
+    let (mut first, _) = Node::join(served.grpc(), hello("n1", 1)).await;
+    served.enqueue(spec("page", b"")).await;
+    let grant = running(&mut first).await;
+    let bytes = bytes(0);
+    let mut held: Vec<_> = (0..6).map(|_| stalled(&served, &grant, "n1", reference(&bytes))).collect();
+    for _ in 0..2 {
+        let no = first_refusal(&mut held).await;
+        assert_eq!((no.code(), reason(&no).as_str()), (Code::Unavailable, "SERVER_BUSY"), "{no:?}");
+        assert!(no.message().contains("n1") && no.message().contains("its share"), "{no:?}");
+        assert!(no.get_error_details().retry_info().is_some_and(|info| info.retry_delay.is_some()));
+    }
+    assert_eq!(held.len(), 4);
+
+    let (mut second, _) = Node::join(served.grpc(), hello("n2", 1)).await;
+    served.enqueue(spec("page", b"")).await;
+    served.enqueue(spec("page", b"")).await;
+    let other = running(&mut second).await;
+    let whole = stalled(&served, &other, "n2", reference(&bytes));
+    for part in data(&bytes) {
+        whole.more.send(UploadResultRequest { part: Some(part) }).await.unwrap();
+    }
+    drop(whole.more);
+    timeout(SOON, whole.answer).await.expect("it has a place").unwrap();
+
+    // One that is given up makes room for another of its node.
+    drop(held.pop());
+    wait_for(async || upload(&served, &grant, &bytes).await.ok()).await;
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_node_that_reads_nothing_leaves_places_for_fetches_to_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = Served::on_disk(directory.path()).await;
+    let (mut node, _) = Node::join(served.grpc(), hello("n1", 1)).await;
+    served.enqueue(spec("page", b"parent")).await;
+    let parent = running(&mut node).await;
+    let request = EnqueueChildrenRequest { lease: lease(&parent), jobs: vec![spec("page", b"child")] };
+    client(&served).enqueue_children(request).await.unwrap();
+    let child = running(&mut node).await;
+    // More than what waits for a reader on the way.
+    let bytes = vec![7; 4 << 20];
+    upload(&served, &child, &bytes).await.unwrap();
+    node.report(&child, [uploaded(&bytes), reaped()]).await;
+    node.answers(1).await;
+
+    let request = FetchResultRequest { lease: lease(&parent), job_id: child.job_id.clone() };
+    let mut unread = Vec::new();
+    for _ in 0..16 {
+        unread.push(client(&served).fetch_result(request.clone()).await.unwrap().into_inner());
+    }
+    let no = client(&served).fetch_result(request.clone()).await.unwrap_err();
+    assert_eq!((no.code(), reason(&no).as_str()), (Code::Unavailable, "SERVER_BUSY"), "{no:?}");
+    assert!(no.message().contains("its share"), "{no:?}");
+    // What is given up is free again, and read to its end it is whole.
+    drop(unread.pop());
+    let mut again =
+        wait_for(async || client(&served).fetch_result(request.clone()).await.ok()).await.into_inner();
+    drop(unread);
+    let mut all = Vec::new();
+    while let Some(message) = timeout(SOON, again.message()).await.expect("in time").unwrap() {
+        all.extend_from_slice(&message.data);
+    }
+    assert!(all == bytes, "other bytes");
     served.end().await;
 }

@@ -1,12 +1,10 @@
-//! Results over the inline limit, on their way in and out of a node.
+//! Results over the inline limit, on their way in from a node.
 
-use std::{pin::Pin, time::Duration};
+use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use futures_util::{Stream, TryStreamExt as _};
 use tenure_proto::node::v1::{
-    FetchResultRequest, FetchResultResponse, UploadHead, UploadResultRequest, UploadResultResponse,
-    upload_result_request::Part,
+    UploadHead, UploadResultRequest, UploadResultResponse, upload_result_request::Part,
 };
 use tenure_scheduler::LeaseName;
 use tenure_store::{ObjectName, objects::Upload};
@@ -14,27 +12,12 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
 use crate::{
-    results::{CHUNK, Results},
-    rpc::{
-        api::Api,
-        auth::Caller,
-        check::Checks,
-        convert_node,
-        nodes::{check_lease, waits},
-        status::No,
-    },
+    results::{CHUNK, Pace, Results},
+    rpc::{api::Api, auth::Caller, check::Checks, convert_node, nodes::check_lease, status::No},
 };
 
 /// A node that sends nothing for so long is told so.
 const SILENCE: Duration = Duration::from_secs(30);
-
-/// All of an upload has this long, and for each so many bytes a second more: as agents give it. So no place among those that
-/// are taken in is held for ever by one that goes on and on.
-const WHOLE_WITHIN: Duration = Duration::from_secs(120);
-const SLOWEST: u64 = 128 * 1024;
-
-/// The messages of one fetch.
-pub(crate) type Fetched = Pin<Box<dyn Stream<Item = Result<FetchResultResponse, Status>> + Send>>;
 
 /// The messages of one upload.
 trait Messages: Stream<Item = Result<UploadResultRequest, Status>> {}
@@ -80,10 +63,11 @@ async fn taken(
     let results = &api.results;
     let (lease, name, size) = announced(results, &head)?;
     check_lease(api, caller, &lease).await?;
-    let Some(_room) = results.room() else { return Err(No::too_many_uploads()) };
+    let place = results.coming.place(&lease.node);
+    let _place = place.map_err(|full| No::no_place("taken in", &lease.node, full))?;
     let mut upload = results.objects()?.write(name, size);
-    let within = WHOLE_WITHIN + Duration::from_secs(size / SLOWEST);
-    if let Err(no) = in_time(results, &mut upload, messages, within).await {
+    let pace = Pace::begin(api.handle.clock().clone());
+    if let Err(no) = write(results, &mut upload, messages, &pace).await {
         upload.abort().await;
         return Err(no);
     }
@@ -93,24 +77,15 @@ async fn taken(
     }
 }
 
-/// The same as [`write`], within this time. Cut in the midst of it, it is to be aborted like one that fails.
-async fn in_time(
-    results: &Results,
-    upload: &mut Upload,
-    messages: &mut (impl Messages + Unpin),
-    within: Duration,
-) -> Result<(), No> {
-    let written = timeout(within, write(results, upload, messages)).await;
-    written.unwrap_or_else(|_| Err(No::too_long(within)))
-}
-
-/// All bytes, in order.
+/// All bytes, in order and in time. Cut in the midst of it, the upload is to be aborted like one that fails.
 async fn write(
     results: &Results,
     upload: &mut Upload,
     messages: &mut (impl Messages + Unpin),
+    pace: &Pace,
 ) -> Result<(), No> {
-    while let Some(part) = next(messages).await? {
+    let mut passed = 0;
+    while let Some(part) = pace.keep(passed, next(messages)).await?? {
         let Part::Data(bytes) = part else {
             return Err(No::invalid_field("head", "belongs into the first message only"));
         };
@@ -119,9 +94,11 @@ async fn write(
             return Err(No::invalid_field("data", text));
         }
         let count = bytes.len();
-        let written = upload.write(bytes).await.map_err(|fault| results.no(&fault))?;
+        let written = pace.keep(passed, upload.write(bytes)).await?;
+        let written = written.map_err(|fault| results.no(&fault))?;
         written.map_err(|wrong| No::invalid_field("data", wrong.to_string()))?;
         results.metrics.observe_object_bytes("written", count);
+        passed += count as u64;
     }
     Ok(())
 }
@@ -157,37 +134,18 @@ fn announced(results: &Results, head: &UploadHead) -> Result<(LeaseName, ObjectN
     Ok((lease, name, object.size))
 }
 
-/// The bytes of another job's result, for one that goes on from there.
-pub(super) async fn fetch(api: &Api, caller: &Caller, request: &FetchResultRequest) -> Result<Fetched, No> {
-    let mut checks = Checks::default();
-    let lease = convert_node::lease(&mut checks, request.lease.as_ref());
-    let job = checks.job_id("job_id", &request.job_id);
-    checks.finish()?;
-    let Some(lease) = lease else { return Err(No::invalid_field("lease", "is required")) };
-    let Some(job) = job else { return Err(No::invalid_field("job_id", "is required")) };
-    check_lease(api, caller, &lease).await?;
-    let stored = waits::result_for(api, &lease, job).await?;
-    let bytes = api.results.read(&stored).await?;
-    let api = api.clone();
-    let messages = bytes.map_ok(|data: Bytes| FetchResultResponse { data });
-    Ok(messages
-        .map_err(move |no: No| {
-            api.count(&no);
-            no.into_status()
-        })
-        .boxed())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use futures_util::stream;
+    use bytes::Bytes;
+    use futures_util::{StreamExt as _, stream};
     use tenure_scheduler::{FencingToken, JobId};
     use tenure_store::{Sha256, memory::Memory};
 
     use super::*;
     use crate::{
+        clock::{self, Clock},
         config::{self, Config, ResultPlace},
         metrics::Metrics,
     };
@@ -215,12 +173,13 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
             part
         }));
-        let ended = in_time(&results, &mut upload, &mut trickle, Duration::from_millis(200));
+        let pace = Pace::hurried(Clock::new(clock::Options::default()), Duration::from_millis(200));
+        let ended = write(&results, &mut upload, &mut trickle, &pace);
         let no = timeout(Duration::from_secs(20), ended).await.expect("it is ended").unwrap_err();
         assert_eq!(no.reason(), "REQUEST_TOO_SLOW");
         // A message of nothing is no progress.
         let mut empty = stream::iter([data(b"")]);
-        let no = write(&results, &mut upload, &mut empty).await.unwrap_err();
+        let no = write(&results, &mut upload, &mut empty, &pace).await.unwrap_err();
         assert_eq!(no.reason(), "INVALID_FIELD");
         upload.abort().await;
     }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use tenure_scheduler::NodeName;
 use tonic::{Code, Status};
 
 use super::No;
+use crate::results::Full;
 
 /// What a caller is told to wait while object storage is away, or takes in as much as it can.
 const RETRY: Duration = Duration::from_secs(2);
@@ -46,9 +48,19 @@ impl No {
         Self::new(Code::Unavailable, "RESULT_STORAGE_UNAVAILABLE", message).retry(RETRY)
     }
 
-    /// Too many results are taken in at once.
-    pub(crate) fn too_many_uploads() -> Self {
-        Self::new(Code::Unavailable, "SERVER_BUSY", "the server takes in too many results at once")
+    /// As many results are on their way as may be, or as many of this node's. `way`: which way, for people.
+    pub(crate) fn no_place(way: &str, node: &NodeName, full: Full) -> Self {
+        let Full { held, all } = full;
+        let message = if held == 0 {
+            format!("{all} results are being {way} for other nodes, as many as may be at once")
+        } else {
+            format!(
+                "{held} results of {node} are being {way}, its share of {all} at once; the rest is for other nodes"
+            )
+        };
+        Self::new(Code::Unavailable, "SERVER_BUSY", message)
+            .with("held", held.to_string())
+            .with("limit", all.to_string())
             .retry(RETRY)
     }
 
@@ -65,10 +77,11 @@ impl No {
             .with("waited_s", waited.as_secs().to_string())
     }
 
-    /// The messages of a stream came, but not all of them in time.
-    pub(crate) fn too_long(within: Duration) -> Self {
-        let message = format!("not everything came within {} s", within.as_secs());
+    /// Bytes of a stream come, or are taken, but too slowly.
+    pub(crate) fn too_few(passed: u64, within: Duration) -> Self {
+        let message = format!("no more than {passed} bytes passed within {} s", within.as_secs());
         Self::new(Code::DeadlineExceeded, "REQUEST_TOO_SLOW", message)
+            .with("bytes", passed.to_string())
             .with("within_s", within.as_secs().to_string())
     }
 
