@@ -18,7 +18,7 @@ struct Manager {
 
 impl Manager {
     fn at(path: &Path) -> Self {
-        Self { socket: UnixDatagram::bind(path).unwrap(), heard: Vec::new() }
+        Self { socket: UnixDatagram::bind(path).expect("a socket"), heard: Vec::new() }
     }
 
     /// Hears everything up to a line that begins so, and that line.
@@ -26,7 +26,7 @@ impl Manager {
         let hear = async {
             loop {
                 let mut datagram = [0; 1024];
-                let length = self.socket.recv(&mut datagram).await.unwrap();
+                let length = self.socket.recv(&mut datagram).await.expect("a datagram");
                 let lines: Vec<_> =
                     String::from_utf8_lossy(&datagram[..length]).lines().map(str::to_owned).collect();
                 self.heard.extend(lines.iter().cloned());
@@ -47,15 +47,15 @@ fn start(machine: &Machine, socket: &str, args: &[&str]) -> Child {
         .env("NOTIFY_SOCKET", machine.path(socket))
         .env("WATCHDOG_USEC", "150000")
         .stdin(Stdio::null())
-        .stderr(std::fs::File::create(machine.path(&format!("{socket}.log"))).unwrap())
+        .stderr(std::fs::File::create(machine.path(&format!("{socket}.log"))).expect("a file"))
         .kill_on_drop(true)
         .spawn()
-        .unwrap()
+        .expect("it starts")
 }
 
 fn terminate(child: &Child) {
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    kill_process(pid.expect("it runs"), Signal::TERM).unwrap();
+    kill_process(pid.expect("it runs"), Signal::TERM).expect("it is told");
 }
 
 #[tokio::test]

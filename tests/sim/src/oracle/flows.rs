@@ -155,7 +155,7 @@ impl World {
         let skipped = matches!(job.state, JobState::Cancelled { .. });
         // Whoever waits for others may become stale before it is known whether it is to run.
         let stale = matches!(job.state, JobState::Expired { .. });
-        if was_to_run == skipped && !(stale && !was_to_run) {
+        if was_to_run == skipped && (was_to_run || !stale) {
             return Err(format!("member {place} was to run: {was_to_run}, and is {}", job.state.name()));
         }
         Ok(())
