@@ -236,10 +236,10 @@ async fn a_job_that_goes_on_from_a_large_result_fetches_it() {
 
 /// An upload whose first bytes came, and no more.
 fn stalled(served: &Served, grant: &Grant, node: &str, result: UploadedResult) -> Stalled {
-    let named = LeaseName { node: node.to_owned(), ..lease(grant).unwrap() };
+    let named = LeaseName { node: node.to_owned(), ..lease(grant).expect("a lease") };
     let first = Part::Head(UploadHead { lease: Some(named), result: Some(result) });
     let (more, parts) = mpsc::channel(8);
-    more.try_send(UploadResultRequest { part: Some(first) }).unwrap();
+    more.try_send(UploadResultRequest { part: Some(first) }).expect("it is sent");
     let mut client = client(served);
     let answer = async move { client.upload_result(ReceiverStream::new(parts)).await.map(drop) };
     Stalled { more, answer: Box::pin(answer) }
@@ -255,7 +255,7 @@ async fn first_refusal(stalled: &mut Vec<Stalled>) -> Status {
     let answers = stalled.iter_mut().map(|one| &mut one.answer);
     let (answer, at, _) = timeout(SOON, select_all(answers)).await.expect("one is answered");
     stalled.remove(at);
-    answer.unwrap_err()
+    answer.expect_err("it is refused")
 }
 
 #[tokio::test]
