@@ -40,6 +40,8 @@ mod stop;
 mod storm;
 mod times;
 mod upgrade;
+#[cfg(target_os = "linux")]
+mod walls;
 mod webhooks;
 mod workers;
 mod workflows;
