@@ -2,6 +2,7 @@
 //! invariants, the oracle over what its jobs wrote, and a look for processes left running.
 
 mod adopt;
+mod bucket;
 mod cap;
 mod children;
 mod commands;
