@@ -27,6 +27,7 @@ mod losses;
 mod older;
 mod once;
 mod oracle;
+mod outage;
 mod points;
 mod poison;
 mod postgres;
