@@ -243,7 +243,8 @@ async fn failures_are_told_in_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_runs_as_its_user_and_in_its_own_directories() {
     if !rustix::process::geteuid().is_root() {
-        return; // Only root can become another user.
+        eprintln!("skipped: only root can become another user");
+        return;
     }
     let mut server = Fake::start().await;
     let home = tempfile::tempdir().unwrap();

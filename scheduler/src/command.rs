@@ -652,6 +652,9 @@ pub struct Return {
     pub started: bool,
     /// What the attempt used. At most 16 counters. It is charged to the budget of its kind.
     pub usage: Usage,
+    /// Whether what it had written by its end travels beside this command, to be kept as a partial result. Heeded if it had
+    /// started.
+    pub has_result: bool,
     /// The size in bytes of its newest checkpoint, if one travels beside this command.
     pub checkpoint: Option<u64>,
 }

@@ -239,3 +239,42 @@ fn of_a_lost_execution_the_checkpoint_that_came_last_is_known() {
         "#]],
     );
 }
+
+#[test]
+fn what_is_given_back_leaves_what_it_had_unless_it_never_started_or_was_cancelled() {
+    check(
+        "
+        kind ran
+        kind refused
+        kind cancelled
+        node n1
+        enqueue a kind=ran
+        enqueue b kind=refused
+        enqueue c kind=cancelled
+        tick
+        run a
+        return a rule=cut_off started result
+        return b rule=headroom result
+        run c
+        cancel c
+        return c rule=revoked started result
+        attempts a
+        attempts b
+        attempts c
+        ",
+        expect![[r#"
+            granted a -> n1 token=1.1
+            granted b -> n1 token=1.2
+            granted c -> n1 token=1.3
+            ended a token=1.1 partial returned (cut_off) -> queued [returned by its node: cut_off]
+            ended b token=1.2 returned (headroom) -> queued [returned by its node: headroom]
+            masked refused on n1 (headroom)
+            cancel requested c
+            revoked 1.3 cancelled
+            ended c token=1.3 cancelled (revoked) -> cancelled
+            a round=1 attempt=1 1.1 on n1: returned cut_off partial returned by its node: cut_off
+            b round=1 attempt=1 1.2 on n1: returned headroom returned by its node: headroom
+            c round=1 attempt=1 1.3 on n1: cancelled revoked returned by its node: revoked
+        "#]],
+    );
+}

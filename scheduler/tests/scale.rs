@@ -309,6 +309,7 @@ impl Bare {
                         generation,
                         retry_after: None,
                         started: false,
+                        has_result: false,
                         checkpoint: None,
                         usage: Usage::new(),
                     };

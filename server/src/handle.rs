@@ -148,14 +148,26 @@ pub struct ServerStatus {
     pub sessions: u64,
     /// When the process started to serve.
     pub started_at: Wall,
+    /// The same by the steady clock: for how long it has served since is no matter of the calendar.
+    pub started_steady: Duration,
     /// When the present epoch was taken over.
     pub led_since: Wall,
 }
 
 impl ServerStatus {
     /// Before the first takeover.
-    pub(crate) fn starting(now: Wall) -> Self {
-        Self { epoch: 0, leading: false, reloads: 0, terms: 0, sessions: 0, started_at: now, led_since: now }
+    pub(crate) fn starting(clock: &Clock) -> Self {
+        let now = clock.wall();
+        Self {
+            epoch: 0,
+            leading: false,
+            reloads: 0,
+            terms: 0,
+            sessions: 0,
+            started_at: now,
+            started_steady: clock.steady(),
+            led_since: now,
+        }
     }
 }
 
@@ -329,6 +341,11 @@ impl Handle {
     #[must_use]
     pub fn info(&self) -> ServerStatus {
         *self.views.status.borrow()
+    }
+
+    /// For how long the process has served, whatever became of the calendar meanwhile.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.clock.steady().saturating_sub(self.info().started_steady)
     }
 
     /// How the server stands towards the others on its store. Never waits.

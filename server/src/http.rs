@@ -96,7 +96,7 @@ pub(crate) fn scrape(handle: &Handle) -> Scrape {
         terms: info.terms,
         renewed_ago: handle.renewed_ago(),
         sessions: info.sessions,
-        uptime: now.since(info.started_at),
+        uptime: handle.uptime(),
     }
 }
 

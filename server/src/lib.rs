@@ -229,7 +229,7 @@ impl Stage {
         };
         let (reload, in_force) = Reload::new(config, (rules, webhooks), grpc.room());
 
-        let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
+        let (status, status_read) = watch::channel(ServerStatus::starting(&clock));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
         let (standing, standing_read) = watch::channel(Standing::Alone);
         let (ways, ways_read) = watch::channel(None);

@@ -46,6 +46,20 @@ pub fn grpcurl() -> anyhow::Result<PathBuf> {
     found.context("grpcurl is neither in TENURE_GRPCURL nor on the PATH; scripts/test installs it")
 }
 
+/// The real `moto_server`, a service that speaks S3: `TENURE_MOTO`. None where it is not, which is said.
+///
+/// # Errors
+/// In CI: `scripts/test` installs it there.
+pub fn moto() -> anyhow::Result<Option<PathBuf>> {
+    let named = std::env::var_os("TENURE_MOTO").map(PathBuf::from);
+    if named.is_none() {
+        const MISSING: &str = "TENURE_MOTO names no moto_server (scripts/test installs it)";
+        ensure!(std::env::var_os("CI").is_none(), MISSING);
+        eprintln!("not shown: {MISSING}");
+    }
+    Ok(named)
+}
+
 /// The root of the repository.
 pub fn repository() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -6,9 +6,10 @@
 //! Invariant: nothing is ever ended that the scenario did not start, and everything that it started is ended.
 //!
 //! Reading order: [`plan`], [`script`], [`fleet`], [`wait`], [`intervals`], [`idle`]; below them [`process`], [`tag`],
-//! [`proxy`], [`python`], [`raw`], [`hosts`], [`binary`], [`clock`].
+//! [`proxy`], [`python`], [`raw`], [`hosts`], [`bucket`], [`binary`], [`clock`], `wall`.
 
 pub mod binary;
+pub mod bucket;
 pub mod clock;
 pub mod collector;
 pub mod fleet;
@@ -25,6 +26,7 @@ pub mod raw;
 pub mod script;
 pub mod tag;
 pub mod wait;
+mod wall;
 
 pub use fleet::{Fleet, Ran, scenario};
 pub use plan::{KindPlan, NodePlan, Plan};

@@ -20,6 +20,7 @@ pub struct Plan {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) hosts: bool,
     pub(crate) older: bool,
+    pub(crate) own_wall: bool,
     postgres: bool,
     pub(crate) small_disk: Option<u32>,
 }
@@ -111,6 +112,13 @@ impl Plan {
     #[must_use]
     pub fn older_peers(mut self) -> Self {
         self.older = true;
+        self
+    }
+
+    /// Each process has a wall clock that the scenario may step. Linux alone.
+    #[must_use]
+    pub fn own_wall_clocks(mut self) -> Self {
+        self.own_wall = true;
         self
     }
 

@@ -142,7 +142,7 @@ pub(super) async fn begin(
                     write(shared, report).await;
                 }
                 // It says that the tree is gone.
-                End::Returned if leftover.gone => write(shared, returned(&one, &record).await).await,
+                End::Returned if leftover.gone => write(shared, returned(shared, &one, &record).await).await,
                 End::Returned => {}
             }
         }
@@ -255,7 +255,7 @@ async fn gone(shared: &Arc<Shared>, token: FencingToken, one: Left, record: Opti
         let error = "its agent died, and the next one stopped it".to_owned();
         let record = if lost { ExitRecord { cause: Cause::Lost, error, ..record } } else { record };
         let (report, end) = match outcome::end_of(&record, None) {
-            End::Returned => (returned(&one, &record).await, End::Returned),
+            End::Returned => (returned(shared, &one, &record).await, End::Returned),
             End::Finished => uploaded(shared, token, &one, record).await,
         };
         gave_back = end == End::Returned;
@@ -290,9 +290,23 @@ async fn uploaded(shared: &Shared, token: FencingToken, one: &Left, record: Exit
     }
 }
 
-async fn returned(one: &Left, record: &ExitRecord) -> Report {
+async fn returned(shared: &Shared, one: &Left, record: &ExitRecord) -> Report {
+    let part = read_part(&one.workspace, one.memo.as_ref(), record, shared.limits()).await;
     let saved = saved(&one.workspace).await;
-    words::with(outcome::returned(record, None, saved), record, &one.said, None)
+    words::with(outcome::returned(record, None, part, saved), record, &one.said, None)
+}
+
+/// What an attempt that is given back has written by its end, if anything of its kind is known.
+pub(super) async fn read_part(
+    workspace: &Workspace,
+    memo: Option<&Memo>,
+    record: &ExitRecord,
+    limits: Limits,
+) -> Found {
+    let Some(memo) = memo.filter(|_| outcome::leaves_part(record)).cloned() else { return Found::Nothing };
+    let (workspace, record) = (workspace.clone(), record.clone());
+    let read = tokio::task::spawn_blocking(move || workspace.read_result(&memo, &record, limits));
+    read.await.unwrap_or(Found::Nothing)
 }
 
 /// Whether its result is larger than a report holds, so that a server has to take it first.

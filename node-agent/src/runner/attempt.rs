@@ -10,7 +10,7 @@ use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use super::aftermath::Followed;
+use super::aftermath::{Followed, read_part};
 use super::bounds::{Bounds, unless_over};
 use super::indexes::Assigned;
 use super::inputs::Asker;
@@ -368,7 +368,8 @@ impl Attempt {
         self.shared.indexes.release(self.token);
         if let Some(record) = returning {
             let said = self.heard().await;
-            let report = outcome::returned(&record, self.reason(), self.saved().await);
+            let part = read_part(&self.workspace, Some(memo), &record, self.shared.limits()).await;
+            let report = outcome::returned(&record, self.reason(), part, self.saved().await);
             broken_off = Some(words::with(report, &record, &said, None));
         }
         if let Some(report) = broken_off {

@@ -43,6 +43,11 @@ pub(super) fn leaves_result(record: &ExitRecord) -> bool {
     record.started && (record.exit_code == Some(0) || had_to_end(record))
 }
 
+/// What one that is given back leaves: what there was when it had to end, if it ran at all.
+pub(super) fn leaves_part(record: &ExitRecord) -> bool {
+    record.started
+}
+
 /// Whether what it leaves may be large: it succeeded.
 pub(super) fn leaves_whole(record: &ExitRecord) -> bool {
     record.exit_code == Some(0) && matches!(record.cause, Cause::Exit | Cause::SoftLimit)
@@ -101,8 +106,14 @@ fn had_to_end(record: &ExitRecord) -> bool {
     stopped || record.notified && may_tell
 }
 
-/// `returned`: it was stopped, be it before its command was executed, and its tree is gone.
-pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>, saved: Option<Vec<u8>>) -> Report {
+/// `returned`: it was stopped, be it before its command was executed, and its tree is gone. `part` is what it had written by
+/// then; what is no inline result is not kept.
+pub(super) fn returned(
+    record: &ExitRecord,
+    stop: Option<StopReason>,
+    part: Found,
+    saved: Option<Vec<u8>>,
+) -> Report {
     let rule = match (record.cause, stop) {
         (Cause::CutOff, _) => OwnRule::CutOff,
         (Cause::Terminated, _) => OwnRule::Terminated,
@@ -113,6 +124,14 @@ pub(super) fn returned(record: &ExitRecord, stop: Option<StopReason>, saved: Opt
         rule: rule.to_string(),
         started: record.started,
         checkpoint: saved.map(|bytes| Checkpoint { data: bytes.into() }),
+        result: match part {
+            Found::Bytes(bytes) if leaves_part(record) => Some(inline(bytes)),
+            Found::Bytes(_)
+            | Found::Large(_)
+            | Found::TooLarge { .. }
+            | Found::Unreadable(_)
+            | Found::Nothing => None,
+        },
         ..Returned::default()
     };
     report(record, Event::Returned(returned))
@@ -370,12 +389,19 @@ mod tests {
         ];
         for (cause, stop, expected) in cases {
             assert_eq!(end_of(&record(cause), stop), End::Returned);
-            assert_eq!(words(&returned(&record(cause), stop, None)), expected);
+            assert_eq!(words(&returned(&record(cause), stop, Found::Nothing, None)), expected);
+            // What it had by then is kept, like a checkpoint; what is too large for that is not.
+            let part = |found| match returned(&record(cause), stop, found, None).event {
+                Some(Event::Returned(returned)) => returned.result.map(|result| result.data),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(part(Found::Bytes(b"8 of 12".to_vec())), Some("8 of 12".into()));
+            assert_eq!(part(Found::TooLarge { limit: 7 }), None);
         }
         let unstarted = ExitRecord { started: false, ..record(Cause::Terminated) };
         assert_eq!(end_of(&unstarted, Some(StopReason::Drained)), End::Returned);
         assert_eq!(
-            words(&returned(&unstarted, Some(StopReason::Drained), None)),
+            words(&returned(&unstarted, Some(StopReason::Drained), Found::Nothing, None)),
             "returned terminated false"
         );
         let cancelled = record(Cause::Revoked);

@@ -161,7 +161,8 @@ mod tests {
             assert_ne!(other.cause, SAID);
         }
         let returned = record(Cause::CutOff, None);
-        let report = with(outcome::returned(&returned, None, None), &returned, &said(false), None);
+        let report =
+            with(outcome::returned(&returned, None, Found::Nothing, None), &returned, &said(false), None);
         assert!(matches!(report.event, Some(Event::Returned(returned)) if returned.usage.len() == 1));
     }
 

@@ -173,6 +173,7 @@ fn returned(give_back: Return) -> Returned {
         started: false,
         usage: std::collections::BTreeMap::new(),
         checkpoint: None,
+        result: None,
     }
 }
 

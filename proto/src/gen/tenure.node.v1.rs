@@ -482,6 +482,10 @@ pub struct Returned {
     /// Set by the node if the job saved one in this attempt. Absent: nothing. An old server ignores it.
     #[prost(message, optional, tag = "8")]
     pub checkpoint: ::core::option::Option<Checkpoint>,
+    /// Set by the node if it had started and had written something by its end, within the limit of an inline result: kept as a
+    /// partial result, and given to the next attempt. Absent: nothing. An old server ignores it.
+    #[prost(message, optional, tag = "9")]
+    pub result: ::core::option::Option<ResultBytes>,
 }
 /// The agent is about to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

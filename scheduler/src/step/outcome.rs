@@ -167,15 +167,17 @@ fn decide(
     }
 }
 
-/// Whether what an execution left as its result may be kept as a partial one: it ran, and had its time.
+/// Whether what an execution left as its result may be kept as a partial one: it ran, and had its time, or had it taken away
+/// for a reason that was not its own.
 fn may_be_partial(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Succeeded
         | Outcome::Failed
         | Outcome::FailedPermanent
         | Outcome::TimedOut
-        | Outcome::Stalled => true,
-        Outcome::Lost | Outcome::Returned | Outcome::Cancelled | Outcome::Detached => false,
+        | Outcome::Stalled
+        | Outcome::Returned => true,
+        Outcome::Lost | Outcome::Cancelled | Outcome::Detached => false,
     }
 }
 

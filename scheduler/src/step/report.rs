@@ -247,6 +247,8 @@ impl Step<'_> {
                     End {
                         cause: bounded_text(&returned.rule),
                         error: return_text(returned),
+                        keep_result: returned.has_result && returned.started,
+                        partial: returned.has_result,
                         checkpoint: returned.checkpoint,
                         stale: &*returned.rule == "stale" && !returned.started && may_expire,
                         usage: returned.usage.clone(),

@@ -363,6 +363,7 @@ impl Fuzz {
             retry_after,
             started,
             usage: Usage::new(),
+            has_result: self.rng.percent(30),
             checkpoint: started.then_some(generation),
         })
     }

@@ -300,6 +300,7 @@ impl Agent {
                 retry_after: None,
                 started,
                 usage: Usage::new(),
+                has_result: false,
                 checkpoint: None,
             };
             self.spool.insert(token, (holding.job, Statement::Returned(cut_off)));

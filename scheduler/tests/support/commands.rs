@@ -73,6 +73,7 @@ pub(crate) fn statements(line: &Line) -> Vec<Statement> {
             retry_after: line.duration("retry_after"),
             started: line.has("started"),
             usage: usage(line),
+            has_result: line.has("result"),
             checkpoint: line.number("saved"),
         })],
     }

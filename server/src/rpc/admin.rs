@@ -61,7 +61,7 @@ async fn server_info(api: &Api) -> Result<v1::GetServerInfoResponse, No> {
         epoch: info.epoch,
         leader: info.leading,
         start_time: Some(convert::timestamp(info.started_at)),
-        uptime: Some(convert::age(api.now().since(info.started_at))),
+        uptime: Some(convert::age(api.handle.uptime())),
         live_jobs: published.snapshot.live_jobs,
         leases: published.snapshot.leases,
         sessions: info.sessions,

@@ -441,24 +441,10 @@ fn report_said(
             carried.log = finished.log_tail.take().map(logs::tail);
             let result = finished.result.take();
             let mut own = Checks::default();
-            if let Some(bytes) = &result {
-                own.text(&format!("{field}.finished.result.content_type"), &bytes.content_type, 255);
-                if bytes.data.len() > most {
-                    own.refuse(
-                        format!("{field}.finished.result.data"),
-                        format!("is over the limit of {most} bytes"),
-                    );
-                }
-            }
+            inline(&mut own, &format!("{field}.finished.result"), result.as_ref(), most);
             let offloaded = offloaded(&mut own, &format!("{field}.finished"), &finished, result.is_some());
             let has_result = result.is_some() || offloaded.is_some();
-            carried.result = offloaded.or_else(|| {
-                result.map(|bytes| ResultBytes {
-                    data: bytes.data,
-                    content_type: bytes.content_type,
-                    object: None,
-                })
-            });
+            carried.result = offloaded.or_else(|| result.map(result_bytes));
             let finish = finish(&mut own, &format!("{field}.finished"), &finished, has_result);
             if !own.is_clean() {
                 return broken(from, token, ReportKind::Finished, &own);
@@ -470,12 +456,16 @@ fn report_said(
         Some(Event::Returned(mut returned)) => {
             carried.checkpoint = checkpoint(from, token, returned.checkpoint.take());
             let checkpoint = carried.checkpoint.as_ref().map(size_of_checkpoint);
+            let result = returned.result.take();
+            let has_result = result.is_some();
             let mut own = Checks::default();
+            inline(&mut own, &format!("{field}.returned.result"), result.as_ref(), most);
+            carried.result = result.map(result_bytes);
             let returned = given_back(&mut own, &format!("{field}.returned"), &returned);
             if !own.is_clean() {
                 return broken(from, token, ReportKind::Returned, &own);
             }
-            Some(Statement::Returned(Return { checkpoint, ..returned }))
+            Some(Statement::Returned(Return { checkpoint, has_result, ..returned }))
         }
     };
     let report = Report {
@@ -489,6 +479,19 @@ fn report_said(
         prior: None,
     };
     Some(Said::Command(Command::Report(Box::new(report)), carried))
+}
+
+/// Whether a result that travels in a report may.
+fn inline(checks: &mut Checks, field: &str, result: Option<&wire::ResultBytes>, most: usize) {
+    let Some(bytes) = result else { return };
+    checks.text(&format!("{field}.content_type"), &bytes.content_type, 255);
+    if bytes.data.len() > most {
+        checks.refuse(format!("{field}.data"), format!("is over the limit of {most} bytes"));
+    }
+}
+
+fn result_bytes(inline: wire::ResultBytes) -> ResultBytes {
+    ResultBytes { data: inline.data, content_type: inline.content_type, object: None }
 }
 
 /// A mistake inside a report that stands in the node's spool: what it says is lost, and the node's other work is not. A
@@ -606,6 +609,7 @@ fn given_back(checks: &mut Checks, field: &str, returned: &wire::Returned) -> Re
             .map(|after| after.min(LONGEST_RETRY)),
         started: returned.started,
         usage: usage(checks, &format!("{field}.usage"), &returned.usage),
+        has_result: false,
         checkpoint: None,
     }
 }

@@ -10,10 +10,10 @@ use rustix::process::Signal;
 use tenure_client::proto::NodeState;
 
 use super::{Fleet, certificates};
-use crate::binary;
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::wait::{PATIENCE, until};
+use crate::{binary, wall};
 
 impl Fleet {
     /// Starts the server: the first time on free ports, later on the same ones and over what it stored.
@@ -54,7 +54,7 @@ impl Fleet {
             &self.path("logs/server"),
             &self.mark,
             None,
-            &self.plan.environment,
+            &self.environment("server")?,
         )?;
         let announced = server.ready(&ready).await?;
         self.server = Some(server);
@@ -121,7 +121,27 @@ impl Fleet {
     /// If it does not start.
     pub fn process(&self, name: &str, args: &[&str]) -> anyhow::Result<Process> {
         let log = self.path(&format!("logs/{name}"));
-        Process::start(name, binary::tenure()?, args, &log, &self.mark, None, &self.plan.environment)
+        Process::start(name, binary::tenure()?, args, &log, &self.mark, None, &self.environment(name)?)
+    }
+
+    /// The variables of a process.
+    fn environment(&self, name: &str) -> anyhow::Result<Vec<(String, String)>> {
+        let mut all = self.plan.environment.clone();
+        if self.plan.own_wall {
+            all.extend(wall::environment(&self.path(&format!("wall-{name}")))?);
+        }
+        Ok(all)
+    }
+
+    /// From now on the wall clock of the server (`server`) or of an agent (its node) is this much off, in seconds. It stays so
+    /// over a restart.
+    ///
+    /// # Errors
+    /// If the plan does not give it one of its own.
+    pub fn step_wall_clock(&self, name: &str, seconds: i64) -> anyhow::Result<()> {
+        let offset = self.path(&format!("wall-{name}"));
+        ensure!(offset.exists(), "{name} has no wall clock of its own");
+        wall::step(&offset, seconds)
     }
 
     /// Gives processes that are started from now on this value of a variable in their environment, in place of any other.
@@ -169,7 +189,7 @@ impl Fleet {
             &log,
             &self.mark,
             plan.uid,
-            &self.plan.environment,
+            &self.environment(node)?,
         )?;
         ensure!(self.agents.insert(node.to_owned(), agent).is_none(), "the agent of {node} runs");
         Ok(())

@@ -1,5 +1,6 @@
 //! Who leads among several servers of one database: whatever dies or freezes, one leads soon, and never two.
 
+mod deliveries;
 mod points;
 mod servers;
 mod timetables;

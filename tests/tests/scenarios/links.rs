@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use tenure_client::proto::{JobState, Outcome};
+use rustix::process::Signal;
+use tenure_client::proto::{JobState, NodeState, Outcome};
+use tenure_tests::clock::Moment;
 use tenure_tests::proxy::Direction;
-use tenure_tests::wait::PATIENCE;
-use tenure_tests::{KindPlan, NodePlan, Plan, Script, scenario};
+use tenure_tests::wait::{PATIENCE, level, until};
+use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, scenario};
 
 fn plan() -> Plan {
     Plan::new()
@@ -102,6 +104,63 @@ async fn a_connection_that_is_cut_while_jobs_run_costs_nothing() -> anyhow::Resu
         fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
         let found = fleet.client().get(&job).await?;
         ensure!(found.token == run.start.token && found.losses + found.returns == 0, "{found:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Ten seconds after the last word a peer is asked whether it lives, and has five to say so: both ends of a session do that.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// What a look, a timer and a new session may take on a busy machine.
+const SLACK: Duration = Duration::from_secs(6);
+
+/// Waits until the server takes `n1` for this. When that was seen.
+async fn taken_for(fleet: &Fleet, state: NodeState, within: Duration) -> anyhow::Result<Moment> {
+    until(&format!("n1 is {state:?}"), within, async || {
+        let node = fleet.client().node("n1").await.map_err(|error| error.to_string())?;
+        level(node.state() == state, || format!("{node:?}")).map(|()| Moment::now())
+    })
+    .await
+}
+
+/// Nothing passes on the connection any more, either way, and neither end hears of that: no end and no reset. There is no
+/// other server to ask.
+#[tokio::test]
+async fn a_session_whose_line_went_silent_is_given_up_by_both_ends_and_its_job_is_kept() -> anyhow::Result<()>
+{
+    let plan = Plan::new()
+        .kind(KindPlan::new("shell.task").need("shell", 1).lease("1m"))
+        .node(NodePlan::new("n1").slot("shell", 2).proxied());
+    scenario(plan, async |fleet| {
+        let job = fleet.enqueue("shell.task", &Script::new().wait("go")).await?;
+        let run = fleet.started(&job, 1, PATIENCE).await?;
+
+        // The agent finds out, and comes again on a line that works.
+        let silent = Moment::now();
+        fleet.proxy("n1")?.half_open();
+        taken_for(fleet, NodeState::Suspect, KEEPALIVE).await?;
+        let back = taken_for(fleet, NodeState::Live, KEEPALIVE + SLACK).await?;
+        println!("the agent was back after {:?}", back.since(silent));
+        ensure!(back.since(silent) <= KEEPALIVE + SLACK, "only after {:?}", back.since(silent));
+        let next = fleet.enqueue("shell.task", &Script::new()).await?;
+        fleet.all_succeed(&[next], PATIENCE).await?;
+
+        // The server finds out as well, of an agent that does nothing about it.
+        fleet.agent("n1")?.signal(Signal::STOP)?;
+        fleet.proxy("n1")?.half_open();
+        let silent = Moment::now();
+        let away = taken_for(fleet, NodeState::Away, KEEPALIVE + SLACK).await?;
+        println!("the server closed after {:?}", away.since(silent));
+        let found = fleet.client().get(&job).await?;
+        ensure!(found.state() == JobState::Running && found.token == run.start.token, "{found:?}");
+        fleet.agent("n1")?.signal(Signal::CONT)?;
+        taken_for(fleet, NodeState::Live, KEEPALIVE + SLACK).await?;
+
+        fleet.open("go")?;
+        fleet.all_succeed(std::slice::from_ref(&job), PATIENCE).await?;
+        let found = fleet.client().get(&job).await?;
+        ensure!(found.token == run.start.token && found.losses + found.returns == 0, "{found:?}");
+        ensure!(fleet.log()?.of(&job).count() == 1, "one execution");
         Ok(())
     })
     .await

@@ -2,6 +2,7 @@
 //! invariants, the oracle over what its jobs wrote, and a look for processes left running.
 
 mod adopt;
+mod bucket;
 mod cap;
 mod children;
 mod commands;
@@ -26,6 +27,7 @@ mod losses;
 mod older;
 mod once;
 mod oracle;
+mod outage;
 mod points;
 mod poison;
 mod postgres;
@@ -40,6 +42,8 @@ mod stop;
 mod storm;
 mod times;
 mod upgrade;
+#[cfg(target_os = "linux")]
+mod walls;
 mod webhooks;
 mod workers;
 mod workflows;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use tenure_client::{Client, Options, RetryPolicy};
+use tenure_tests::clock::Moment;
 use tenure_tests::random::Random;
 use tenure_tests::wait::{PATIENCE, level, until};
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, Step, scenario};
@@ -50,17 +51,33 @@ async fn jobs_run_on_while_the_server_is_dead_and_their_results_arrive() -> anyh
     .await
 }
 
-/// Enqueues small jobs until it is told to stop; returns the ids that were acknowledged.
+/// Jobs of one [`load`], at most: each is looked at in the end, and what looks is not quick. A scenario of fifty kills under
+/// some minutes of it stays below.
+const MOST: usize = 20_000;
+/// A load ends by itself after this: the longest scenario under load takes half as long.
+const LONGEST: Duration = Duration::from_secs(20 * 60);
+/// Between two jobs of a load: it is to be there at every moment, and not to be as much as possible.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Enqueues small jobs until it is told to stop, but no longer and no more than a scenario can use; returns the ids that
+/// were acknowledged.
+///
+/// # Errors
+/// If it is refused, or reaches a bound before it is told to stop: what went on then had no load.
 pub(crate) async fn load(endpoint: String, stop: Arc<AtomicBool>) -> anyhow::Result<Vec<String>> {
     let retry = RetryPolicy { give_up_after: Duration::from_secs(60), ..RetryPolicy::default() };
     let client = Client::connect_with(&endpoint, Options { retry, ..Options::default() })?;
+    let begun = Moment::now();
     let mut jobs = Vec::new();
     while !stop.load(Ordering::Relaxed) {
+        let lasted = begun.elapsed();
+        ensure!(jobs.len() < MOST && lasted < LONGEST, "nobody stopped it: {} jobs, {lasted:?}", jobs.len());
         let length = Duration::from_millis(20 + 10 * (jobs.len() as u64 % 8));
         match client.enqueue(&Fleet::job("shell.task", &Script::new().sleep(length))).await {
             Ok(enqueued) => {
                 ensure!(!enqueued.deduplicated, "a new job is no duplicate");
                 jobs.push(enqueued.job.id);
+                tokio::time::sleep(PAUSE).await;
             }
             // Full: the load waits for as long as it was told to, at most.
             Err(error) if error.refusal().is_some_and(|refusal| refusal.reason == "QUEUE_FULL") => {

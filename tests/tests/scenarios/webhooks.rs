@@ -1,6 +1,6 @@
 //! Webhooks: a receiver is told of every end that it wants to hear of, whoever fails meanwhile, and nobody else is reached.
 
-mod receiver;
+pub(crate) mod receiver;
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, scenario};
 use self::receiver::{Receiver, Told};
 
 /// What signs; a receiver has the same.
-const SECRET: &[u8] = b"32 bytes that nobody else knows!";
+pub(crate) const SECRET: &[u8] = b"32 bytes that nobody else knows!";
 
 fn plan(server_file: &str) -> Plan {
     Plan::new().kind(KindPlan::new("docs")).kind(KindPlan::new("other")).server_file(server_file)
@@ -34,7 +34,7 @@ async fn end_one(client: &Client, kind: &str) -> anyhow::Result<String> {
 }
 
 /// Waits until a path was told so much.
-async fn told(receiver: &Receiver, path: &str, times: usize) -> anyhow::Result<Vec<Told>> {
+pub(crate) async fn told(receiver: &Receiver, path: &str, times: usize) -> anyhow::Result<Vec<Told>> {
     until(&format!("{path} is told {times} times"), PATIENCE * 2, async || {
         let told = receiver.told(path);
         let count = told.len();
@@ -44,7 +44,7 @@ async fn told(receiver: &Receiver, path: &str, times: usize) -> anyhow::Result<V
 }
 
 /// Waits until nothing waits for any webhook.
-async fn all_arrived(client: &Client) -> anyhow::Result<()> {
+pub(crate) async fn all_arrived(client: &Client) -> anyhow::Result<()> {
     until("everything arrives", PATIENCE, async || {
         let left = deliveries(client).await?;
         level(left.is_empty(), || format!("{left:?}"))

@@ -135,7 +135,7 @@ impl Driven {
     pub(super) async fn start<J: Journal + Send + 'static>(journal: J, reader: Reader, trust: Trust) -> Self {
         let clock = Clock::new(clock::Options::default());
         let watchers = Watchers::default();
-        let (status, status_read) = watch::channel(ServerStatus::starting(clock.wall()));
+        let (status, status_read) = watch::channel(ServerStatus::starting(&clock));
         let (snapshots, snapshots_read) = watch::channel(Arc::default());
         let (standing, standing_read) = watch::channel(Standing::Alone);
         let (producers, calls) = mpsc::channel(MOST_CALLS);

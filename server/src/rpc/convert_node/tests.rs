@@ -367,3 +367,21 @@ fn a_checkpoint_travels_beside_its_report_and_one_over_the_limit_is_dropped() {
     });
     assert_eq!(told.collect::<Vec<_>>(), [Some(256 * 1024), None, Some(3), None, Some(0)]);
 }
+
+#[test]
+fn what_is_given_back_may_bring_a_part_of_its_result_within_the_limit() {
+    use wire::report::Event;
+    let returned = |size: usize| {
+        let result = wire::ResultBytes { data: vec![7; size].into(), content_type: "text/plain".to_owned() };
+        let rule = "cut_off".to_owned();
+        Event::Returned(wire::Returned { rule, started: true, result: Some(result), ..Default::default() })
+    };
+    let said = body_said(reports([returned(3)])).unwrap();
+    let [Said::Command(Command::Report(report), carried)] = said.as_slice() else { panic!("{said:?}") };
+    let Statement::Returned(given_back) = &report.statement else { panic!("{report:?}") };
+    assert!(given_back.has_result && given_back.started);
+    assert_eq!(carried.result.as_ref().map(|result| result.data.len()), Some(3));
+    // One over it is a mistake of that report alone, as in one of an end.
+    let said = body_said(reports([returned(256 * 1024 + 1)])).unwrap();
+    assert!(!matches!(said.as_slice(), [Said::Command(Command::Report(_), _)]), "{said:?}");
+}

@@ -433,6 +433,7 @@ fn returned(give_back: &holdings::Return) -> Return {
         retry_after: give_back.retry_after,
         started: false,
         usage: Usage::new(),
+        has_result: false,
         checkpoint: None,
     }
 }

@@ -320,6 +320,7 @@ fn statement(record: Record, stop: Option<StopReason>) -> Statement {
             retry_after: None,
             started: true,
             usage: Usage::new(),
+            has_result: false,
             checkpoint: None,
         });
     }

@@ -154,8 +154,8 @@ impl World {
         let job = self.db.tables.jobs.get(&flow.id.member(place)).ok_or("a member is gone")?;
         let skipped = matches!(job.state, JobState::Cancelled { .. });
         // Whoever waits for others may become stale before it is known whether it is to run.
-        let stale = matches!(job.state, JobState::Expired { .. });
-        if was_to_run == skipped && (was_to_run || !stale) {
+        let excused = !was_to_run && matches!(job.state, JobState::Expired { .. });
+        if was_to_run == skipped && !excused {
             return Err(format!("member {place} was to run: {was_to_run}, and is {}", job.state.name()));
         }
         Ok(())

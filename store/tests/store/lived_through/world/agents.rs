@@ -92,6 +92,7 @@ pub(super) fn statement(random: &mut Random, phase: Phase) -> (Statement, Option
             retry_after: None,
             started,
             usage: Usage::new(),
+            has_result: started,
             checkpoint: None,
         })
     };

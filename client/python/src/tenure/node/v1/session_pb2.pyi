@@ -419,7 +419,7 @@ class Reaped(_message.Message):
     def __init__(self) -> None: ...
 
 class Returned(_message.Message):
-    __slots__ = ("rule", "observed", "threshold", "generation", "retry_after", "started", "usage", "checkpoint")
+    __slots__ = ("rule", "observed", "threshold", "generation", "retry_after", "started", "usage", "checkpoint", "result")
     class UsageEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -435,6 +435,7 @@ class Returned(_message.Message):
     STARTED_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
     rule: str
     observed: float
     threshold: float
@@ -443,7 +444,8 @@ class Returned(_message.Message):
     started: bool
     usage: _containers.ScalarMap[str, int]
     checkpoint: Checkpoint
-    def __init__(self, rule: _Optional[str] = ..., observed: _Optional[float] = ..., threshold: _Optional[float] = ..., generation: _Optional[int] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., started: bool = ..., usage: _Optional[_Mapping[str, int]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ...) -> None: ...
+    result: ResultBytes
+    def __init__(self, rule: _Optional[str] = ..., observed: _Optional[float] = ..., threshold: _Optional[float] = ..., generation: _Optional[int] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., started: bool = ..., usage: _Optional[_Mapping[str, int]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., result: _Optional[_Union[ResultBytes, _Mapping]] = ...) -> None: ...
 
 class Draining(_message.Message):
     __slots__ = ("restart", "deadline")
