@@ -1,6 +1,6 @@
 //! Webhooks: a receiver is told of every end that it wants to hear of, whoever fails meanwhile, and nobody else is reached.
 
-mod receiver;
+pub(crate) mod receiver;
 
 use std::collections::BTreeSet;
 
