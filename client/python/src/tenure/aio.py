@@ -293,7 +293,7 @@ class Client:
         :raises OnceNotYours: if another producer's job holds it.
         :raises OnceFailed: if it ended otherwise than well; with the job and its ``reason``.
         :raises OnceTooLarge: if its answer has more than 64 MiB: ``read_result`` has it.
-        :raises OnceForgotten: if it had ended before and has no answer: none that is kept any more, or none at all.
+        :raises OnceForgotten: if it had ended before, and its answer is not kept any more.
         :raises NotDone: if the timeout was first; the work goes on, and the same call waits for it again.
         """
         asked = _once.asking(kind, key, payload, fields)

@@ -189,12 +189,19 @@ pub(super) async fn stored_result(api: &Api, caller: &Caller, job: &str) -> Resu
     let row = row(api, caller, id).await?;
     match kept.filter(|result| !result.is_superseded(&row.state, row.token)) {
         Some(partial) => Ok(partial),
-        None if is_over(api, &row).await? => Err(No::no_result(id, row.state.name()).expired(id)),
-        None => Err(No::no_result(id, row.state.name())),
+        None => {
+            let no = No::no_result(id, row.state.name());
+            Err(match row.left_result {
+                Some(true) => no.expired(id, true),
+                Some(false) => no.left_nothing(),
+                None if is_over(api, &row).await? => no.expired(id, false),
+                None => no,
+            })
+        }
     }
 }
 
-/// Whether a result of this job, had there been one, would be kept no more. Of a kind that is declared no more nobody knows:
+/// Of a job of which nobody noted whether it left a result: whether that, had there been one, would be kept no more. Of a kind that is declared no more nobody knows:
 /// then it may be.
 async fn is_over(api: &Api, job: &Job) -> Result<bool, No> {
     let JobState::Succeeded { at: ended } = job.state else { return Ok(false) };

@@ -69,7 +69,7 @@ fn positions_in_statements_are_those_of_the_columns() {
     }
     assert_eq!(found, 31);
     assert!(
-        commit::JOB_UPDATE.ends_with("where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 50")
+        commit::JOB_UPDATE.ends_with("where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 51")
     );
 }
 
