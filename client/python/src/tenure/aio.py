@@ -135,9 +135,10 @@ class Client:
         dedupe_key: str = "",
         parent_id: str = "",
         node: str = "",
+        workflow_id: str = "",
     ) -> AsyncIterator[Job]:
         """Jobs, newest first, page by page. Filters are and-ed; an absent one matches everything."""
-        request = _calls.list_request(kind, states, tenant, dedupe_key, parent_id, node)
+        request = _calls.list_request(kind, states, tenant, dedupe_key, parent_id, node, workflow_id)
         while True:
             answer = await self._call("ListJobs", request)
             for job in answer.jobs:

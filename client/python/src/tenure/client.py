@@ -132,9 +132,10 @@ class Client:
         dedupe_key: str = "",
         parent_id: str = "",
         node: str = "",
+        workflow_id: str = "",
     ) -> Iterator[Job]:
         """Jobs, newest first, page by page. Filters are and-ed; an absent one matches everything."""
-        request = _calls.list_request(kind, states, tenant, dedupe_key, parent_id, node)
+        request = _calls.list_request(kind, states, tenant, dedupe_key, parent_id, node, workflow_id)
         while True:
             answer = self._call("ListJobs", request)
             yield from map(Job.of, answer.jobs)

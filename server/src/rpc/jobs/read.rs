@@ -9,7 +9,7 @@ use prost::Message as _;
 use tenure_proto::v1;
 use tenure_scheduler::{
     self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName,
-    Refusal, State, Tenant, micros,
+    Refusal, State, Tenant, WorkflowId, micros,
 };
 use tenure_store::{JobCursor, JobFilter, StoredResult};
 
@@ -280,6 +280,7 @@ fn job_filter(checks: &mut Checks, request: &v1::ListJobsRequest) -> JobFilter {
         tenant: checks.optional_name("tenant", &request.tenant, Tenant::parse),
         dedupe_key: checks.text("dedupe_key", &request.dedupe_key, 255).map(DedupeKey::new),
         parent: checks.optional_job_id("parent_id", &request.parent_id),
+        workflow: checks.optional_job_id("workflow_id", &request.workflow_id).map(|id| WorkflowId(id.0)),
         node: checks.optional_name("node", &request.node, NodeName::parse),
         producer: None,
         id_part: checks.optional_id_part("id_part", &request.id_part),
