@@ -130,6 +130,9 @@ pub(crate) struct ListArgs {
     /// Only children of this job.
     #[arg(long, value_name = "JOB")]
     parent: Option<String>,
+    /// Only members of this workflow.
+    #[arg(long, value_name = "WORKFLOW")]
+    workflow: Option<String>,
     /// Only jobs whose newest execution is or was on this node.
     #[arg(long)]
     node: Option<String>,
@@ -317,6 +320,7 @@ async fn list(args: ListArgs, client: &Client, output: &Output) -> Result<Exit, 
             Some(parent) => short::whole(client, &parent).await?,
             None => String::new(),
         },
+        workflow_id: args.workflow.unwrap_or_default(),
         node: args.node.unwrap_or_default(),
         page_size: i32::try_from(limit).unwrap_or(PAGE).clamp(1, PAGE),
         ..ListJobsRequest::default()

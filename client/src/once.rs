@@ -34,7 +34,7 @@ const DIGITS: usize = 32;
 pub struct Once {
     /// The job that did it.
     pub job: Job,
-    /// What it left; empty if it left nothing, which only those are told who asked before its end.
+    /// What it left; empty if it left nothing.
     pub data: Bytes,
     /// The media type of that; empty if it left nothing.
     pub content_type: String,
@@ -99,8 +99,8 @@ pub enum OnceError {
         /// The size of its answer in bytes.
         size: u64,
     },
-    /// It was done before this call, and there is no answer: it is not kept any more (`result_ttl` of its kind), or the job left
-    /// none. Nobody can tell these apart later, and an empty answer is not made up: work that is asked for again leaves something.
+    /// It was done before this call, and its answer is not kept any more (`result_ttl` of its kind). Also of a job that may have
+    /// left none, if it ended under a server that did not note that: an empty answer is not made up.
     #[error("the answer of job {} is not kept any more, if it left one", job.id)]
     Forgotten {
         /// The job.
@@ -161,9 +161,10 @@ impl Client {
         let left = match self.left(&done).await {
             // It left nothing, or what it left is gone.
             Err(OnceError::Call(Error::Refused(no))) if no.reason == "RESULT_NOT_FOUND" => {
-                let expired = no.metadata.get("expired").is_some_and(|expired| expired == "true");
-                // The server judges by the `result_ttl` of today: of a job that had ended before, it may have been shorter.
-                if expired || ended_before {
+                let is = |what| no.metadata.get(what).is_some_and(|is| is == "true");
+                // Where nobody noted whether it left one, the server judges by the `result_ttl` of today: of a job that had
+                // ended before, it may have been shorter.
+                if is("expired") || (ended_before && !is("left_nothing")) {
                     return Err(OnceError::Forgotten { job: done });
                 }
                 Left::default()

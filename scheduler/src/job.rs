@@ -94,6 +94,9 @@ pub struct Job {
     pub token: FencingToken,
     /// How the execution under `token` ended, if it has. One that detached has not ended its attempt: none.
     pub last_outcome: Option<Outcome>,
+    /// Succeeded: whether it left a result, kept still or not. None: it has not succeeded, or did so under a version that
+    /// did not note it.
+    pub left_result: Option<bool>,
     /// Where the execution under `token` is or was.
     pub last_node: Option<NodeName>,
     /// When `token` was granted.

@@ -380,6 +380,8 @@ pub struct JobFilter {
     pub dedupe_key: Option<DedupeKey>,
     /// Children of this job.
     pub parent: Option<JobId>,
+    /// Members of this workflow.
+    pub workflow: Option<WorkflowId>,
     /// Whose newest execution is or was there.
     pub node: Option<NodeName>,
     /// Whose id begins or ends with this: lower-case hexadecimal digits and hyphens. No index helps.
@@ -393,6 +395,8 @@ impl JobFilter {
             Narrowest::Key
         } else if self.parent.is_some() {
             Narrowest::Parent
+        } else if self.workflow.is_some() {
+            Narrowest::Workflow
         } else if self.states == ["dead"] {
             Narrowest::Dead
         } else if self.kind.is_some() {
@@ -410,6 +414,8 @@ pub(crate) enum Narrowest {
     Key,
     /// Their parent.
     Parent,
+    /// Their workflow. Its members are sorted: they are stored together, and no index has their order.
+    Workflow,
     /// That they are dead.
     Dead,
     /// Their kind.

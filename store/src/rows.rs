@@ -179,6 +179,10 @@ impl<'a> Fields<'a> {
         self.some(column, flag)
     }
 
+    fn opt_flag(&mut self, column: &'static str) -> Result<Option<bool>, Error> {
+        self.columns.flag().map_err(|problem| self.wrong(column, &problem))
+    }
+
     fn bytes<const N: usize>(&mut self, column: &'static str) -> Result<[u8; N], Error> {
         let bytes = match self.columns.bytes() {
             Ok(bytes) => bytes.map(<[u8; N]>::try_from),

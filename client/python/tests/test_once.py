@@ -98,8 +98,11 @@ class Asking(unittest.TestCase):
         self.assertEqual(asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND")).data, b"")
         with self.assertRaises(tenure.OnceForgotten):
             asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND", expired="true"))
-        with self.assertRaises(tenure.OnceForgotten):  # Who comes later cannot know that there was none.
-            asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND"), state=job_pb2.JOB_STATE_SUCCEEDED)
+        succeeded = job_pb2.JOB_STATE_SUCCEEDED
+        with self.assertRaises(tenure.OnceForgotten):  # Nobody noted that there was none.
+            asked(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND"), state=succeeded)
+        nothing = No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND", left_nothing="true")
+        self.assertEqual(asked(nothing, state=succeeded).data, b"")
         gone = refuse_with(No(grpc.StatusCode.NOT_FOUND, "RESULT_NOT_FOUND"))
         own = kept(None, False, job_pb2.JOB_STATE_SUCCEEDED)  # Its first try was answered late.
         with serving(Enqueue=[own], WaitJob=[SUCCEEDED], ReadResult=[gone]) as (_, at):

@@ -114,7 +114,7 @@ async fn an_older_server_is_asked_as_before_and_nothing_is_an_answer() {
     for fake in [done(&job, vec![nothing()], too_large()).await, done(&job, unknown(), nothing()).await] {
         assert_eq!(ask(&fake, &job).await.unwrap().data, "");
     }
-    // Who comes later cannot know that there was none.
+    // Who comes later cannot know that there was none, if nobody noted it.
     let fake = done(&job, vec![nothing()], too_large()).await;
     ask(&fake, &job).await.unwrap();
     let labels = fake.sent::<EnqueueRequest>("JobService/Enqueue").remove(0).job.unwrap_or_default().labels;
@@ -123,6 +123,10 @@ async fn an_older_server_is_asked_as_before_and_nothing_is_an_answer() {
     let before = EnqueueResponse { job: Some(before), deduplicated: true };
     let fake = asked(&before, &job, vec![nothing()], too_large()).await;
     assert!(matches!(ask(&fake, &job).await, Err(OnceError::Forgotten { .. })));
+    // Unless the server has noted it.
+    let noted = Answer::No(no(Code::NotFound, "RESULT_NOT_FOUND", &[("left_nothing", "true")]));
+    let fake = asked(&before, &job, vec![noted], too_large()).await;
+    assert_eq!(ask(&fake, &job).await.unwrap().data, "");
     let gone = Answer::No(no(Code::NotFound, "RESULT_NOT_FOUND", &[("expired", "true")]));
     let fake = done(&job, vec![gone], too_large()).await;
     assert!(matches!(ask(&fake, &job).await, Err(OnceError::Forgotten { .. })));

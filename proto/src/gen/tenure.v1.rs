@@ -906,6 +906,9 @@ pub struct ListJobsRequest {
     /// a part of an id; it looks at every job that passes the other filters. Older servers ignore it.
     #[prost(string, tag = "9")]
     pub id_part: ::prost::alloc::string::String,
+    /// Only members of this workflow. Older servers ignore it.
+    #[prost(string, tag = "10")]
+    pub workflow_id: ::prost::alloc::string::String,
 }
 /// Answer of ListJobs.
 #[derive(Clone, PartialEq, ::prost::Message)]

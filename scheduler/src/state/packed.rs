@@ -201,6 +201,7 @@ impl Packed {
             returns_in_row,
             token,
             last_outcome,
+            left_result: _, // none of a job that waits
             last_node,
             granted_at,
             started_at,
@@ -326,6 +327,7 @@ impl Packed {
             returns_in_row,
             token: rest.token,
             last_outcome: rest.last_outcome,
+            left_result: None, // of a job that waits
             last_node: rest.last_node,
             granted_at: rest.granted_at,
             started_at: rest.started_at,

@@ -276,6 +276,7 @@ fn build(state: &State, now: Now, policy: &KindPolicy, enqueue: &Enqueue) -> Res
         returns_in_row: 0,
         token: FencingToken::NONE,
         last_outcome: None,
+        left_result: None,
         last_node: None,
         granted_at: None,
         started_at: None,

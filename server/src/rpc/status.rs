@@ -167,11 +167,18 @@ impl No {
             )
     }
 
-    /// The same of a result that there may have been: its time is over.
+    /// The same of a result that there was, or may have been if nobody knows: its time is over.
     #[must_use]
-    pub(crate) fn expired(mut self, job: JobId) -> Self {
-        self.message = format!("the result of job {job}, if it left one, is not kept any more");
+    pub(crate) fn expired(mut self, job: JobId, known: bool) -> Self {
+        let if_any = if known { "" } else { ", if it left one," };
+        self.message = format!("the result of job {job}{if_any} is not kept any more");
         self.with("expired", "true")
+    }
+
+    /// The same of a job of which it was noted that it left none.
+    #[must_use]
+    pub(crate) fn left_nothing(self) -> Self {
+        self.with("left_nothing", "true")
     }
 
     /// The caller has as many watches open as it may have.

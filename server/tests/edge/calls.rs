@@ -228,12 +228,16 @@ async fn a_list_refuses_what_it_cannot_mean() {
         kind: "A".to_owned(),
         states: vec![0, 77],
         parent_id: "x".to_owned(),
+        workflow_id: "x".to_owned(),
         page_size: -1,
         page_token: token,
         ..Default::default()
     };
     let found = fields(served.jobs.clone().list_jobs(wrong).await);
-    assert_eq!(found, ["page_size", "page_token", "states[0]", "states[1]", "kind", "parent_id"]);
+    assert_eq!(
+        found,
+        ["page_size", "page_token", "states[0]", "states[1]", "kind", "parent_id", "workflow_id"]
+    );
     served.end().await;
 }
 

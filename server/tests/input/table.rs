@@ -42,7 +42,9 @@ fn requests(row: &str) -> Option<Rule> {
         "ListJobsRequest.states" => Rule::Choice { unspecified: false },
         "ListJobsRequest.id_part" => Rule::Texts(id_parts()),
         "ListJobsRequest.dedupe_key" => Rule::Text { most: 255, required: false },
-        "ListJobsRequest.parent_id" => Rule::Id { required: false, unknown: None },
+        "ListJobsRequest.parent_id" | "ListJobsRequest.workflow_id" => {
+            Rule::Id { required: false, unknown: None }
+        }
         "ListJobsRequest.page_size" | "ListAttemptsRequest.page_size" | "ListNodesRequest.page_size" => {
             Rule::Whole(0..=i32::MAX.into())
         }

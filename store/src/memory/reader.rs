@@ -297,6 +297,7 @@ fn matches(filter: &JobFilter, job: &Job) -> bool {
         && filter.producer.as_ref().is_none_or(|producer| job.producer == *producer)
         && filter.dedupe_key.as_ref().is_none_or(|key| job.dedupe_key.as_ref() == Some(key))
         && filter.parent.is_none_or(|parent| job.parent == Some(parent))
+        && filter.workflow.is_none_or(|workflow| job.workflow.is_some_and(|of| of.workflow == workflow))
         && filter.node.as_ref().is_none_or(|node| job.last_node.as_ref() == Some(node))
         && filter.id_part.as_ref().is_none_or(|part| {
             let id = job.id.to_string();

@@ -63,6 +63,7 @@ pub(super) const ALL: [&str; 31] = [
     JOB_LIST_DEAD,
     JOB_LIST_OF_PARENT,
     JOB_LIST_OF_KEY,
+    JOB_LIST_OF_WORKFLOW,
     JOB_COUNT_DEAD,
     ATTEMPT_LIST,
     PAYLOAD_GET,
@@ -114,6 +115,7 @@ where ",
   and ($4::text is null or dedupe_key = $4)
   and ($5::uuid is null or parent_id = $5)
   and ($6::text is null or last_node = $6)
+  and ($12::uuid is null or workflow_id = $12)
   and ($7::text is null or producer = $7)
   and ($11::text is null or id::text like $11 || '%' or id::text like '%' || $11)
   and (created_at, id) < ($8::timestamptz, $9::uuid)
@@ -133,11 +135,14 @@ pub(super) const JOB_LIST_OF_PARENT: &str = job_list!("parent_id = $5");
 
 pub(super) const JOB_LIST_OF_KEY: &str = job_list!("dedupe_key = $4");
 
+pub(super) const JOB_LIST_OF_WORKFLOW: &str = job_list!("workflow_id = $12");
+
 /// The statement whose index narrows a list most.
 fn list_of(filter: &JobFilter) -> &'static str {
     match filter.narrowest() {
         Narrowest::Key => JOB_LIST_OF_KEY,
         Narrowest::Parent => JOB_LIST_OF_PARENT,
+        Narrowest::Workflow => JOB_LIST_OF_WORKFLOW,
         Narrowest::Dead => JOB_LIST_DEAD,
         Narrowest::Kind => JOB_LIST_OF_KIND,
         Narrowest::Nothing => JOB_LIST,
@@ -375,6 +380,7 @@ impl PostgresReader {
                 .bind(id)
                 .bind(i64::from(limit))
                 .bind(filter.id_part.as_deref())
+                .bind(filter.workflow.map(|workflow| workflow.0))
         };
         Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
     }

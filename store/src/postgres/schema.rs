@@ -12,7 +12,7 @@ use super::{Address, Error, connect, fault};
 use crate::journal;
 
 /// Number, name and text of every migration, in order.
-pub(super) const MIGRATIONS: [(u32, &str, &str); 22] = [
+pub(super) const MIGRATIONS: [(u32, &str, &str); 23] = [
     (1, "create_jobs", include_str!("../../../migrations/postgres/0001_create_jobs.sql")),
     (2, "create_leases", include_str!("../../../migrations/postgres/0002_create_leases.sql")),
     (3, "create_fleet", include_str!("../../../migrations/postgres/0003_create_fleet.sql")),
@@ -39,6 +39,7 @@ pub(super) const MIGRATIONS: [(u32, &str, &str); 22] = [
     (20, "add_result_objects", include_str!("../../../migrations/postgres/0020_add_result_objects.sql")),
     (21, "create_log_tails", include_str!("../../../migrations/postgres/0021_create_log_tails.sql")),
     (22, "create_inbox", include_str!("../../../migrations/postgres/0022_create_inbox.sql")),
+    (23, "note_left_results", include_str!("../../../migrations/postgres/0023_note_left_results.sql")),
 ];
 
 /// For the test that prepares each.

@@ -72,6 +72,7 @@ pub(crate) struct JobRow<'a> {
     workflow_id: Option<Text<JobId>>,
     workflow_place: Option<i64>,
     blocked_at: Option<At>,
+    left_result: Option<bool>,
     previous: Option<i64>,
 }
 }
@@ -151,6 +152,7 @@ impl<'a> JobRow<'a> {
             workflow_id: job.workflow.map(|of| Text(JobId(of.workflow.0))),
             workflow_place: job.workflow.map(|of| of.place.into()),
             blocked_at,
+            left_result: job.left_result,
             previous,
         }
     }
@@ -164,7 +166,7 @@ macro_rules! job_columns {
          tracestate, payload_size, round, failures, losses, returns, returns_in_row, token, last_outcome, last_node, granted_at, \
          started_at, cancel_requested, created_at, stale_at, reason, waits, run_at, scheduled_cause, queued_at, \
          finished_at, on_parent_cancel, on_parent_lost, waiting_at, detached, concurrency_key, \
-         soft_time_limit_us, workflow_id, workflow_place, blocked_at"
+         soft_time_limit_us, workflow_id, workflow_place, blocked_at, left_result"
     };
 }
 pub(crate) use job_columns;
@@ -215,6 +217,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
         returns_in_row: row.int("returns_in_row")?,
         token: row.token("token")?,
         last_outcome: read_opt_outcome(row, "last_outcome")?,
+        left_result: None, // stands behind
         last_node: row.opt_name("last_node", NodeName::new)?,
         granted_at: row.opt_wall("granted_at")?,
         started_at: row.opt_wall("started_at")?,
@@ -244,6 +247,7 @@ pub(crate) fn read_job(row: &mut Fields<'_>) -> Result<Job, Error> {
     if &*state_name == "blocked" {
         job.state = JobState::Blocked { since: row.some("blocked_at", blocked_at)? };
     }
+    job.left_result = row.opt_flag("left_result")?;
     Ok(job)
 }
 

@@ -153,9 +153,10 @@ set
   finished_at = new.value ->> 40,
   waiting_at = new.value ->> 43,
   detached = new.value ->> 44,
-  blocked_at = new.value ->> 49
+  blocked_at = new.value ->> 49,
+  left_result = new.value ->> 50
 from jsonb_each(jsonb($1)) as new
-where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 50";
+where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 51";
 
 pub(super) const KIND_UPSERT: &str = "
 insert into kinds (name, policy, paused, dead_by_day, spent)
@@ -313,7 +314,7 @@ select
   new.value ->> 32, new.value ->> 33, new.value ->> 34, new.value ->> 35, new.value ->> 36,
   new.value ->> 37, new.value ->> 38, new.value ->> 39, new.value ->> 40, new.value ->> 41,
   new.value ->> 42, new.value ->> 43, new.value ->> 44, new.value ->> 45, new.value ->> 46,
-  new.value ->> 47, new.value ->> 48, new.value ->> 49
+  new.value ->> 47, new.value ->> 48, new.value ->> 49, new.value ->> 50
 from jsonb_each(jsonb($1)) as new"
 );
 

@@ -52,6 +52,7 @@ pub(super) const ALL: [&str; 30] = [
     JOB_LIST_DEAD,
     JOB_LIST_OF_PARENT,
     JOB_LIST_OF_KEY,
+    JOB_LIST_OF_WORKFLOW,
     JOB_COUNT_DEAD,
     ATTEMPT_LIST,
     PAYLOAD_GET,
@@ -103,6 +104,7 @@ where ",
   and ($4 is null or dedupe_key = $4)
   and ($5 is null or parent_id = $5)
   and ($6 is null or last_node = $6)
+  and ($12 is null or workflow_id = $12)
   and ($7 is null or producer = $7)
   and ($11 is null or id like $11 || '%' or id like '%' || $11)
   and (created_at, id) < ($8, $9)
@@ -122,11 +124,14 @@ pub(super) const JOB_LIST_OF_PARENT: &str = job_list!("parent_id = $5");
 
 pub(super) const JOB_LIST_OF_KEY: &str = job_list!("dedupe_key = $4");
 
+pub(super) const JOB_LIST_OF_WORKFLOW: &str = job_list!("workflow_id = $12");
+
 /// The statement whose index narrows a list most.
 fn list_of(filter: &JobFilter) -> &'static str {
     match filter.narrowest() {
         Narrowest::Key => JOB_LIST_OF_KEY,
         Narrowest::Parent => JOB_LIST_OF_PARENT,
+        Narrowest::Workflow => JOB_LIST_OF_WORKFLOW,
         Narrowest::Dead => JOB_LIST_DEAD,
         Narrowest::Kind => JOB_LIST_OF_KIND,
         Narrowest::Nothing => JOB_LIST,
@@ -344,7 +349,8 @@ impl SqliteReader {
             .bind(created_at)
             .bind(id)
             .bind(limit)
-            .bind(filter.id_part.as_deref());
+            .bind(filter.id_part.as_deref())
+            .bind(filter.workflow.map(|workflow| workflow.to_string()));
         Ok(read_all("jobs", &self.rows(query).await?, rows::read_job)?)
     }
 

@@ -162,6 +162,7 @@ fn big_job() -> tenure_scheduler::Job {
         returns_in_row: 0,
         token: s::FencingToken::NONE,
         last_outcome: None,
+        left_result: None,
         last_node: None,
         granted_at: None,
         started_at: None,

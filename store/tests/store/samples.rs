@@ -56,6 +56,7 @@ pub(crate) fn job(n: u64) -> Job {
         returns_in_row: 0,
         token: FencingToken::NONE,
         last_outcome: None,
+        left_result: None,
         last_node: None,
         granted_at: None,
         started_at: None,
@@ -82,6 +83,7 @@ pub(crate) fn running(job: &Job, token: FencingToken) -> Job {
         version: job.version + 1,
         token,
         last_outcome: None,
+        left_result: None,
         last_node: Some(NodeName::new("mini-1")),
         granted_at: Some(Wall(2_000)),
         ..job.clone()
@@ -90,7 +92,8 @@ pub(crate) fn running(job: &Job, token: FencingToken) -> Job {
 
 /// The job as it ended under its token.
 pub(crate) fn ended(job: &Job, state: JobState, outcome: Outcome) -> Job {
-    Job { state, version: job.version + 1, last_outcome: Some(outcome), ..job.clone() }
+    let left_result = (outcome == Outcome::Succeeded).then_some(true);
+    Job { state, version: job.version + 1, last_outcome: Some(outcome), left_result, ..job.clone() }
 }
 
 /// A job with every column filled, and texts that break naive quoting.

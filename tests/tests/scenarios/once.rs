@@ -72,6 +72,9 @@ async fn another_payload_under_the_key_is_refused_and_so_is_no_key() -> anyhow::
         let job = asks("order:2", &Script::new());
         let first = client.once(&job, Some(PATIENCE)).await?;
         ensure!(!first.replayed && first.data.is_empty(), "{first:?}");
+        // Who asks again later is told that it left nothing, whatever becomes of the kind.
+        let again = client.once(&asks("order:2", &Script::new()), Some(PATIENCE)).await?;
+        ensure!(again.replayed && again.data.is_empty() && again.job.id == first.job.id, "{again:?}");
         match client.once(&asks("order:2", &Script::new().exit(1)), Some(PATIENCE)).await {
             Err(OnceError::OtherPayload { key, job_id }) => {
                 ensure!(key == "order:2" && job_id == job.id(), "{key} {job_id}");

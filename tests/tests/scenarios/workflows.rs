@@ -4,6 +4,7 @@
 mod fifty;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -80,6 +81,12 @@ async fn at_least_three_of_four_run_the_synthesis_once_and_all_of_four_end_dead(
         ensure!(ended.state() == WorkflowState::Dead && ended.reason == "member 1 dead", "{ended:?}");
         let shown = fleet.client().workflow(all.id()).await?;
         ensure!(states(&shown) == [Succeeded, Dead, Succeeded, Succeeded, Cancelled], "{shown:?}");
+        let listed = fleet.cli(&["job", "list", "--workflow", all.id(), "-o", "name"]).await?;
+        let listed: BTreeSet<&str> = listed.stdout.lines().collect();
+        ensure!(listed == shown.members.iter().map(|member| member.job_id.as_str()).collect(), "{listed:?}");
+        let dead =
+            fleet.cli(&["job", "list", "--workflow", all.id(), "--state", "dead", "-o", "name"]).await?;
+        ensure!(dead.stdout.trim() == shown.members[1].job_id, "{dead:?}");
         ensure!(fleet.log()?.of(&shown.members[4].job_id).count() == 0, "the synthesis never ran");
         let drawn = fleet.cli(&["workflow", "show", all.id()]).await?;
         ensure!(drawn.code == 0 && drawn.stdout.contains("✗ shell.task dead"), "{drawn:?}");

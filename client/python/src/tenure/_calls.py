@@ -101,12 +101,18 @@ def remaining(timeout: Optional[Seconds]) -> Optional[float]:
 
 
 def list_request(
-    kind: str, states: Iterable[JobState], tenant: str, dedupe_key: str, parent_id: str, node: str
+    kind: str, states: Iterable[JobState], tenant: str, dedupe_key: str, parent_id: str, node: str, workflow_id: str
 ) -> wire.ListJobsRequest:
     """The first page of a list."""
     names = [f"JOB_STATE_{JobState(state).name}" for state in states]
     return wire.ListJobsRequest(
-        kind=kind, states=names, tenant=tenant, dedupe_key=dedupe_key, parent_id=parent_id, node=node
+        kind=kind,
+        states=names,
+        tenant=tenant,
+        dedupe_key=dedupe_key,
+        parent_id=parent_id,
+        node=node,
+        workflow_id=workflow_id,
     )
 
 

@@ -33,7 +33,7 @@ class Once:
 
     #: The job that did it.
     job: Job
-    #: What it left; empty if it left nothing, which only those are told who asked before its end.
+    #: What it left; empty if it left nothing.
     data: bytes
     #: The media type of that; empty if it left nothing.
     content_type: str
@@ -100,15 +100,16 @@ def check_end(job: Job) -> None:
 def nothing(answer: Enqueued, job: Job, refused: NotFound) -> Result:
     """What there is where there is no result.
 
-    :raises OnceForgotten: if there may have been one: the server judges by the ``result_ttl`` of today, and of a job that had ended
-        before the call it may have been shorter.
+    :raises OnceForgotten: if there was one, or may have been: where nobody noted whether the job left one, the server judges by the
+        ``result_ttl`` of today, and of a job that had ended before the call it may have been shorter.
     :raises NotFound: if it is about something else.
     """
     if refused.reason != "RESULT_NOT_FOUND":
         raise refused
     # A try of this very call that was answered late is not what others asked before.
     ended_before = answer.deduplicated and answer.job.state is JobState.SUCCEEDED
-    if refused.metadata.get("expired") == "true" or ended_before:
+    left_nothing = refused.metadata.get("left_nothing") == "true"
+    if refused.metadata.get("expired") == "true" or (ended_before and not left_nothing):
         raise OnceForgotten(job) from refused
     return Result(data=b"", content_type="", token=job.proto.token)
 

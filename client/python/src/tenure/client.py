@@ -132,9 +132,10 @@ class Client:
         dedupe_key: str = "",
         parent_id: str = "",
         node: str = "",
+        workflow_id: str = "",
     ) -> Iterator[Job]:
         """Jobs, newest first, page by page. Filters are and-ed; an absent one matches everything."""
-        request = _calls.list_request(kind, states, tenant, dedupe_key, parent_id, node)
+        request = _calls.list_request(kind, states, tenant, dedupe_key, parent_id, node, workflow_id)
         while True:
             answer = self._call("ListJobs", request)
             yield from map(Job.of, answer.jobs)
@@ -288,7 +289,7 @@ class Client:
         :raises OnceNotYours: if another producer's job holds it.
         :raises OnceFailed: if it ended otherwise than well; with the job and its ``reason``.
         :raises OnceTooLarge: if its answer has more than 64 MiB: ``read_result`` has it.
-        :raises OnceForgotten: if it had ended before and has no answer: none that is kept any more, or none at all.
+        :raises OnceForgotten: if it had ended before, and its answer is not kept any more.
         :raises NotDone: if the timeout was first; the work goes on, and the same call waits for it again.
         """
         asked = _once.asking(kind, key, payload, fields)

@@ -143,8 +143,8 @@ class OnceFailed(TenureError):
 
 
 class OnceForgotten(TenureError):
-    """It was done before this call, and there is no answer: it is not kept any more, or the job left none. Nobody can tell these
-    apart later, and an empty answer is not made up: work that is asked for again returns something."""
+    """It was done before this call, and its answer is not kept any more. Also of a job that may have left none, if it ended under a
+    server that did not note that: an empty answer is not made up."""
 
     def __init__(self, job: "Job") -> None:
         super().__init__(f"the answer of job {job.id} is not kept any more, if it left one")

@@ -411,6 +411,7 @@ fn whole_run(watch: &Watch, end: &AttemptEnd, now: Now) -> Option<Duration> {
 /// What the end of an execution does to the counters of its job.
 fn count_outcome(job: &mut Job, end: &AttemptEnd) {
     job.last_outcome = Some(end.outcome);
+    job.left_result = (end.outcome == Outcome::Succeeded).then_some(end.keep_result);
     if end.started_at.is_some() {
         job.started_at = end.started_at;
     }

@@ -9,7 +9,7 @@ use prost::Message as _;
 use tenure_proto::v1;
 use tenure_scheduler::{
     self as scheduler, DedupeKey, FencingToken, Job, JobId, JobState, Kind, KindName, LiveView, NodeName,
-    Refusal, State, Tenant, micros,
+    Refusal, State, Tenant, WorkflowId, micros,
 };
 use tenure_store::{JobCursor, JobFilter, StoredResult};
 
@@ -189,12 +189,19 @@ pub(super) async fn stored_result(api: &Api, caller: &Caller, job: &str) -> Resu
     let row = row(api, caller, id).await?;
     match kept.filter(|result| !result.is_superseded(&row.state, row.token)) {
         Some(partial) => Ok(partial),
-        None if is_over(api, &row).await? => Err(No::no_result(id, row.state.name()).expired(id)),
-        None => Err(No::no_result(id, row.state.name())),
+        None => {
+            let no = No::no_result(id, row.state.name());
+            Err(match row.left_result {
+                Some(true) => no.expired(id, true),
+                Some(false) => no.left_nothing(),
+                None if is_over(api, &row).await? => no.expired(id, false),
+                None => no,
+            })
+        }
     }
 }
 
-/// Whether a result of this job, had there been one, would be kept no more. Of a kind that is declared no more nobody knows:
+/// Of a job of which nobody noted whether it left a result: whether that, had there been one, would be kept no more. Of a kind that is declared no more nobody knows:
 /// then it may be.
 async fn is_over(api: &Api, job: &Job) -> Result<bool, No> {
     let JobState::Succeeded { at: ended } = job.state else { return Ok(false) };
@@ -273,6 +280,7 @@ fn job_filter(checks: &mut Checks, request: &v1::ListJobsRequest) -> JobFilter {
         tenant: checks.optional_name("tenant", &request.tenant, Tenant::parse),
         dedupe_key: checks.text("dedupe_key", &request.dedupe_key, 255).map(DedupeKey::new),
         parent: checks.optional_job_id("parent_id", &request.parent_id),
+        workflow: checks.optional_job_id("workflow_id", &request.workflow_id).map(|id| WorkflowId(id.0)),
         node: checks.optional_name("node", &request.node, NodeName::parse),
         producer: None,
         id_part: checks.optional_id_part("id_part", &request.id_part),

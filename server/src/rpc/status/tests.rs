@@ -132,6 +132,22 @@ fn what_is_not_found_is_named_with_what_is_near() {
               resource result 00000000-0000-0000-0000-000000000007: A result exists once its job has succeeded, until its ttl is over.
         "#]],
     );
+    check(
+        No::no_result(job(), "succeeded").left_nothing(),
+        expect![[r#"
+            NotFound RESULT_NOT_FOUND: job 00000000-0000-0000-0000-000000000007 has succeeded, and left no result
+              info job=00000000-0000-0000-0000-000000000007 left_nothing=true state=succeeded
+              resource result 00000000-0000-0000-0000-000000000007: A result exists once its job has succeeded, until its ttl is over.
+        "#]],
+    );
+    check(
+        No::no_result(job(), "succeeded").expired(job(), true),
+        expect![[r#"
+            NotFound RESULT_NOT_FOUND: the result of job 00000000-0000-0000-0000-000000000007 is not kept any more
+              info expired=true job=00000000-0000-0000-0000-000000000007 state=succeeded
+              resource result 00000000-0000-0000-0000-000000000007: A result exists once its job has succeeded, until its ttl is over.
+        "#]],
+    );
 }
 
 #[test]

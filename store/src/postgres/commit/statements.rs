@@ -70,7 +70,7 @@ from unnest(
   $30::text[], $31::timestamptz[], $32::timestamptz[], $33::boolean[], $34::timestamptz[], $35::timestamptz[],
   $36::text[], $37::jsonb[], $38::timestamptz[], $39::text[], $40::timestamptz[], $41::timestamptz[],
   $42::text[], $43::text[], $44::timestamptz[], $45::jsonb[], $46::text[], $47::bigint[],
-  $48::uuid[], $49::bigint[], $50::timestamptz[], $51::bigint[])
+  $48::uuid[], $49::bigint[], $50::timestamptz[], $51::boolean[], $52::bigint[])
   as new (",
             job_columns!(),
             ", previous)"
@@ -113,7 +113,8 @@ set
   finished_at = new.finished_at,
   waiting_at = new.waiting_at,
   detached = new.detached,
-  blocked_at = new.blocked_at",
+  blocked_at = new.blocked_at,
+  left_result = new.left_result",
     new_jobs!(),
     "
 where jobs.id = new.id and jobs.token = new.previous"

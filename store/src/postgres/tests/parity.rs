@@ -35,7 +35,7 @@ fn migrations_have_the_same_numbers_and_names() {
 }
 
 /// The beginning of the checksum that is stored with an applied migration, of Postgres and of SQLite. Append only.
-const HANDED_OUT: [(u32, &str, &str); 22] = [
+const HANDED_OUT: [(u32, &str, &str); 23] = [
     (1, "49fdba08c0679199", "cfbbc8bdee2c07d6"),
     (2, "45b4ff949c5a9431", "839270f9d17ae320"),
     (3, "5e52b888b9d0a71c", "daa58d6896e01d25"),
@@ -58,6 +58,7 @@ const HANDED_OUT: [(u32, &str, &str); 22] = [
     (20, "7dc16593a29ddc27", "e728969833f0cef8"),
     (21, "35f99c645985cb57", "9f7f4c2e9c287275"),
     (22, "b32318caee1616de", "d403120dc0b1a41c"),
+    (23, "5426e765a6df5f58", "6c21d3f1b54c4bac"),
 ];
 
 #[test]

@@ -74,6 +74,7 @@ async fn checks_refuse_what_makes_no_sense() {
             "update jobs set state = 'expired', queued_at = null, finished_at = now(), detached = '{}'",
             "jobs_final_has_no_wait",
         ),
+        ("update jobs set left_result = true", "jobs_left_result_of_a_success"),
         (
             "update jobs set blocked_at = now(), workflow_id = id, workflow_place = 0",
             "jobs_blocked_has_blocked_at",

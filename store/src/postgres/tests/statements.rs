@@ -136,6 +136,27 @@ async fn lists_find_their_indexes() {
     }
 }
 
+/// There is no index in the order of that list: the members are found, and sorted.
+#[tokio::test]
+async fn a_list_of_a_workflow_looks_at_its_members_alone() {
+    const JOBS: &str = "
+insert into jobs (id, sequence, tenant, producer, kind, state, version, priority, selector, labels, dedupe_held,
+  fingerprint, root_id, depth, children, payload_size, round, failures, losses, returns, returns_in_row, token,
+  cancel_requested, created_at, waits, queued_at, workflow_id, workflow_place)
+select job, n, 't', 'p', 'k', 'queued', 1, 0, '{}', '{}', false, decode(repeat('00', 32), 'hex'), job, 0, 0, 0, 1, 0, 0,
+  0, 0, 0, false, now(), '[]', now(), workflow, case when workflow is not null then n end
+from (
+  select n, gen_random_uuid() as job, case when n % 2 = 0 then lpad((n % 50)::text, 32, '0')::uuid end as workflow
+  from generate_series(1, 5000) as n
+) as made";
+    let store = Store::new().await;
+    let mut hand = store.hand().await;
+    hand.execute(JOBS).await.unwrap();
+    hand.execute("analyze jobs; set plan_cache_mode = force_generic_plan").await.unwrap();
+    let plan = plan(&mut hand, reader::JOB_LIST_OF_WORKFLOW).await;
+    assert!(plan.contains("jobs_one_per_place"), "{plan}");
+}
+
 async fn plan(hand: &mut sqlx::PgConnection, statement: &str) -> String {
     let parameters = (1..=99).rev().find(|n| statement.contains(&format!("${n}"))).unwrap_or(0);
     hand.execute(sql(format!("prepare planned as {statement}"))).await.unwrap();

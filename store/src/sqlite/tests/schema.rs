@@ -90,6 +90,8 @@ async fn checks_refuse_what_makes_no_sense() {
             "update jobs set state = 'expired', queued_at = null, finished_at = 1, detached = '{}'",
             "jobs_final_has_no_wait",
         ),
+        ("update jobs set left_result = 1", "jobs_left_result_of_a_success"),
+        ("update jobs set left_result = 2", "jobs_left_flags_are_flags"),
         (
             "update jobs set blocked_at = 1, workflow_id = id, workflow_place = 0",
             "jobs_blocked_has_blocked_at",

@@ -1,8 +1,8 @@
 //! What readers list.
 
 use tenure_scheduler::{
-    Changes, DedupeKey, DueResult, FencingToken, Job, JobChange, JobId, JobState, KindName, NodeName,
-    Outcome, Producer, ResultPut, Stage, Tenant, Wall,
+    Changes, DedupeKey, DueResult, FencingToken, Job, JobChange, JobId, JobState, KindName, MemberOf,
+    NodeName, Outcome, Producer, ResultPut, Stage, Tenant, Wall, WorkflowId,
 };
 use tenure_store::{JobCursor, JobFilter, KindCutoff};
 
@@ -51,23 +51,33 @@ pub(crate) async fn filters_are_anded<S: TestStore>() {
     let child = Job { parent: Some(id(1)), tenant: Tenant::new("other"), ..job(5) };
     let away = running(&Job { parent: Some(id(1)), ..job(6) }, token(1));
     let theirs = Job { producer: Producer::new("someone"), ..job(7) };
-    led.insert(&[&plain, &other_kind, &dead, &released, &child, &away, &theirs]).await;
+    let of = |n: u64, place| Some(MemberOf { workflow: WorkflowId(id(n).0), place });
+    let member = Job { workflow: of(20, 1), ..job(8) };
+    let first = Job { workflow: of(20, 0), state: JobState::Dead { at: Wall(9) }, ..job(9) };
+    let of_other = Job { workflow: of(21, 0), ..job(10) };
+    led.insert(&[&plain, &other_kind, &dead, &released, &child, &away, &theirs, &member, &first, &of_other])
+        .await;
 
     let all = JobFilter::default();
     let of_kind = JobFilter { kind: Some(crawl.clone()), ..all.clone() };
     let of_key = JobFilter { dedupe_key: Some(DedupeKey::new("k")), ..all.clone() };
+    let of_workflow = JobFilter { workflow: Some(WorkflowId(id(20).0)), ..all.clone() };
     let of_parent = JobFilter { parent: Some(id(1)), ..all.clone() };
     let ends = |n: u64| {
         let id = id(n).to_string();
         id.get(id.len() - 12..).map(ToOwned::to_owned)
     };
     let begins = |n: u64| id(n).to_string().get(..35).map(ToOwned::to_owned);
-    let cases: [(JobFilter, &[u64]); 18] = [
-        (all.clone(), &[2, 7, 6, 5, 4, 3, 1]),
+    let cases: [(JobFilter, &[u64]); 22] = [
+        (all.clone(), &[2, 10, 9, 8, 7, 6, 5, 4, 3, 1]),
+        (of_workflow.clone(), &[9, 8]),
+        (JobFilter { states: vec!["dead"], ..of_workflow.clone() }, &[9]),
+        (JobFilter { kind: Some(crawl.clone()), ..of_workflow.clone() }, &[]),
+        (JobFilter { parent: Some(id(1)), ..of_workflow }, &[]),
         (of_kind.clone(), &[2, 3]),
-        (JobFilter { states: vec!["dead"], ..all.clone() }, &[3]),
+        (JobFilter { states: vec!["dead"], ..all.clone() }, &[9, 3]),
         (JobFilter { states: vec!["dead"], tenant: Some(Tenant::new("other")), ..all.clone() }, &[]),
-        (JobFilter { states: vec!["dead", "cancelled"], ..all.clone() }, &[4, 3]),
+        (JobFilter { states: vec!["dead", "cancelled"], ..all.clone() }, &[9, 4, 3]),
         (JobFilter { states: vec!["queued"], ..of_kind.clone() }, &[2]),
         (JobFilter { tenant: Some(Tenant::new("other")), ..all.clone() }, &[5]),
         (JobFilter { producer: Some(Producer::new("someone")), ..all.clone() }, &[7]),
@@ -78,12 +88,12 @@ pub(crate) async fn filters_are_anded<S: TestStore>() {
         (JobFilter { states: vec!["running"], ..of_parent }, &[6]),
         (JobFilter { node: Some(NodeName::new("mini-1")), ..all.clone() }, &[6]),
         (JobFilter { id_part: ends(5), ..all.clone() }, &[5]),
-        (JobFilter { id_part: begins(5), ..all.clone() }, &[2, 7, 6, 5, 4, 3, 1]),
+        (JobFilter { id_part: begins(5), ..all.clone() }, &[2, 9, 8, 7, 6, 5, 4, 3, 1]),
         (JobFilter { id_part: ends(5), states: vec!["dead"], ..all.clone() }, &[]),
         (JobFilter { id_part: Some("ffff".to_owned()), ..all }, &[]),
     ];
     for (filter, expected) in cases {
-        let listed = led.store.reader().list_jobs(&filter, None, 10).await.unwrap();
+        let listed = led.store.reader().list_jobs(&filter, None, 20).await.unwrap();
         assert_eq!(ids(&listed), expected.iter().copied().map(id).collect::<Vec<_>>(), "{filter:?}");
     }
 }

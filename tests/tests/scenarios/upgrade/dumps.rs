@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
+use ring::digest::{SHA384, digest};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 use tenure_tests::{Fleet, binary};
@@ -22,6 +23,13 @@ pub(super) enum Database {
 
 fn dump_of(store: &str, number: u32) -> PathBuf {
     binary::repository().join(format!("tests/data/{store}/{number:04}.sql"))
+}
+
+/// The newest version up to this one of which there is a dump.
+pub(super) fn newest_dump(number: u32) -> anyhow::Result<u32> {
+    let files = fs::read_dir(binary::repository().join("tests/data/sqlite"))?.flatten();
+    let numbers = files.filter_map(|file| file.path().file_stem()?.to_str()?.parse().ok());
+    numbers.filter(|found| *found <= number).max().context("no dump")
 }
 
 const STATES: &str = "select state, count(*) from jobs group by state order by state";
@@ -71,6 +79,72 @@ impl Database {
         }
     }
 
+    /// Applies the migrations up to `number` that it lacks, as a server of that version would have.
+    pub(super) async fn migrate_to(&self, number: u32) -> anyhow::Result<()> {
+        let (store, digits) = match self {
+            Self::Sqlite(_) => ("sqlite", ["x'", "'"]),
+            Self::Postgres { .. } => ("postgres", ["'\\x", "'"]),
+        };
+        let found = self.rows("select max(version) from _sqlx_migrations").await?;
+        let found: u32 = found.into_iter().flatten().next().context("no migrations")?.parse()?;
+        let directory = binary::repository().join("migrations").join(store);
+        let mut files: Vec<PathBuf> = fs::read_dir(directory)?.flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        for file in files {
+            let stem = file.file_stem().context("a name")?.to_string_lossy();
+            let (version, name) = stem.split_once('_').context("not as migrations are named")?;
+            if !(found + 1..=number).contains(&version.parse()?) {
+                continue;
+            }
+            let text = fs::read_to_string(&file)?;
+            let sum = digest(&SHA384, text.as_bytes());
+            let sum: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            let [before, after] = digits;
+            let note = format!(
+                "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 values ({}, '{name}', true, {before}{sum}{after}, 0);",
+                version.parse::<u32>()?
+            );
+            self.execute(&format!("begin;\n{text}\n{note}\ncommit;\n")).await?;
+        }
+        Ok(())
+    }
+
+    /// Carries out statements as the owner.
+    pub(super) async fn execute(&self, text: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(file) => {
+                let mut connection = sqlite(file, false).await?;
+                sqlx::raw_sql(AssertSqlSafe(text.to_owned())).execute(&mut connection).await?;
+                Ok(connection.close().await?)
+            }
+            Self::Postgres { .. } => {
+                let ran = self.psql(&["-c", text])?.output().await?;
+                ensure!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+                Ok(())
+            }
+        }
+    }
+
+    /// Tables that have no row.
+    pub(super) async fn empty_tables(&self) -> anyhow::Result<Vec<String>> {
+        let tables = match self {
+            Self::Sqlite(_) => {
+                "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name"
+            }
+            Self::Postgres { .. } => {
+                "select tablename from pg_tables where schemaname = 'public' order by tablename"
+            }
+        };
+        let mut empty = Vec::new();
+        for table in self.rows(tables).await?.into_iter().flatten() {
+            if self.rows(&format!("select 1 from {table} limit 1")).await?.is_empty() {
+                empty.push(table);
+            }
+        }
+        Ok(empty)
+    }
+
     fn psql(&self, args: &[&str]) -> anyhow::Result<Command> {
         let Self::Postgres { programs, environment, name } = self else { anyhow::bail!("it is a file") };
         let mut psql = Command::new(programs.join("psql"));
@@ -81,11 +155,11 @@ impl Database {
     }
 
     /// The rows of a query, as text.
-    async fn rows(&self, query: &'static str) -> anyhow::Result<Vec<Vec<String>>> {
+    pub(super) async fn rows(&self, query: &str) -> anyhow::Result<Vec<Vec<String>>> {
         match self {
             Self::Sqlite(file) => {
                 let mut connection = sqlite(file, false).await?;
-                let found = sqlx::query(query).fetch_all(&mut connection).await?;
+                let found = sqlx::query(AssertSqlSafe(query.to_owned())).fetch_all(&mut connection).await?;
                 connection.close().await?;
                 let cell = |row: &sqlx::sqlite::SqliteRow, at: usize| {
                     let text = row.try_get::<String, _>(at);

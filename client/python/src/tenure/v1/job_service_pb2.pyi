@@ -60,7 +60,7 @@ class GetJobResponse(_message.Message):
     def __init__(self, job: _Optional[_Union[_job_pb2.Job, _Mapping]] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("kind", "states", "tenant", "dedupe_key", "parent_id", "node", "page_size", "page_token", "id_part")
+    __slots__ = ("kind", "states", "tenant", "dedupe_key", "parent_id", "node", "page_size", "page_token", "id_part", "workflow_id")
     KIND_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +70,7 @@ class ListJobsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     ID_PART_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     kind: str
     states: _containers.RepeatedScalarFieldContainer[_job_pb2.JobState]
     tenant: str
@@ -79,7 +80,8 @@ class ListJobsRequest(_message.Message):
     page_size: int
     page_token: str
     id_part: str
-    def __init__(self, kind: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.JobState, str]]] = ..., tenant: _Optional[str] = ..., dedupe_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., node: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., id_part: _Optional[str] = ...) -> None: ...
+    workflow_id: str
+    def __init__(self, kind: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_job_pb2.JobState, str]]] = ..., tenant: _Optional[str] = ..., dedupe_key: _Optional[str] = ..., parent_id: _Optional[str] = ..., node: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., id_part: _Optional[str] = ..., workflow_id: _Optional[str] = ...) -> None: ...
 
 class ListJobsResponse(_message.Message):
     __slots__ = ("jobs", "next_page_token")
