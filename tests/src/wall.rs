@@ -69,7 +69,8 @@ pub(crate) fn step(offset: &Path, seconds: i64) -> anyhow::Result<()> {
     Ok(file.write_all_at(&seconds.to_ne_bytes(), 0)?)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 
