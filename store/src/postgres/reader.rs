@@ -55,7 +55,7 @@ pub(super) use objects::ALL as ALL_OF_OBJECTS;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 31] = [
+pub(super) const ALL: [&str; 32] = [
     DURABILITY,
     JOB_GET,
     JOB_LIST,

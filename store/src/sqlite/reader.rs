@@ -45,7 +45,7 @@ pub(super) use objects::ALL as ALL_OF_OBJECTS;
 
 /// For the test that prepares each.
 #[cfg(test)]
-pub(super) const ALL: [&str; 30] = [
+pub(super) const ALL: [&str; 31] = [
     JOB_GET,
     JOB_LIST,
     JOB_LIST_OF_KIND,
