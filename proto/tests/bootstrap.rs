@@ -49,6 +49,7 @@ fn generate(root: &Path, out: &Path) {
     fs::write(out.join("descriptor.bin"), set.encode_to_vec()).expect("write the descriptor set");
     tonic_prost_build::configure()
         .build_transport(true)
+        .codec_path("crate::codec::LeanCodec")
         .bytes(".")
         .btree_map(".")
         .extern_path(".google.rpc", "::tonic_types::pb")

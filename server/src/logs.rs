@@ -210,7 +210,7 @@ impl Logs {
         let line = desk.nodes.get(node).ok_or(Unasked::Away)?;
         let queue = line.queue.as_ref().ok_or(Unasked::TooOld)?.upgrade().ok_or(Unasked::Away)?;
         // A queue that is full has no room for this: it is said again in a moment.
-        drop(queue.try_send(Outgoing::WantLog(want.clone())));
+        drop(queue.try_send(Box::new(Outgoing::WantLog(want.clone()))));
         Ok(())
     }
 

@@ -33,7 +33,7 @@ use tonic::Status;
 pub(crate) use self::{
     assembly::{Body, Frame},
     delay::delay,
-    task::{Lobby, MOST_WIRE},
+    task::{Lobby, MOST_WIRE, Wired},
 };
 
 /// Commands of one session that wait for the driver or its commit. Full: the session is not read.
@@ -127,7 +127,7 @@ impl FromNode {
 #[derive(Debug)]
 pub(crate) struct Peer {
     node: NodeName,
-    queue: mpsc::Sender<Outgoing>,
+    queue: mpsc::Sender<Queued>,
     shared: Arc<Shared>,
 }
 
@@ -140,6 +140,9 @@ struct Shared {
     /// The scheduler was told that the queue is full.
     blocked: AtomicBool,
 }
+
+/// One message in the queue of a session. Boxed, since a channel has room for 32 from its begin, and most sessions are idle.
+pub(crate) type Queued = Box<Outgoing>;
 
 /// One message on its way to a node.
 #[derive(Debug)]
@@ -237,13 +240,13 @@ impl Peers {
 impl Peer {
     /// The driver's end of a session without a task or a wire, and what is sent there.
     #[cfg(test)]
-    pub(crate) fn of_test(node: &NodeName) -> (Self, mpsc::Receiver<Outgoing>) {
+    pub(crate) fn of_test(node: &NodeName) -> (Self, mpsc::Receiver<Queued>) {
         let (queue, messages) = mpsc::channel(MOST_OUTBOUND);
         (Self { node: node.clone(), queue, shared: Arc::default() }, messages)
     }
 
     fn push(&self, outgoing: Outgoing) {
-        match self.queue.try_send(outgoing) {
+        match self.queue.try_send(Box::new(outgoing)) {
             // Closed: its task has ended and says so in a moment.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
             Err(mpsc::error::TrySendError::Full(_)) => self.shared.close(slow_reader()),
@@ -269,7 +272,7 @@ struct Want {
 }
 
 /// The way into a session's queue for those who do not keep it open.
-pub(crate) type Queue = mpsc::WeakSender<Outgoing>;
+pub(crate) type Queue = mpsc::WeakSender<Queued>;
 
 /// All that is asked for at once.
 type Wanted = Vec<Want>;
@@ -282,7 +285,7 @@ fn slow_reader() -> Status {
 mod tests {
     use super::*;
 
-    fn peer() -> (Peer, mpsc::Receiver<Outgoing>, Arc<Shared>) {
+    fn peer() -> (Peer, mpsc::Receiver<Queued>, Arc<Shared>) {
         let (queue, messages) = mpsc::channel(MOST_OUTBOUND);
         let shared = Arc::new(Shared::default());
         (Peer { node: NodeName::new("n1"), queue, shared: Arc::clone(&shared) }, messages, shared)

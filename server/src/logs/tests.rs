@@ -1,4 +1,5 @@
 use super::*;
+use crate::sessions::Queued;
 
 fn want(token: u64) -> Want {
     Want {
@@ -13,14 +14,14 @@ fn want(token: u64) -> Want {
 }
 
 /// A node that can be asked, and what it is told.
-fn node(logs: &Logs, name: &str) -> (Attached, mpsc::Sender<Outgoing>, mpsc::Receiver<Outgoing>) {
+fn node(logs: &Logs, name: &str) -> (Attached, mpsc::Sender<Queued>, mpsc::Receiver<Queued>) {
     let (queue, told) = mpsc::channel(64);
     let attached = logs.attach(&NodeName::new(name), SessionId(1), Some(queue.downgrade()));
     (attached, queue, told)
 }
 
-async fn asked(told: &mut mpsc::Receiver<Outgoing>) -> Want {
-    match told.recv().await {
+async fn asked(told: &mut mpsc::Receiver<Queued>) -> Want {
+    match told.recv().await.map(|queued| *queued) {
         Some(Outgoing::WantLog(want)) => want,
         other => panic!("{other:?}"),
     }
@@ -62,7 +63,8 @@ async fn a_node_is_asked_again_until_it_answers_and_then_given_up() {
     let n1 = NodeName::new("n1");
     assert_eq!(logs.open(&n1, want(7)).await.err(), Some(Unasked::Silent));
     let mut ids = Vec::new();
-    while let Ok(Outgoing::WantLog(want)) = told.try_recv() {
+    while let Ok(queued) = told.try_recv() {
+        let Outgoing::WantLog(want) = *queued else { panic!("{queued:?}") };
         ids.push(want.id);
     }
     assert_eq!(ids.len(), usize::try_from(MOST_ASKED).unwrap());

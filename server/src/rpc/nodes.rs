@@ -10,6 +10,7 @@ mod logs;
 mod uploads;
 mod waits;
 
+use futures_util::{StreamExt as _, stream};
 use tenure_proto::node::v1::{
     BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, FetchResultRequest,
     GetChildResultsRequest, GetChildResultsResponse, NodeMessage, PushLogRequest, PushLogResponse,
@@ -21,7 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{api::Api, auth::Caller, convert::trace, status::No};
-use crate::sessions::{Lobby, MOST_WIRE};
+use crate::sessions::{Lobby, MOST_WIRE, Wired};
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ impl Nodes {
 
 #[tonic::async_trait]
 impl NodeService for Nodes {
-    type SessionStream = ReceiverStream<Result<ServerMessage, Status>>;
+    type SessionStream = stream::Map<ReceiverStream<Wired>, fn(Wired) -> Result<ServerMessage, Status>>;
 
     async fn session(
         &self,
@@ -48,7 +49,8 @@ impl NodeService for Nodes {
         // Answered at once: a client may wait for the answer's head before it says Hello.
         let caller = Caller::of(&request)?;
         self.lobby.start(request.into_inner(), wire, caller).map_err(|no| self.lobby.refused(no))?;
-        Ok(Response::new(ReceiverStream::new(messages)))
+        let unboxed: fn(Wired) -> _ = |said| said.map(|message| *message);
+        Ok(Response::new(ReceiverStream::new(messages).map(unboxed)))
     }
 
     async fn enqueue_children(

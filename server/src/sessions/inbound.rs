@@ -11,7 +11,9 @@ use tenure_scheduler::{Command, Held, NodeName, SessionId, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;
 
-use super::{BYTES_PER_CHILD, BYTES_PER_CREDIT, CREDITS, Carried, FromNode, Outgoing, Peer, seen::Sent};
+use super::{
+    BYTES_PER_CHILD, BYTES_PER_CREDIT, CREDITS, Carried, FromNode, Outgoing, Peer, Queued, seen::Sent,
+};
 use crate::rpc::{
     convert_node::{From, Said, said},
     decode,
@@ -26,7 +28,7 @@ pub(super) struct Inbound {
     /// To the driver.
     pub(super) inbox: mpsc::Sender<FromNode>,
     /// To this session's own way out, for answers that need no scheduler.
-    pub(super) own: mpsc::Sender<Outgoing>,
+    pub(super) own: mpsc::Sender<Queued>,
     pub(super) sent: Arc<Mutex<Sent>>,
     pub(super) max_result_bytes: usize,
     credits: Arc<Semaphore>,
@@ -50,7 +52,7 @@ impl Inbound {
         node: NodeName,
         session: SessionId,
         inbox: mpsc::Sender<FromNode>,
-        own: mpsc::Sender<Outgoing>,
+        own: mpsc::Sender<Queued>,
         sent: Arc<Mutex<Sent>>,
         max_result_bytes: usize,
     ) -> Self {
@@ -102,7 +104,7 @@ impl Inbound {
             match said {
                 Said::Command(command, carried) => self.send(command, carried).await?,
                 // The way out is bounded, and read by the same task: if it is full the session is about to end.
-                Said::Broken(answer) => drop(self.own.try_send(Outgoing::Broken(answer))),
+                Said::Broken(answer) => drop(self.own.try_send(Box::new(Outgoing::Broken(answer)))),
             }
         }
         Ok(())

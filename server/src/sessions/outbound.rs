@@ -13,18 +13,17 @@ use std::{
     time::Duration,
 };
 
-use tenure_proto::node::v1::ServerMessage;
 use tenure_scheduler::{Command, JobId, Message, NodeName, Ordinal, SessionId};
 use tenure_store::Reader;
 use tokio::sync::mpsc;
-use tonic::Status;
 
 use super::{
-    Carried, FromNode, Joined, Outgoing, Queue, SOFT_OUTBOUND, Shared, Want, Wanted,
+    Carried, FromNode, Joined, Queue, Queued, SOFT_OUTBOUND, Shared, Want, Wanted,
     assembly::{Assembly, Body, Frame, Next},
     inbound::{End, told},
     seen::Sent,
     slow_reader,
+    task::Wire,
 };
 use crate::{
     chain::Chain,
@@ -53,10 +52,10 @@ pub(super) struct Outbound {
     pub(super) node: NodeName,
     pub(super) session: SessionId,
     /// From the driver.
-    pub(super) queue: mpsc::Receiver<Outgoing>,
+    pub(super) queue: mpsc::Receiver<Queued>,
     /// To the driver.
     pub(super) inbox: mpsc::Sender<FromNode>,
-    pub(super) wire: mpsc::Sender<Result<ServerMessage, Status>>,
+    pub(super) wire: Wire,
     pub(super) sent: Arc<Mutex<Sent>>,
     pub(super) shared: Arc<Shared>,
     pub(super) reader: Reader,
@@ -70,7 +69,7 @@ pub(super) struct Outbound {
 type Fetch = Pin<Box<dyn Future<Output = Result<BTreeMap<JobId, Joined>, No>> + Send>>;
 
 enum Input {
-    Message(Outgoing),
+    Message(Queued),
     Payloads(Result<BTreeMap<JobId, Joined>, No>),
 }
 
@@ -86,7 +85,7 @@ impl Outbound {
             while assembly.len() < MOST_ASSEMBLED
                 && let Ok(outgoing) = self.queue.try_recv()
             {
-                assembly.push(outgoing);
+                assembly.push(*outgoing);
             }
             self.unblock(assembly.len());
             if fetch.is_none() {
@@ -113,7 +112,7 @@ impl Outbound {
                 else => return End::Gone, // the driver is gone
             };
             match input {
-                Input::Message(outgoing) => assembly.push(outgoing),
+                Input::Message(outgoing) => assembly.push(*outgoing),
                 Input::Payloads(Err(no)) => return told(no),
                 Input::Payloads(Ok(found)) => {
                     if let Some((wanted, _)) = fetch.take() {
@@ -170,7 +169,7 @@ impl Outbound {
         };
         let mut message = server_message(seq, frame, &self.settings);
         message.seen = applied;
-        place.send(Ok(message));
+        place.send(Ok(Box::new(message)));
         Ok(())
     }
 

@@ -44,8 +44,11 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 /// Wire messages that wait for HTTP/2's window. Few: what waits here can no longer be overtaken.
 pub(crate) const MOST_WIRE: usize = 2;
 
-/// Where a session's messages go.
-pub(crate) type Wire = mpsc::Sender<Result<ServerMessage, Status>>;
+/// Where a session's messages go, boxed for the same reason as those of its queue.
+pub(crate) type Wire = mpsc::Sender<Wired>;
+
+/// A message for the transport, or the last word.
+pub(crate) type Wired = Result<Box<ServerMessage>, Status>;
 
 /// What all sessions of one server share.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use tenure_store::{election::Trust, sqlite};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::rig::{Driven, bare, enqueue, hello, job_id};
-use crate::sessions::{Carried, FromNode, Outgoing, Peer};
+use crate::sessions::{Carried, FromNode, Outgoing, Peer, Queued};
 
 /// Jobs of one round: few, since under an instruction counter everything takes fifty times as long, and a commit must not
 /// take three seconds.
@@ -25,7 +25,7 @@ const SESSION: SessionId = SessionId(1);
 struct Node {
     name: NodeName,
     to_driver: mpsc::Sender<FromNode>,
-    messages: mpsc::Receiver<Outgoing>,
+    messages: mpsc::Receiver<Queued>,
     seq: u64,
     seen: u64,
 }
@@ -67,7 +67,7 @@ impl Node {
         let mut grants = Vec::new();
         while (grants.len() as u128) < JOBS {
             let message = timeout(WITHIN, self.messages.recv()).await.expect("it comes in time").unwrap();
-            let Outgoing::Decided(decided) = message else { panic!("{message:?}") };
+            let Outgoing::Decided(decided) = *message else { panic!("{message:?}") };
             self.seen = decided.ordinal.0;
             if let Message::Grant(grant) = decided.message {
                 grants.push((grant.job, grant.token));
