@@ -1,13 +1,22 @@
 //! Why a job does not run yet: asked of the driver in slices, so that a fleet of ten thousand nodes holds up no turn.
 
+use std::time::Duration;
+
 use tenure_proto::v1;
 use tenure_scheduler::{Explaining, Explanation, JobId};
 
 use super::read::{self, Now};
 use crate::rpc::{api::Api, auth::Caller, convert, status::No};
 
-/// How much one question to the driver looks at, so that it stays under a millisecond.
-pub(crate) const WORK_A_QUESTION: usize = 512;
+/// How much the first question to the driver looks at; the next ones by how long that took.
+const WORK_A_QUESTION: usize = 256;
+
+/// How much any of them looks at, at least and at most.
+const WORK: (usize, usize) = (32, 2048);
+
+/// How long a question should hold the driver at most: well under the millisecond that nobody may hold it, since the next
+/// one may take longer.
+const HELD: Duration = Duration::from_micros(400);
 
 /// The most attempts that an explanation shows.
 const EXPLAINED_ATTEMPTS: u32 = 100;
@@ -46,14 +55,18 @@ pub(super) async fn explain(
 async fn ask(api: &Api, caller: &Caller, id: JobId) -> Result<Option<(Now, Explanation)>, No> {
     let confined = caller.sees_only().is_some();
     let mut explaining = Explaining::new(id);
+    let mut work = WORK_A_QUESTION;
     loop {
         let mut slice = explaining;
+        let clock = api.handle.clock().clone();
         let asked = api.query(move |state, now| {
-            let answer = state.explain_slice(now, &mut slice, WORK_A_QUESTION);
+            let begun = clock.steady();
+            let answer = state.explain_slice(now, &mut slice, work);
             let whole = answer.map(|answer| Some((Now::seen(state, now, id)?, answer?)));
-            (slice, whole)
+            (slice, whole, clock.steady().saturating_sub(begun))
         });
-        let (slice, whole) = asked.await?;
+        let (slice, whole, took) = asked.await?;
+        work = next_work(work, took);
         match whole {
             Some(Some((now, explanation))) if confined => {
                 return Ok(Some((now.confined(), explanation.without_others())));
@@ -61,5 +74,37 @@ async fn ask(api: &Api, caller: &Caller, id: JobId) -> Result<Option<(Now, Expla
             Some(whole) => return Ok(whole),
             None => explaining = slice,
         }
+    }
+}
+
+/// How much the next question looks at, if one of so much took so long.
+fn next_work(work: usize, took: Duration) -> usize {
+    let (least, most) = WORK;
+    if took > HELD {
+        (work / 2).max(least)
+    } else if took < HELD / 3 {
+        (work * 2).min(most)
+    } else {
+        work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_of_a_question_goes_by_how_long_the_one_before_took() {
+        // A look takes so many nanoseconds: the work settles where the driver is held for no longer than it should be.
+        for nanos in [100, 300, 1_000, 3_000, 10_000] {
+            let mut work = WORK_A_QUESTION;
+            let length = |work: usize| Duration::from_nanos(nanos * work as u64);
+            for _ in 0..8 {
+                work = next_work(work, length(work));
+            }
+            assert!(length(work) <= HELD, "{nanos} ns a look: {work}");
+            assert!(work == WORK.1 || length(work) > HELD / 4, "{nanos} ns a look: {work}");
+        }
+        assert_eq!(next_work(WORK.0, Duration::from_secs(1)), WORK.0);
     }
 }
