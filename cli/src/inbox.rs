@@ -33,12 +33,13 @@ pub(crate) async fn run(command: InboxCommand, client: &Client, output: &Output)
         InboxCommand::Show => {
             let answer = client.inbox().await?;
             output.show(&answer, ["inbox"], || {
-                let mut table = Table::new(["WAITING", "OLDEST", "REFUSALS"]);
+                let mut table = Table::new(["WAITING", "OLDEST", "REFUSALS", "BROKEN"]);
                 let refusals = if answer.refusals == 0 { Tone::Plain } else { Tone::Notice };
                 table.row([
                     Field::figure(answer.waiting),
                     oldest(&answer).into(),
                     Field::toned_figure(answer.refusals, refusals),
+                    Field::toned_figure(answer.broken, refusals),
                 ]);
                 output.table(&table)
             })?;
@@ -94,9 +95,15 @@ pub(crate) fn remarks(state: &GetInboxResponse) -> Vec<String> {
             oldest(state)
         ));
     }
-    if state.refusals > 0 {
-        remarks
-            .push(format!("inbox: {} rows became no job: `tenure inbox refusals` says why", state.refusals));
+    let refused = state.refusals.saturating_sub(state.broken);
+    if refused > 0 {
+        remarks.push(format!("inbox: {refused} rows became no job: `tenure inbox refusals` says why"));
+    }
+    if state.broken > 0 {
+        remarks.push(format!(
+            "inbox: {} rows could not be stored by a fault of the server, and are kept whole: see its log, then bring them back",
+            state.broken
+        ));
     }
     remarks
 }
@@ -111,11 +118,14 @@ mod tests {
             waiting,
             oldest_age: Some(prost_types::Duration { seconds, nanos: 0 }),
             refusals,
+            broken: 0,
         };
         assert_eq!(remarks(&GetInboxResponse::default()), Vec::<String>::new());
         assert_eq!(remarks(&state(1000, LONG_WAIT - 1, 0)), Vec::<String>::new());
         let both = remarks(&state(3, 90, 2));
         assert!(both.len() == 2 && both[0].contains("3 rows wait") && both[0].contains("1m30s"), "{both:?}");
         assert!(both[1].contains("2 rows became no job"), "{both:?}");
+        let ours = remarks(&GetInboxResponse { refusals: 2, broken: 2, ..GetInboxResponse::default() });
+        assert!(ours.len() == 1 && ours[0].contains("2 rows could not be stored"), "{ours:?}");
     }
 }

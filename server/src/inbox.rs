@@ -39,7 +39,7 @@ mod tests;
 /// Rows of one batch: a fifth of a turn.
 const BATCH: u32 = 200;
 
-/// Bytes of payload of one batch; the last row may pass it.
+/// Bytes of one batch, of payloads and of everything else; the last row may pass it.
 const BATCH_BYTES: u32 = 1024 * 1024;
 
 /// Between two looks while nothing is heard.
@@ -47,6 +47,9 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// Before the next attempt while the database is away, or nobody leads.
 const AWAY: Duration = Duration::from_secs(1);
+
+/// Attempts that fail one after another until somebody is told: what passes by itself has passed by then.
+const TOLD_AT: u32 = 10;
 
 /// How long rows stay that were refused because of something that passes, at the least and at the most.
 const HOLD: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
@@ -92,6 +95,8 @@ pub(crate) struct Ingest {
     /// Rows are taken one by one until then.
     careful_until: Duration,
     next_sweep: Duration,
+    /// Attempts that failed, since the last that did not.
+    failures: u32,
 }
 
 /// Kinds whose rows are not tried for a while. At most as many as are declared.
@@ -132,7 +137,7 @@ impl Ingest {
         let store = PostgresInbox::new(options.address.clone());
         let zero = Duration::ZERO;
         let (held, struck, careful_until, next_sweep) = (Held::default(), Struck::default(), zero, zero);
-        Self { options, store, handle, metrics, held, struck, careful_until, next_sweep }
+        Self { options, store, handle, metrics, held, struck, careful_until, next_sweep, failures: 0 }
     }
 
     /// Ingests until the term is over. What fails is logged and tried again.
@@ -183,6 +188,7 @@ impl Ingest {
         let but: Vec<String> = self.held.kinds.keys().map(ToString::to_string).collect();
         match self.store.read(&but, rows, BATCH_BYTES).await {
             Ok(batch) if batch.rows.is_empty() && batch.unreadable.is_empty() => {
+                self.failures = 0;
                 Then::Listen(free_in.min(POLL))
             }
             Ok(batch) => self.ingest(batch).await,
@@ -269,7 +275,11 @@ impl Ingest {
             }
             self.metrics.observe_ingested(ingested, deduplicated);
         }
-        if refused.is_empty() { then } else { self.refuse(refused, then).await }
+        if !refused.is_empty() {
+            return self.refuse(refused, then).await;
+        }
+        self.failures = 0;
+        then
     }
 
     /// Keeps why rows become no job.
@@ -278,6 +288,7 @@ impl Ingest {
         if let Err(error) = self.store.refuse(self.epoch(), &refused, self.handle.clock().wall()).await {
             return self.failed(&error);
         }
+        self.failures = 0;
         reasons.into_iter().for_each(|reason| self.metrics.observe_refused_row(reason));
         if let Some(Refused { seq, producer, reason, .. }) = refused.first() {
             tracing::warn!(
@@ -296,8 +307,13 @@ impl Ingest {
         Epoch(self.handle.info().epoch)
     }
 
-    fn failed(&self, error: &(dyn std::error::Error + 'static)) -> Then {
-        tracing::debug!(error = %Chain(error), "the inbox is left alone for a moment");
+    fn failed(&mut self, error: &(dyn std::error::Error + 'static)) -> Then {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures == TOLD_AT {
+            tracing::warn!(error = %Chain(error), "the inbox cannot be worked on; it is tried again each second");
+        } else {
+            tracing::debug!(error = %Chain(error), "the inbox is left alone for a moment");
+        }
         Then::Rest(AWAY)
     }
 }

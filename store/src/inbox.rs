@@ -133,6 +133,8 @@ pub struct InboxState {
     pub oldest: Option<Duration>,
     /// Refusals that are kept.
     pub refusals: u64,
+    /// Those of them that are kept whole: a fault of the server kept them from becoming jobs. They are never swept.
+    pub broken: u64,
 }
 
 /// Rows that can be ingested, and those that cannot even be read.

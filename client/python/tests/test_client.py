@@ -178,8 +178,10 @@ class Following(unittest.TestCase):
             lambda r: wire.ListJobsResponse(jobs=[stored(id="a")]),
         ]
         with serving(ListJobs=pages) as (fake, at), tenure.Client(at, retry=QUICK) as client:
-            self.assertEqual([job.id for job in client.jobs(states=[tenure.JobState.QUEUED])], ["b", "a"])
-        self.assertEqual(list(fake.calls("ListJobs")[1].states), [job_pb2.JOB_STATE_QUEUED])
+            listed = client.jobs(states=[tenure.JobState.QUEUED], workflow_id="w")
+            self.assertEqual([job.id for job in listed], ["b", "a"])
+        asked = fake.calls("ListJobs")[1]
+        self.assertEqual((list(asked.states), asked.workflow_id), ([job_pb2.JOB_STATE_QUEUED], "w"))
 
     def test_a_state_of_tomorrow_is_unknown(self) -> None:
         with serving(GetJob=[lambda r: wire.GetJobResponse(job=stored(99))]) as (_, at):

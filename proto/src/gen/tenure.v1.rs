@@ -8716,6 +8716,10 @@ pub struct GetInboxResponse {
     /// Rows that became no job, and are kept with the reason.
     #[prost(uint64, tag = "3")]
     pub refusals: u64,
+    /// Those of them that a fault of the server kept from becoming jobs: they are kept whole until somebody brings them back or
+    /// deletes them. An old server never sets it.
+    #[prost(uint64, tag = "4")]
+    pub broken: u64,
 }
 /// ListInboxRefusals.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -55,6 +55,7 @@ async fn get(api: &Api) -> Result<v1::GetInboxResponse, No> {
         waiting: state.waiting,
         oldest_age: state.oldest.map(convert::age),
         refusals: state.refusals,
+        broken: state.broken,
     })
 }
 

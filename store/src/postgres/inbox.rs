@@ -32,7 +32,7 @@ static CHANNEL: &str = "tenure_inbox";
 /// How long one call may take.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Refusals that are kept, whatever their age.
+/// Refusals that are kept, whatever their age; those that are kept whole do not count.
 pub const MOST_REFUSALS: i64 = 10_000;
 
 /// Kinds among which one read looks, beside those that are left out; the first of them by name, should there be more.
@@ -43,7 +43,7 @@ const MOST_KINDS: i32 = 1000;
 pub(super) const ALL: [&str; 5] = [INBOX_READ, INBOX_REFUSE, REFUSAL_SWEEP, INBOX_STATE, REFUSAL_LIST];
 
 /// As many rows as are asked for, and as many bytes, but always one row. The sizes of payloads are known without reading
-/// them. It goes from kind to kind by the index, and takes the first rows of each: those of a kind that is left out cost one
+/// them; the other texts are measured as they are read. It goes from kind to kind by the index, and takes the first rows of each: those of a kind that is left out cost one
 /// step, however many they are. Rows are looked up one by one (`lateral … limit 1`): how many there are is not known when it is
 /// planned, and a join would read the whole table.
 const INBOX_READ: &str = "
@@ -63,7 +63,14 @@ with recursive kinds (kind, place) as (
 ), fit as (
   select head.seq, sum(bytes) over (order by head.seq) - bytes as before
   from head
-  cross join lateral (select octet_length(payload) as bytes from inbox where inbox.seq = head.seq limit 1) as sizes
+  cross join lateral (
+    select octet_length(payload) + octet_length(concat(
+      kind, content_type, dedupe_key, tenant, labels, selector, needs, concurrency_key, traceparent
+    )) as bytes
+    from inbox
+    where inbox.seq = head.seq
+    limit 1
+  ) as sizes
 )
 select whole.seq, role, (extract(epoch from clock_timestamp() - inserted_at) * 1000)::bigint, job_id, kind, payload,
   content_type, dedupe_key, tenant, priority, run_at, delay_ms, stale_after_ms, labels::text, selector::text, needs::text,
@@ -73,6 +80,7 @@ cross join lateral (select * from inbox where inbox.seq = fit.seq limit 1) as wh
 where before < $3::bigint
 order by whole.seq";
 
+/// A row that somebody copied back under its number, and left among the refusals, replaces what stood there.
 const INBOX_REFUSE: &str = "
 with said as (
   select seq, producer, reason, message, whole
@@ -88,18 +96,33 @@ with said as (
 insert into inbox_refusals
   (seq, role, producer, inserted_at, refused_at, job_id, kind, dedupe_key, reason, message, entry)
 select seq, role, producer, inserted_at, $6::timestamptz, job_id, kind, dedupe_key, reason, message, entry
-from gone";
+from gone
+on conflict (seq) do update set
+  role = excluded.role,
+  producer = excluded.producer,
+  inserted_at = excluded.inserted_at,
+  refused_at = excluded.refused_at,
+  job_id = excluded.job_id,
+  kind = excluded.kind,
+  dedupe_key = excluded.dedupe_key,
+  reason = excluded.reason,
+  message = excluded.message,
+  entry = excluded.entry";
 
 const REFUSAL_SWEEP: &str = "
 delete from inbox_refusals
-where refused_at < $1::timestamptz
-  or seq <= (select seq from inbox_refusals order by seq desc offset $2::bigint limit 1)";
+where entry is null
+  and (
+    refused_at < $1::timestamptz
+    or seq <= (select seq from inbox_refusals where entry is null order by seq desc offset $2::bigint limit 1)
+  )";
 
 const INBOX_STATE: &str = "
 select
   (select count(*) from (select 1 from inbox limit 1000000) as waiting),
   (select (extract(epoch from clock_timestamp() - inserted_at) * 1000)::bigint from inbox order by seq limit 1),
-  (select count(*) from inbox_refusals)";
+  (select count(*) from inbox_refusals),
+  (select count(*) from inbox_refusals where entry is not null)";
 
 const REFUSAL_LIST: &str = "
 select seq, role, producer, inserted_at, refused_at, job_id, kind, dedupe_key, reason, message
@@ -149,7 +172,8 @@ impl PostgresInbox {
         }
     }
 
-    /// Rows from the lowest number on, but for those of these kinds: at most `rows`, and at most `bytes` of payload or one row.
+    /// Rows from the lowest number on, but for those of these kinds: at most `rows`, and at most `bytes` or one row.
+    /// A row counts with its payload and its texts.
     ///
     /// # Errors
     /// If the database is away.
@@ -194,7 +218,8 @@ impl PostgresInbox {
         self.write(epoch, "refusing rows", query).await
     }
 
-    /// Removes refusals from before this, and what is beyond [`MOST_REFUSALS`].
+    /// Removes refusals from before this, and what is beyond [`MOST_REFUSALS`]. Those that are kept whole stay: nobody has such
+    /// a row but we, and somebody has to look at the fault first.
     ///
     /// # Errors
     /// As [`PostgresInbox::refuse`].
@@ -310,7 +335,12 @@ impl PostgresReader {
         let read = |row: &PgRow| -> Result<InboxState, sqlx::Error> {
             let count = |at| row.try_get(at).map(|count: i64| u64::try_from(count).unwrap_or(0));
             let oldest: Option<i64> = row.try_get(1)?;
-            Ok(InboxState { waiting: count(0)?, oldest: oldest.map(waited), refusals: count(2)? })
+            Ok(InboxState {
+                waiting: count(0)?,
+                oldest: oldest.map(waited),
+                refusals: count(2)?,
+                broken: count(3)?,
+            })
         };
         let state = rows.first().map_or(Ok(InboxState::default()), read);
         state.map_err(|error| unreadable("inbox", &error))

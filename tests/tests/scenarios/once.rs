@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use tenure_client::proto::JobState;
-use tenure_client::{Client, NewJob, Once, OnceError};
+use tenure_client::{Client, NewJob, Once, OnceError, new_job_id};
 use tenure_tests::wait::PATIENCE;
 use tenure_tests::{Fleet, KindPlan, NodePlan, Plan, Script, Step, scenario};
 use tokio::task::JoinSet;
@@ -88,7 +88,8 @@ async fn another_payload_under_the_key_is_refused_and_so_is_no_key() -> anyhow::
         let none = client.once(&NewJob::new("charge"), None).await;
         ensure!(matches!(none, Err(OnceError::NoKey)), "{none:?}");
         // An answer that is kept no more is not taken for an empty one.
-        let brief = Fleet::job("brief", &Script::new()).dedupe_key("b");
+        let charged = Script::new().then(Step::Result("charged".to_owned()));
+        let brief = Fleet::job("brief", &charged).dedupe_key("b");
         let asked = client.once(&brief, Some(PATIENCE)).await;
         let forgotten = match asked {
             // It may be read within its millisecond.
@@ -96,6 +97,12 @@ async fn another_payload_under_the_key_is_refused_and_so_is_no_key() -> anyhow::
             other => other,
         };
         ensure!(matches!(forgotten, Err(OnceError::Forgotten { .. })), "{forgotten:?}");
+        // And an empty one is none that was forgotten, however late it is asked for.
+        let nothing = Fleet::job("brief", &Script::new()).dedupe_key("c");
+        for replayed in [false, true] {
+            let once = client.once(&nothing.clone().with_id(new_job_id()), Some(PATIENCE)).await?;
+            ensure!(once.data.is_empty() && once.replayed == replayed, "{once:?}");
+        }
         Ok(())
     })
     .await

@@ -119,3 +119,31 @@ fn keyed() -> NewJob {
     let script = Script::new().then(Step::Result(RESULT.to_owned()));
     Fleet::job("shell.task", &script).dedupe_key("the-key").tenant("acme")
 }
+
+#[tokio::test]
+async fn a_database_of_a_later_version_is_refused_with_a_sentence_and_left_as_it_is() -> anyhow::Result<()> {
+    scenario(plan(), async |fleet| {
+        fleet.kill_agent("n1").await?;
+        fleet.stop_server().await?;
+        let database = Database::of(fleet);
+        let checksum = if fleet.postgres().is_ok() { "'\\x00'" } else { "x'00'" };
+        let later = format!(
+            "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
+             values (9999, 'later', true, {checksum}, 0)"
+        );
+        database.execute(&later).await?;
+        let epoch = database.stored().await?.epoch;
+        let [file, data] = ["server.toml", "data"].map(|name| fleet.directory().join(name));
+        let (file, data) = (file.to_string_lossy(), data.to_string_lossy());
+        let mut args = vec!["server", "--config", &file, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let place = ["--data", &*data];
+        args.extend(if fleet.postgres().is_ok() { &["--migrate"][..] } else { &place });
+        let mut older = fleet.process("older", &args)?;
+        let status = older.ended(PATIENCE).await?;
+        let sentence = format!("the database has schema 9999, this version knows {} and older", newest()?);
+        ensure!(!status.success() && older.log().contains(&sentence), "{status}: {}", older.tail());
+        ensure!(database.stored().await?.epoch == epoch, "nobody led");
+        Ok(())
+    })
+    .await
+}

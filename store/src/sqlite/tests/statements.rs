@@ -67,7 +67,7 @@ fn positions_in_statements_are_those_of_the_columns() {
             found += 1;
         }
     }
-    assert_eq!(found, 31);
+    assert_eq!(found, 32);
     assert!(
         commit::JOB_UPDATE.ends_with("where jobs.id = new.value ->> 0 and jobs.token = new.value ->> 51")
     );

@@ -88,7 +88,7 @@ pub(crate) async fn filters_are_anded<S: TestStore>() {
         (JobFilter { states: vec!["running"], ..of_parent }, &[6]),
         (JobFilter { node: Some(NodeName::new("mini-1")), ..all.clone() }, &[6]),
         (JobFilter { id_part: ends(5), ..all.clone() }, &[5]),
-        (JobFilter { id_part: begins(5), ..all.clone() }, &[2, 9, 8, 7, 6, 5, 4, 3, 1]),
+        (JobFilter { id_part: begins(5), ..all.clone() }, &[2, 10, 9, 8, 7, 6, 5, 4, 3, 1]),
         (JobFilter { id_part: ends(5), states: vec!["dead"], ..all.clone() }, &[]),
         (JobFilter { id_part: Some("ffff".to_owned()), ..all }, &[]),
     ];

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtenure/v1/inbox_service.proto\x12\ttenure.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x11\n\x0fGetInboxRequest\"d\n\x10GetInboxResponse\x12\x0f\n\x07waiting\x18\x01 \x01(\x04\x12-\n\noldest_age\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08refusals\x18\x03 \x01(\x04\"A\n\x18ListInboxRefusalsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x19ListInboxRefusalsResponse\x12)\n\x08refusals\x18\x01 \x03(\x0b\x32\x17.tenure.v1.InboxRefusal\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf0\x01\n\x0cInboxRefusal\x12\x0b\n\x03row\x18\x01 \x01(\x03\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x10\n\x08producer\x18\x03 \x01(\t\x12/\n\x0binsert_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brefuse_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06job_id\x18\x06 \x01(\t\x12\x0c\n\x04kind\x18\x07 \x01(\t\x12\x12\n\ndedupe_key\x18\x08 \x01(\t\x12\x0e\n\x06reason\x18\t \x01(\t\x12\x0f\n\x07message\x18\n \x01(\t2\xb3\x01\n\x0cInboxService\x12\x43\n\x08GetInbox\x12\x1a.tenure.v1.GetInboxRequest\x1a\x1b.tenure.v1.GetInboxResponse\x12^\n\x11ListInboxRefusals\x12#.tenure.v1.ListInboxRefusalsRequest\x1a$.tenure.v1.ListInboxRefusalsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtenure/v1/inbox_service.proto\x12\ttenure.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x11\n\x0fGetInboxRequest\"t\n\x10GetInboxResponse\x12\x0f\n\x07waiting\x18\x01 \x01(\x04\x12-\n\noldest_age\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08refusals\x18\x03 \x01(\x04\x12\x0e\n\x06\x62roken\x18\x04 \x01(\x04\"A\n\x18ListInboxRefusalsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"_\n\x19ListInboxRefusalsResponse\x12)\n\x08refusals\x18\x01 \x03(\x0b\x32\x17.tenure.v1.InboxRefusal\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf0\x01\n\x0cInboxRefusal\x12\x0b\n\x03row\x18\x01 \x01(\x03\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x10\n\x08producer\x18\x03 \x01(\t\x12/\n\x0binsert_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brefuse_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06job_id\x18\x06 \x01(\t\x12\x0c\n\x04kind\x18\x07 \x01(\t\x12\x12\n\ndedupe_key\x18\x08 \x01(\t\x12\x0e\n\x06reason\x18\t \x01(\t\x12\x0f\n\x07message\x18\n \x01(\t2\xb3\x01\n\x0cInboxService\x12\x43\n\x08GetInbox\x12\x1a.tenure.v1.GetInboxRequest\x1a\x1b.tenure.v1.GetInboxResponse\x12^\n\x11ListInboxRefusals\x12#.tenure.v1.ListInboxRefusalsRequest\x1a$.tenure.v1.ListInboxRefusalsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,13 +36,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETINBOXREQUEST']._serialized_start=109
   _globals['_GETINBOXREQUEST']._serialized_end=126
   _globals['_GETINBOXRESPONSE']._serialized_start=128
-  _globals['_GETINBOXRESPONSE']._serialized_end=228
-  _globals['_LISTINBOXREFUSALSREQUEST']._serialized_start=230
-  _globals['_LISTINBOXREFUSALSREQUEST']._serialized_end=295
-  _globals['_LISTINBOXREFUSALSRESPONSE']._serialized_start=297
-  _globals['_LISTINBOXREFUSALSRESPONSE']._serialized_end=392
-  _globals['_INBOXREFUSAL']._serialized_start=395
-  _globals['_INBOXREFUSAL']._serialized_end=635
-  _globals['_INBOXSERVICE']._serialized_start=638
-  _globals['_INBOXSERVICE']._serialized_end=817
+  _globals['_GETINBOXRESPONSE']._serialized_end=244
+  _globals['_LISTINBOXREFUSALSREQUEST']._serialized_start=246
+  _globals['_LISTINBOXREFUSALSREQUEST']._serialized_end=311
+  _globals['_LISTINBOXREFUSALSRESPONSE']._serialized_start=313
+  _globals['_LISTINBOXREFUSALSRESPONSE']._serialized_end=408
+  _globals['_INBOXREFUSAL']._serialized_start=411
+  _globals['_INBOXREFUSAL']._serialized_end=651
+  _globals['_INBOXSERVICE']._serialized_start=654
+  _globals['_INBOXSERVICE']._serialized_end=833
 # @@protoc_insertion_point(module_scope)

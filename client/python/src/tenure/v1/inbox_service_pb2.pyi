@@ -15,14 +15,16 @@ class GetInboxRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetInboxResponse(_message.Message):
-    __slots__ = ("waiting", "oldest_age", "refusals")
+    __slots__ = ("waiting", "oldest_age", "refusals", "broken")
     WAITING_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_FIELD_NUMBER: _ClassVar[int]
     REFUSALS_FIELD_NUMBER: _ClassVar[int]
+    BROKEN_FIELD_NUMBER: _ClassVar[int]
     waiting: int
     oldest_age: _duration_pb2.Duration
     refusals: int
-    def __init__(self, waiting: _Optional[int] = ..., oldest_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., refusals: _Optional[int] = ...) -> None: ...
+    broken: int
+    def __init__(self, waiting: _Optional[int] = ..., oldest_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., refusals: _Optional[int] = ..., broken: _Optional[int] = ...) -> None: ...
 
 class ListInboxRefusalsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
