@@ -1,7 +1,8 @@
 //! The wire, and nothing but the wire: generated messages, service traits and the descriptor set.
 //!
 //! `src/gen` is committed and made from the `.proto` files by `tests/bootstrap.rs`, so a build needs no protobuf
-//! compiler. By hand are only the texts that fields carry in a grammar of their own (`requirement`, `trace_context`). This crate knows neither the scheduler nor a database.
+//! compiler. By hand are only the texts that fields carry in a grammar of their own (`requirement`, `trace_context`), and the limits that both
+//! ends keep (`limits`). This crate knows neither the scheduler nor a database.
 
 /// Producers and operators.
 pub mod v1 {
@@ -18,6 +19,7 @@ pub mod node {
     }
 }
 
+pub mod limits;
 pub mod requirement;
 pub mod trace_context;
 
