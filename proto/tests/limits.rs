@@ -12,8 +12,8 @@ fn text(path: &str) -> String {
 /// In the largest unit of which it is a whole number.
 fn bytes(count: u64) -> String {
     match count {
-        _ if count % (1 << 20) == 0 => format!("{} MiB", count >> 20),
-        _ if count % (1 << 10) == 0 => format!("{} KiB", count >> 10),
+        _ if count.is_multiple_of(1 << 20) => format!("{} MiB", count >> 20),
+        _ if count.is_multiple_of(1 << 10) => format!("{} KiB", count >> 10),
         _ => format!("{count} B"),
     }
 }
