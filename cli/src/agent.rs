@@ -18,6 +18,9 @@ use crate::part::{Part, Stop};
 use crate::report::chain;
 use crate::signals::{Hangups, Orders};
 
+/// The cores belong to the jobs: an agent waits most of the time, and its work is done by a few threads on any host.
+const MOST_THREADS: usize = 4;
+
 /// What the service manager shows of an agent with a session.
 const ATTACHED: &str = "attached to its server";
 
@@ -37,6 +40,13 @@ pub(crate) struct AgentArgs {
     /// rest and ends; returns once it has.
     #[arg(long)]
     drain: bool,
+}
+
+/// How many threads an agent runs on; none: as many as the environment says. On 64 cores as many threads would hold 1 MB of
+/// stacks and arenas, and 850 MB of addresses, for nothing.
+pub(crate) fn threads(environment_says: bool) -> Option<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (!environment_says).then(|| cores.min(MOST_THREADS))
 }
 
 /// Runs an agent until a signal; or asks the one that runs here to drain.

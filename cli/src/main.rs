@@ -84,7 +84,8 @@ fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failu
     match command {
         Command::Up(args) => staying("tenure", |telemetry| up::run(args, global.insecure, telemetry)),
         Command::Agent(args) => {
-            staying("tenure-agent", |telemetry| agent::run(args, global, telemetry.traces))
+            let threads = agent::threads(std::env::var_os("TOKIO_WORKER_THREADS").is_some());
+            staying_on(threads, "tenure-agent", |telemetry| agent::run(args, global, telemetry.traces))
         }
         Command::Server(ServerArgs { verb: Some(ServerVerb::Info), .. }) => {
             asking(Target::of(global)?, global, async |client| server::info(client, output).await)
@@ -115,13 +116,27 @@ fn run(command: Command, global: &Global, output: &Output) -> Result<Exit, Failu
     }
 }
 
-/// Runs a process that stays: all cores, logs for operators, spans and figures for whom the environment names.
+/// Runs a process that stays, on all cores.
 fn staying<F: Future<Output = Result<Exit, Failure>>>(
     service: &'static str,
     run: impl FnOnce(Telemetry) -> F,
 ) -> Result<Exit, Failure> {
+    staying_on(None, service, run)
+}
+
+/// Runs a process that stays: so many threads (none: as many as there are cores), logs for operators, spans and figures for
+/// whom the environment names.
+fn staying_on<F: Future<Output = Result<Exit, Failure>>>(
+    threads: Option<usize>,
+    service: &'static str,
+    run: impl FnOnce(Telemetry) -> F,
+) -> Result<Exit, Failure> {
     telemetry::daemon()?;
-    let runtime = runtime(&mut Builder::new_multi_thread())?;
+    let mut builder = Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let runtime = runtime(&mut builder)?;
     let exports = {
         let _inside = runtime.enter();
         Exports::start(service)

@@ -3,17 +3,13 @@
 //! Responsible for: batches that fit the wire, and one answer per job whatever happens to a part of them.
 //! Invariant: no message is over 1 MiB or 1,000 jobs, unless a single job is.
 
+use tenure_proto::limits;
 use tenure_proto::v1::{
     EnqueueBatchItem, EnqueueBatchRequest, EnqueueRequest, EnqueueResponse, Job, enqueue_batch_item,
 };
 
 use crate::retry::rpc;
 use crate::{Client, Error, NewJob, Refusal};
-
-/// Senders split so that no message is larger than this, encoded.
-const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
-/// The server takes at most this many jobs in one batch.
-const MAX_BATCH_JOBS: usize = 1_000;
 
 /// A job that is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +38,7 @@ impl Client {
     /// same jobs may be sent again as they are.
     pub async fn enqueue_batch(&self, jobs: &[NewJob]) -> Vec<Result<Enqueued, Error>> {
         let mut answers = Vec::with_capacity(jobs.len());
-        for chunk in chunks(jobs, MAX_MESSAGE_BYTES) {
+        for chunk in chunks(jobs, limits::MESSAGE_BYTES) {
             match self.enqueue_chunk(chunk).await {
                 Ok(items) => answers.extend(items),
                 Err(error @ Error::Unavailable { .. }) => {
@@ -89,7 +85,7 @@ pub(crate) fn chunks(jobs: &[NewJob], most: usize) -> impl Iterator<Item = &[New
     let mut rest = jobs;
     std::iter::from_fn(move || {
         let mut bytes = 0;
-        let fits = rest.iter().take(MAX_BATCH_JOBS).take_while(|job| {
+        let fits = rest.iter().take(limits::BATCH_JOBS).take_while(|job| {
             bytes += job.size_in_batch();
             bytes <= most
         });
@@ -108,7 +104,7 @@ mod tests {
     use super::*;
 
     fn sizes(jobs: &[NewJob]) -> Vec<usize> {
-        chunks(jobs, MAX_MESSAGE_BYTES).map(<[NewJob]>::len).collect()
+        chunks(jobs, limits::MESSAGE_BYTES).map(<[NewJob]>::len).collect()
     }
 
     #[test]
@@ -121,18 +117,21 @@ mod tests {
     #[test]
     fn large_jobs_are_cut_by_the_exact_encoded_size() {
         let jobs: Vec<NewJob> = (0..9).map(|_| NewJob::new("k").payload(vec![7; 256 * 1024])).collect();
-        for chunk in chunks(&jobs, MAX_MESSAGE_BYTES) {
+        for chunk in chunks(&jobs, limits::MESSAGE_BYTES) {
             let message = EnqueueBatchRequest { jobs: chunk.iter().map(|job| job.spec().clone()).collect() };
             assert_eq!(message.encoded_len(), chunk.iter().map(NewJob::size_in_batch).sum::<usize>());
-            assert!(message.encoded_len() <= MAX_MESSAGE_BYTES);
+            assert!(message.encoded_len() <= limits::MESSAGE_BYTES);
         }
         assert_eq!(sizes(&jobs), [3, 3, 3]);
     }
 
     #[test]
     fn a_job_over_the_limit_is_sent_alone() {
-        let jobs =
-            [NewJob::new("k"), NewJob::new("k").payload(vec![7; 2 * MAX_MESSAGE_BYTES]), NewJob::new("k")];
+        let jobs = [
+            NewJob::new("k"),
+            NewJob::new("k").payload(vec![7; 2 * limits::MESSAGE_BYTES]),
+            NewJob::new("k"),
+        ];
         assert_eq!(sizes(&jobs), [1, 1, 1]);
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ring::digest::{Context, SHA256};
+use tenure_proto::limits;
 use tenure_proto::v1::{Job, JobState};
 use tonic::Code;
 
@@ -21,7 +22,7 @@ use crate::{Client, Error, NewJob};
 pub const ONCE_LABEL: &str = "once";
 
 /// The largest answer that [`Client::once`] returns, in bytes: it is held in memory. [`Client::read_result`] has larger ones.
-pub const ONCE_MOST_BYTES: u64 = 64 << 20;
+pub const ONCE_MOST_BYTES: u64 = limits::RESULT_BYTES;
 
 /// Reads of one answer that may break in the midst before that is told to the caller.
 const BREAKS: u32 = 5;

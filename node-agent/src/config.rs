@@ -49,8 +49,6 @@ const DEFAULT_DRAIN: Duration = Duration::from_secs(60);
 const MOST_NAMES: usize = 64;
 /// Kinds that a Hello can carry.
 const MOST_KINDS: usize = 1_000;
-/// Units of one slot, as the server takes them.
-pub(crate) const MOST_UNITS: u32 = 1_000_000;
 /// The value of a label, in bytes, as the server takes it.
 const LONGEST_LABEL: usize = 255;
 /// What a message shows of the text that is wrong, in bytes.

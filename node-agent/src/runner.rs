@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tenure_proto::limits;
 use tenure_proto::node::v1::{Grant, Report};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -55,7 +56,7 @@ pub use self::socket::{Calls, Lines};
 /// Events that wait for the session. When it is full the attempts' tasks wait; their shims go on.
 const EVENTS: usize = 256;
 /// The inline limit until a Welcome names another.
-const DEFAULT_MAX_RESULT: u64 = 256 * 1024;
+const DEFAULT_MAX_RESULT: u64 = limits::INLINE_BYTES as u64;
 
 /// What the runner needs to know of its node.
 #[derive(Clone, Debug)]

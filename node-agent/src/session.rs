@@ -20,6 +20,7 @@ mod wire;
 use std::pin::pin;
 use std::time::Duration;
 
+use tenure_proto::limits;
 use tenure_proto::node::v1::node_service_client::NodeServiceClient;
 use tenure_proto::node::v1::{Hello, NodeMessage, ServerMessage, node_message, server_message::Body};
 use tenure_proto::{INPUTS_FEATURE, LOGS_FEATURE, SESSION_PROTOCOL};
@@ -56,8 +57,6 @@ const WELCOME_TIMEOUT: (Duration, Duration) = (Duration::from_secs(15), Duration
 const SILENCE: Duration = Duration::from_secs(3);
 /// Between two HTTP/2 pings; without an answer to one for the second, the connection is gone.
 const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
-/// Of one message that is read. Servers send 1 MiB at most.
-const DECODE_LIMIT: usize = 4 << 20;
 /// Whatever the server says, a heartbeat goes no more and no less often than this.
 const HEARTBEAT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 /// At the agent's end, what was sent last gets this long to arrive; the second, if the next agent's Hello stands for it.
@@ -263,7 +262,7 @@ impl Session {
         let message = NodeMessage { seq, seen: 0, body: Some(node_message::Body::Hello(hello)) };
         drop(outbound.try_send(message)); // The queue is empty.
         let opening = async move {
-            let mut client = NodeServiceClient::new(channel).max_decoding_message_size(DECODE_LIMIT);
+            let mut client = NodeServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES);
             client.session(ReceiverStream::new(queue)).await
         };
         let patience = self.welcome_patience();

@@ -1,7 +1,8 @@
 //! The wire, and nothing but the wire: generated messages, service traits and the descriptor set.
 //!
 //! `src/gen` is committed and made from the `.proto` files by `tests/bootstrap.rs`, so a build needs no protobuf
-//! compiler. By hand are only the texts that fields carry in a grammar of their own (`requirement`, `trace_context`) and how large buffers begin (`codec`).
+//! compiler. By hand are only the texts that fields carry in a grammar of their own (`requirement`, `trace_context`), the
+//! limits that several sides share (`limits`) and how large buffers begin (`codec`).
 //! This crate knows neither the scheduler nor a database.
 
 /// Producers and operators.
@@ -20,6 +21,7 @@ pub mod node {
 }
 
 mod codec;
+pub mod limits;
 pub mod requirement;
 pub mod trace_context;
 

@@ -44,6 +44,7 @@ use std::{
     time::Duration,
 };
 
+use tenure_proto::limits;
 use tenure_store::{
     Journal, Reader,
     election::{Steady, Trust},
@@ -83,7 +84,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 const SESSIONS: Settings = Settings {
     reconnect_min: Duration::from_millis(200),
     reconnect_max: Duration::from_secs(5),
-    max_result_bytes: 256 * 1024,
+    max_result_bytes: limits::INLINE_BYTES,
     max_uploaded_result_bytes: 0, // as object storage says
 };
 

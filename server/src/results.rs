@@ -18,6 +18,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
+use tenure_proto::limits;
 use tenure_scheduler::JobId;
 use tenure_store::{ObjectName, Objects, Reader, StoredResult, objects, reader};
 use tokio_util::task::TaskTracker;
@@ -42,9 +43,6 @@ const MOST_COMING: usize = 8;
 /// Results that are handed out to nodes at once, of one node half of them at most; each holds up to 2 MiB of memory. The next
 /// is told to come back.
 const MOST_LEAVING: usize = 32;
-
-/// Bytes of one message of a stream.
-pub(crate) const CHUNK: usize = 256 * 1024;
 
 /// What `CheckInvariants` calls it that every result which stands in object storage is there.
 pub(crate) const OBJECTS_EXIST: &str = "result_objects_exist";
@@ -162,7 +160,7 @@ impl Results {
                     None => return Err(No::result_damaged(left)),
                 }
             }
-            let next = rest.split_to(rest.len().min(CHUNK));
+            let next = rest.split_to(rest.len().min(limits::CHUNK_BYTES));
             let left = left.checked_sub(next.len() as u64).ok_or_else(|| No::result_damaged(0))?;
             this.metrics.observe_object_bytes("read", next.len());
             Ok(Some((next, (this, chunks, rest, left))))

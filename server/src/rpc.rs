@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
+use tenure_proto::limits;
 use tenure_proto::{
     node::v1::node_service_server::NodeServiceServer,
     v1::{
@@ -45,9 +46,7 @@ pub(crate) mod status;
 mod webhooks;
 mod workflows;
 
-use self::{
-    api::Api, auth::AuthLayer, decode::MOST_MESSAGE, elsewhere::ElsewhereLayer, gate::GateLayer, nodes::Nodes,
-};
+use self::{api::Api, auth::AuthLayer, elsewhere::ElsewhereLayer, gate::GateLayer, nodes::Nodes};
 
 use crate::{access::Rules, clock::Clock, peers::Peers, trace::Spans};
 
@@ -96,7 +95,7 @@ pub(crate) fn router(
     // One limit for all, and gzip for those who want it; answers are not compressed, they are small.
     macro_rules! add {
         ($($service:expr),+ $(,)?) => {
-            $(routes.add_service($service.max_decoding_message_size(MOST_MESSAGE).accept_compressed(Gzip));)+
+            $(routes.add_service($service.max_decoding_message_size(limits::DECODE_BYTES).accept_compressed(Gzip));)+
         };
     }
     add!(

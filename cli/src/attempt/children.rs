@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use prost::Message as _;
 use tenure_client::{NewJob, Refusal};
+use tenure_proto::limits;
 use tenure_proto::node::v1 as node;
 use tenure_proto::v1::{EnqueueBatchItem, EnqueueBatchResponse, JobSpec, WaitPolicy, enqueue_batch_item};
 use uuid::Uuid;
@@ -20,11 +21,6 @@ use crate::enqueue::lines::{Line, Lines};
 use crate::exit::{Exit, Failure, of_refusal};
 use crate::output::{Output, Table, note};
 use crate::report;
-
-/// Jobs of one call.
-const BATCH_JOBS: usize = 1_000;
-/// Bytes of one call: under the 1 MiB of a message, whatever its last job.
-const BATCH_BYTES: usize = 640 * 1024;
 
 /// Arguments of `attempt enqueue`.
 #[derive(Debug, Args)]
@@ -192,7 +188,7 @@ pub(super) async fn wait(args: WaitArgs, agent: &Agent, output: &Output) -> Resu
 
 async fn show(job_ids: Vec<String>, agent: &Agent, output: &Output) -> Result<Exit, Failure> {
     let mut all = node::AttemptServiceGetChildResultsResponse::default();
-    for chunk in job_ids.chunks(BATCH_JOBS) {
+    for chunk in job_ids.chunks(limits::BATCH_JOBS) {
         let before = u32::try_from(all.results.len()).unwrap_or(u32::MAX);
         let mut from_index = 0;
         loop {
@@ -328,7 +324,7 @@ fn batches(specs: Vec<JobSpec>) -> Vec<Vec<JobSpec>> {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for spec in specs {
         let size = spec.encoded_len() + 8;
-        if batch.len() >= BATCH_JOBS || (bytes + size > BATCH_BYTES && !batch.is_empty()) {
+        if batch.len() >= limits::BATCH_JOBS || (bytes + size > limits::BATCH_BYTES && !batch.is_empty()) {
             all.push(std::mem::take(&mut batch));
             bytes = 0;
         }

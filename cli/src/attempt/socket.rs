@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tenure_client::Refusal;
+use tenure_proto::limits;
 use tenure_proto::node::v1::attempt_service_client::AttemptServiceClient;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
@@ -18,8 +19,6 @@ use crate::exit::Failure;
 const VARIABLE: &str = "TENURE_SOCKET";
 /// Between two tries.
 const AGAIN: Duration = Duration::from_millis(200);
-/// The largest answer: a page of results.
-const DECODE_LIMIT: usize = 4 << 20;
 
 /// The agent of the attempt that this process is a part of.
 pub(super) struct Agent {
@@ -93,7 +92,7 @@ impl Agent {
             status.set_source(std::sync::Arc::new(error));
             status
         })?;
-        Ok(AttemptServiceClient::new(channel).max_decoding_message_size(DECODE_LIMIT))
+        Ok(AttemptServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES))
     }
 }
 

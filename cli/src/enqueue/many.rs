@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tenure_client::{Client, Enqueued, Error, NewJob, Refusal};
+use tenure_proto::limits;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -19,10 +20,6 @@ use crate::clock;
 use crate::exit::{Exit, Failure, of_refusal};
 use crate::output::{Output, note};
 
-/// Jobs of a batch.
-const BATCH_JOBS: usize = 1_000;
-/// Bytes of a batch: under the 1 MiB of a message, whatever its last job.
-const BATCH_BYTES: usize = 640 * 1024;
 /// Batches on their way. More would only wait in the server.
 const MOST_FLYING: usize = 4;
 /// Lines that wait for their `retry_after`. Beyond, nothing more is read until some were answered.
@@ -186,7 +183,7 @@ impl Run<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.batch.len() >= BATCH_JOBS || self.batch_bytes >= BATCH_BYTES
+        self.batch.len() >= limits::BATCH_JOBS || self.batch_bytes >= limits::BATCH_BYTES
     }
 
     /// Sends the batch if it is time, and there is room.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message as _;
+use tenure_proto::limits;
 use tenure_proto::node::v1::{
     InputResult, ResultBytes, StopWorkReason, Work, WorkEnded, WorkFailed, WorkStopped, WorkSucceeded,
     input_result::Answer, work_ended::End,
@@ -17,8 +18,6 @@ use super::voice::Voice;
 use super::wait::Wait;
 use crate::wire;
 
-/// The most bytes of an end: the agent breaks with a worker whose message is larger than 1 MiB, and all its attempts are lost.
-const MOST_END: usize = 1_000_000;
 /// Of the reason of a failure, in bytes; the server keeps no more.
 const MOST_REASON: usize = 4_096;
 
@@ -228,8 +227,11 @@ impl Attempt {
 /// What is wrong with an end that the agent would not take.
 fn too_large(ended: &WorkEnded) -> Option<String> {
     let size = ended.encoded_len();
-    (size > MOST_END).then(|| {
-        format!("what it leaves is too large for a worker: its end has {size} bytes, at most {MOST_END} are allowed")
+    (size > limits::WORKER_END_BYTES).then(|| {
+        format!(
+            "what it leaves is too large for a worker: its end has {size} bytes, at most {most} are allowed",
+            most = limits::WORKER_END_BYTES
+        )
     })
 }
 
@@ -378,9 +380,9 @@ mod tests {
         let work = Work { token: 7, socket: "/socket".to_owned(), ..Work::default() };
         let attempt = Attempt::new(work, Before::default());
         let leaves = |size: usize| end(&attempt, Some(Ok(Output::bytes(vec![7; size], "a/b"))));
-        assert!(matches!(leaves(MOST_END - 100), End::Succeeded(_)));
-        let waits = Output::detach(Wait::all(["a"]).state(vec![7; MOST_END], "a/b"));
-        for end in [leaves(MOST_END), leaves(2 << 20), end(&attempt, Some(Ok(waits)))] {
+        assert!(matches!(leaves(limits::WORKER_END_BYTES - 100), End::Succeeded(_)));
+        let waits = Output::detach(Wait::all(["a"]).state(vec![7; limits::WORKER_END_BYTES], "a/b"));
+        for end in [leaves(limits::WORKER_END_BYTES), leaves(2 << 20), end(&attempt, Some(Ok(waits)))] {
             let End::Failed(said) = end else { panic!("it is too large") };
             assert!(said.permanent && said.error.contains("too large"), "{}", said.error);
         }

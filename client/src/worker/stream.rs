@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tenure_proto::limits;
 use tenure_proto::node::v1::worker_service_client::WorkerServiceClient;
 use tenure_proto::node::v1::{
     StopWork, Work, WorkEnded, WorkMessage, WorkerHello, WorkerLeaving, WorkerMessage, work_message,
@@ -22,8 +23,6 @@ use super::watchdog::Watchdog;
 use super::{Handler, Worker};
 use crate::Refusal;
 
-/// Of one message of the agent: a payload of 256 KiB and what is around it.
-const DECODE_LIMIT: usize = 4 << 20;
 /// An agent on the same machine that does not answer by then is none.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Ends that wait to be written.
@@ -99,7 +98,7 @@ impl<'a> Stream<'a> {
         };
         drop(say.try_send(WorkerMessage { body: Some(Body::Hello(hello)) })); // It is empty.
         let mut client = WorkerServiceClient::new(channel.map_err(Broken::Unreachable)?)
-            .max_decoding_message_size(DECODE_LIMIT);
+            .max_decoding_message_size(limits::DECODE_BYTES);
         Ok(client.attach(ReceiverStream::new(queue)).await?.into_inner())
     }
 

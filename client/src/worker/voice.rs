@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::OFlags;
+use tenure_proto::limits;
 use tenure_proto::node::v1::attempt_service_client::AttemptServiceClient;
 use tenure_proto::node::v1::{
     AttemptServiceEnqueueChildrenRequest, AttemptServiceGetChildResultsRequest, CheckLeaseRequest,
@@ -36,10 +37,6 @@ const ASKING: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two tries, unless the answer says another time.
 const AGAIN: Duration = Duration::from_millis(200);
-/// The largest answer: a page of results, or a thousand jobs.
-const DECODE_LIMIT: usize = 4 << 20;
-/// Bytes of one message of children: under 1 MiB, whatever the agent adds.
-const MOST_BYTES: usize = 640 * 1024;
 /// Children of one question for their ends.
 const MOST_NAMED: usize = 1_000;
 /// A longer path is none that a socket can be named by.
@@ -95,7 +92,7 @@ impl Voice {
             return Err(Box::new(Refusal::from_status(&status)).into());
         }
         let (channel, _) = self.opened.get_or_try_init(async || open(&self.path)).await?;
-        Ok(AttemptServiceClient::new(channel.clone()).max_decoding_message_size(DECODE_LIMIT))
+        Ok(AttemptServiceClient::new(channel.clone()).max_decoding_message_size(limits::DECODE_BYTES))
     }
 
     async fn call<Q: Clone, A>(
@@ -252,7 +249,7 @@ impl Attempt {
     /// again.
     pub async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Result<Enqueued, Error>>, Error> {
         let mut answers = Vec::with_capacity(jobs.len());
-        for chunk in enqueue::chunks(jobs, MOST_BYTES) {
+        for chunk in enqueue::chunks(jobs, limits::BATCH_BYTES) {
             let jobs = chunk.iter().map(|job| job.spec().clone()).collect();
             let request = AttemptServiceEnqueueChildrenRequest { jobs };
             let asked = self.voice.call(How::Asks(&self.stop), request, async |mut client, it| {

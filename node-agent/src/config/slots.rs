@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use tenure_proto::limits;
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Findings, MOST_UNITS, is_name, not_a_name};
+use super::{Findings, is_name, not_a_name};
 
 /// The most numbers of one slot.
 const MOST_INDEXES: usize = 1_000;
@@ -82,8 +83,8 @@ pub(super) fn check(slots: BTreeMap<String, SlotFile>, found: &mut Findings<'_>)
                 units
             }
         };
-        if units > MOST_UNITS {
-            found.add(&["slots", &slot], &format!("must be at most {MOST_UNITS}"));
+        if units > limits::SLOT_UNITS {
+            found.add(&["slots", &slot], &format!("must be at most {most}", most = limits::SLOT_UNITS));
         }
         capacity.insert(slot, units);
     }

@@ -8,11 +8,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use tenure_proto::limits;
 
 use super::{Captured, Stream, append, open};
-
-/// The most bytes of one piece.
-pub(crate) const PIECE_BYTES: usize = 64 * 1024;
 
 /// How often a file is looked for anew that was removed meanwhile: by then others have come.
 const TRIES: u32 = 4;
@@ -116,7 +114,7 @@ impl Follow {
     /// What the open file has at the place.
     fn read_on(&mut self) -> io::Result<Option<Piece>> {
         let Some((start, file)) = &self.file else { return Ok(None) };
-        let mut data = vec![0; PIECE_BYTES];
+        let mut data = vec![0; limits::LOG_PIECE_BYTES];
         let read = file.read_at(&mut data, self.at.saturating_sub(*start))?;
         if read == 0 {
             return Ok(None);
@@ -202,7 +200,7 @@ mod tests {
         while let Some(piece) = follow.next().unwrap() {
             let from = usize::try_from(piece.offset).unwrap();
             assert_eq!(all.get(from..from + piece.data.len()), Some(piece.data.as_slice()), "at {from}");
-            assert!(piece.data.len() <= PIECE_BYTES);
+            assert!(piece.data.len() <= limits::LOG_PIECE_BYTES);
             (read, dropped) = (read + piece.data.len() as u64, dropped + piece.dropped);
         }
         (read, dropped)
@@ -255,7 +253,7 @@ mod tests {
         capture.push(first);
         assert_eq!(read_all(&mut { nothing }, &all), (0, 0), "there was nothing yet");
         let mut follow = Follow::new(dir.path(), Stream::Stdout, 0).up_to_now().unwrap();
-        let (mut told, mut later) = (0, later.chunks(2 * PIECE_BYTES));
+        let (mut told, mut later) = (0, later.chunks(2 * limits::LOG_PIECE_BYTES));
         while let Some(piece) = follow.next().unwrap() {
             told += piece.data.len() as u64 + piece.dropped;
             capture.push(later.next().expect("it ends before the command does"));

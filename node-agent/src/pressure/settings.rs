@@ -8,12 +8,13 @@ mod amount;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tenure_proto::limits;
 
 use serde::Deserialize;
 
 use super::rules::{Condition, Group, Headroom, KindFacts, OnUnknown, Rule, Side, Test};
 use super::signals::{Key, Signal};
-use crate::config::{MOST_UNITS, is_name};
+use crate::config::is_name;
 use crate::own_rule::OwnRule;
 pub use amount::parse_bytes;
 pub(crate) use amount::{approximate, parse_duration};
@@ -213,8 +214,11 @@ impl RuleSettings {
             if !is_name(slot) {
                 reasons.push(format!("it caps {slot:?}, which is no name of a slot"));
             }
-            if *most > MOST_UNITS {
-                reasons.push(format!("it caps {slot:?} at {most}: at most {MOST_UNITS} are possible"));
+            if *most > limits::SLOT_UNITS {
+                reasons.push(format!(
+                    "it caps {slot:?} at {most}: at most {most} are possible",
+                    most = limits::SLOT_UNITS
+                ));
             }
         }
         if effect.weight.is_some_and(|weight| !(1..=3).contains(&weight)) {

@@ -9,13 +9,14 @@ use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use tenure_proto::limits;
 
 use rustix::fs::OFlags;
 
 use super::replace::replace;
 
 /// The largest checkpoint, in bytes.
-pub const LARGEST: usize = 256 * 1024;
+pub const LARGEST: usize = limits::INLINE_BYTES;
 /// The name of the file in the attempt's directory.
 const NAME: &str = "checkpoint";
 

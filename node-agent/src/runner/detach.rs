@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use tenure_proto::limits;
 use tenure_proto::node::v1::{Detach, ResultBytes, WorkDetached};
 use tenure_proto::v1::WaitPolicy;
 use uuid::Uuid;
@@ -16,8 +17,6 @@ use super::workspace::{Found, Workspace};
 pub(super) const EXIT_CODE: i32 = 79;
 /// The largest wait file, in bytes: ten thousand ids and a state.
 pub(super) const LARGEST: u64 = 1 << 20;
-/// The largest state, in bytes.
-const LARGEST_STATE: usize = 256 * 1024;
 /// The longest media type, in bytes.
 pub(super) const LONGEST_TYPE: usize = 255;
 /// The longest wait: ten years, as long as a server takes it.
@@ -106,8 +105,10 @@ fn named(children: &[String]) -> Result<(), String> {
 }
 
 fn small_enough(state: Option<usize>) -> Result<(), String> {
-    match state.filter(|&bytes| bytes > LARGEST_STATE) {
-        Some(bytes) => Err(format!("the state has {bytes} bytes, at most {LARGEST_STATE}")),
+    match state.filter(|&bytes| bytes > limits::INLINE_BYTES) {
+        Some(bytes) => {
+            Err(format!("the state has {bytes} bytes, at most {most}", most = limits::INLINE_BYTES))
+        }
         None => Ok(()),
     }
 }
@@ -175,9 +176,9 @@ mod tests {
             Some(ResultBytes { data: vec![7; bytes].into(), content_type: content_type.to_owned() })
         };
         let of = |detach: &Detach, state| check(WorkDetached { detach: Some(detach.clone()), state });
-        let fine = of(&good, state(LARGEST_STATE, "a/b")).unwrap();
+        let fine = of(&good, state(limits::INLINE_BYTES, "a/b")).unwrap();
         assert_eq!((fine.detach, fine.state.is_some()), (good.clone(), true));
-        assert!(of(&good, state(LARGEST_STATE + 1, "a/b")).unwrap_err().contains("262145"));
+        assert!(of(&good, state(limits::INLINE_BYTES + 1, "a/b")).unwrap_err().contains("262145"));
         assert!(of(&good, state(1, "a\0")).unwrap_err().contains("media type"));
         assert!(check(WorkDetached::default()).is_err());
         let seconds = |seconds| Some(prost_types::Duration { seconds, nanos: 0 });
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_told() {
         let many = format!("{{\"children\": [{}]}}", vec![format!("\"{ID}\""); 10_001].join(","));
-        let state = format!("{{\"children\": [], \"state\": \"{}\"}}", "x".repeat(LARGEST_STATE));
+        let state = format!("{{\"children\": [], \"state\": \"{}\"}}", "x".repeat(limits::INLINE_BYTES));
         for (text, told) in [
             ("", "EOF"),
             ("[]", "expected struct"),

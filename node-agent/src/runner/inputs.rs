@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use ring::digest::{Context, SHA256};
 use serde::Serialize;
+use tenure_proto::limits;
 use tenure_proto::node::v1::{InputResult, input_result::Answer};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
@@ -26,8 +27,6 @@ use crate::clock::Clock;
 use crate::config::Account;
 use crate::own_rule::OwnRule;
 
-/// A server that sends nothing of a large result for so long is away.
-const SILENCE: Duration = Duration::from_secs(30);
 /// Before a large result is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -177,7 +176,7 @@ async fn try_large(asker: Asker<'_>, dir: &Path, one: &InputResult) -> Result<()
     let mut sum = Context::new(&SHA256);
     loop {
         let next = async {
-            let next = tokio::time::timeout(SILENCE, messages.next()).await;
+            let next = tokio::time::timeout(limits::TRANSFER_SILENCE, messages.next()).await;
             next.map_err(|_| Status::deadline_exceeded("nothing came"))?.transpose()
         };
         let Some(bytes) = asker.ask(next).await? else { break };

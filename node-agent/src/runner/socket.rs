@@ -27,6 +27,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tenure_proto::limits;
 use tenure_proto::node::v1::attempt_service_server::AttemptServiceServer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
@@ -50,7 +51,7 @@ const MOST_CONNECTIONS: usize = 16;
 /// attempt take of the agent's memory: 64 MiB.
 const MOST_CALLS: u32 = 4;
 /// The largest request. Clients send at most 1 MiB; and some room for one more field.
-const DECODE_LIMIT: usize = (1 << 20) + 1024;
+const DECODE_LIMIT: usize = limits::MESSAGE_BYTES + 1024;
 /// The name of the socket in the attempt's directory.
 const NAME: &str = "socket";
 

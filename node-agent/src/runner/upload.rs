@@ -16,6 +16,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use ring::digest::{Context, SHA256};
 use serde::de::IgnoredAny;
+use tenure_proto::limits;
 use tenure_proto::node::v1::{Report, ResultBytes, UploadedResult, report::Event};
 use tokio::io::AsyncReadExt as _;
 
@@ -26,8 +27,6 @@ use super::{Shared, outcome};
 use crate::holdings::StopReason;
 use crate::shim::ExitRecord;
 
-/// Bytes of one message.
-const CHUNK: usize = 256 * 1024;
 /// Before the second try, and between later ones at the most.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 /// A server or object storage that is away for longer costs the result.
@@ -111,8 +110,10 @@ impl Large {
         match &self.place {
             Place::File { path, uid } => file(path.clone(), *uid).boxed(),
             Place::Memory(bytes) => {
-                let (bytes, count) = (bytes.clone(), bytes.len().div_ceil(CHUNK));
-                let chunk = move |n: usize| bytes.slice(n * CHUNK..bytes.len().min((n + 1) * CHUNK));
+                let (bytes, count) = (bytes.clone(), bytes.len().div_ceil(limits::CHUNK_BYTES));
+                let chunk = move |n: usize| {
+                    bytes.slice(n * limits::CHUNK_BYTES..bytes.len().min((n + 1) * limits::CHUNK_BYTES))
+                };
                 stream::iter((0..count).map(chunk)).boxed()
             }
         }
@@ -129,8 +130,8 @@ fn file(path: PathBuf, uid: u32) -> impl Stream<Item = Bytes> + Send {
                 tokio::fs::File::from_std(opened.ok()?)
             }
         };
-        let mut chunk = Vec::with_capacity(CHUNK);
-        (&mut file).take(CHUNK as u64).read_to_end(&mut chunk).await.ok()?;
+        let mut chunk = Vec::with_capacity(limits::CHUNK_BYTES);
+        (&mut file).take(limits::CHUNK_BYTES as u64).read_to_end(&mut chunk).await.ok()?;
         (!chunk.is_empty()).then(|| (Bytes::from(chunk), (Some(file), open)))
     })
 }
@@ -151,11 +152,11 @@ pub(super) fn taken_from(report: &mut Report, limits: Limits) -> Option<Large> {
 /// The checksum of so many bytes, and whether they are UTF-8.
 fn digest(file: &mut File, size: u64) -> io::Result<([u8; 32], bool)> {
     let mut context = Context::new(&SHA256);
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; limits::CHUNK_BYTES];
     let (mut is_text, mut begun) = (true, Vec::new());
     let mut left = size;
     while left > 0 {
-        let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+        let most = usize::try_from(left).unwrap_or(limits::CHUNK_BYTES).min(limits::CHUNK_BYTES);
         let part = chunk.get_mut(..most).unwrap_or_default();
         file.read_exact(part)?;
         context.update(part);
@@ -176,7 +177,7 @@ fn digest(file: &mut File, size: u64) -> io::Result<([u8; 32], bool)> {
 }
 
 fn is_json(file: &mut File) -> bool {
-    serde_json::from_reader::<_, IgnoredAny>(io::BufReader::with_capacity(CHUNK, file)).is_ok()
+    serde_json::from_reader::<_, IgnoredAny>(io::BufReader::with_capacity(limits::CHUNK_BYTES, file)).is_ok()
 }
 
 /// Whether what stands where a result may be is larger than a report holds, so that a server has to take it first.
@@ -280,7 +281,7 @@ mod tests {
         let bytes: Vec<u8> = (0..700_000_u32).flat_map(u32::to_le_bytes).collect();
         let (home, large) = measured(&bytes);
         let sent: Vec<Bytes> = large.bytes().collect().await;
-        assert!(sent.iter().all(|chunk| chunk.len() <= CHUNK));
+        assert!(sent.iter().all(|chunk| chunk.len() <= limits::CHUNK_BYTES));
         assert!(sent.concat() == bytes);
         assert_eq!(large.sha256, ring::digest::digest(&SHA256, &bytes).as_ref());
         drop(home);
@@ -296,7 +297,7 @@ mod tests {
             Report { event: Some(Event::Finished(finished)), ..Report::default() }
         };
         assert_eq!(taken_from(&mut finished(b"123"), limits), None);
-        let bytes = vec![7; CHUNK + 1];
+        let bytes = vec![7; limits::CHUNK_BYTES + 1];
         let mut report = finished(&bytes);
         let large = taken_from(&mut report, limits).unwrap();
         let Some(Event::Finished(finished)) = report.event else { panic!() };
@@ -306,14 +307,14 @@ mod tests {
 
     #[test]
     fn the_media_type_is_that_of_all_bytes() {
-        let text = "é".repeat(CHUNK);
+        let text = "é".repeat(limits::CHUNK_BYTES);
         let json = format!("[\"{text}\"]");
         let cut = &text.as_bytes()[..text.len() - 1];
         for (bytes, want) in [
             (text.as_bytes(), "text/plain; charset=utf-8"),
             (json.as_bytes(), "application/json"),
             (cut, "application/octet-stream"),
-            (&[0xff; CHUNK + 1][..], "application/octet-stream"),
+            (&[0xff; limits::CHUNK_BYTES + 1][..], "application/octet-stream"),
         ] {
             assert_eq!(measured(bytes).1.content_type, want);
         }

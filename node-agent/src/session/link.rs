@@ -7,6 +7,7 @@
 //! holds back, and nothing is dropped.
 
 use prost::Message as _;
+use tenure_proto::limits;
 use tenure_proto::node::v1::{
     Draining, Heartbeat, NodeMessage, Report, Reports, ServerMessage, node_message::Body,
 };
@@ -22,7 +23,7 @@ use crate::runner::checkpoint;
 /// the holdings. Small, so that a heartbeat never queues behind many large replays.
 pub(super) const OUTBOUND: usize = 4;
 /// Reports of one message, in encoded bytes: below 1 MiB with room for the envelope.
-const BATCH_BYTES: usize = (1 << 20) - 1_024;
+const BATCH_BYTES: usize = limits::MESSAGE_BYTES - 1_024;
 
 /// An open stream.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
+use tenure_proto::limits;
 use tenure_proto::node::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use tenure_proto::node::v1::{
     WorkClock, WorkMessage, WorkerHello, WorkerMessage, WorkerWelcome, work_message, worker_message::Body,
@@ -35,7 +36,7 @@ use super::{Takes, Workers};
 use crate::clock::Clock;
 
 /// Of one message of a worker: a result of 256 KiB and what is around it.
-const DECODE_LIMIT: usize = 1 << 20;
+const DECODE_LIMIT: usize = limits::MESSAGE_BYTES;
 /// Who connects says Hello within this.
 const HELLO: Duration = Duration::from_secs(10);
 /// Between two HTTP/2 pings; a worker that is frozen keeps its attempts until their deadlines.

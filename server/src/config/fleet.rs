@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use tenure_proto::limits;
 use tenure_scheduler::{
     Concurrency, DedupePolicy, Fleet, KindName, KindPolicy, MOST_WEIGHT, Needs, Placement, RateLimit,
     RetryPolicy, SHORTEST_LEASE, Scope, SlotName, Tenant, TenantPolicy, is_name,
@@ -29,8 +30,6 @@ use super::{
 const LATER_TABLES: &[&str] = &["budgets"];
 const LATER_KIND: &[&str] = &["mask_payload"];
 
-/// The most units of one slot.
-const MOST_UNITS: u32 = 1_000_000;
 /// The most entries of needs.
 const MOST_ENTRIES: usize = 16;
 /// The most kinds, the most slots, and the most tenants.
@@ -91,7 +90,7 @@ fn slots(table: Table<'_>, problems: &mut Problems) -> (Slots, Rates) {
                 );
                 None
             }
-            None => value.integer(problems, 0..=MOST_UNITS).map(|capacity| Scope::Fleet { capacity }),
+            None => value.integer(problems, 0..=limits::SLOT_UNITS).map(|capacity| Scope::Fleet { capacity }),
         };
         // A slot whose value is wrong is declared all the same: its kinds are not to blame.
         slots.insert(SlotName::new(name), scope.unwrap_or(Scope::Node));
@@ -183,7 +182,7 @@ fn kind(mut table: Table<'_>, slots: &Slots, defaults: &Retention, problems: &mu
         policy.queue_cap = value.integer(problems, 1..=20_000_000);
     }
     if let Some(value) = table.take("max_running") {
-        policy.max_running = value.integer(problems, 1..=MOST_UNITS);
+        policy.max_running = value.integer(problems, 1..=limits::SLOT_UNITS);
     }
     if let Some(value) = table.take("concurrency") {
         policy.concurrency = concurrency(value, problems);
@@ -252,7 +251,7 @@ fn needs(table: Table<'_>, slots: &Slots, problems: &mut Problems) -> Needs {
         if !slots.contains_key(&slot) {
             undeclared(&slot, &value, slots, problems);
         }
-        if let Some(units) = value.integer(problems, 1..=MOST_UNITS) {
+        if let Some(units) = value.integer(problems, 1..=limits::SLOT_UNITS) {
             amounts.push((slot, units));
         }
     }
@@ -275,7 +274,7 @@ fn concurrency(value: Value<'_>, problems: &mut Problems) -> Option<Concurrency>
         check_name(&text, &value, problems);
         Some(text.into())
     });
-    let limit = limit.and_then(|value| value.integer(problems, 1..=MOST_UNITS));
+    let limit = limit.and_then(|value| value.integer(problems, 1..=limits::SLOT_UNITS));
     Some(Concurrency { key: key?, limit: limit? })
 }
 

@@ -4,6 +4,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use tenure_proto::limits;
 
 use super::document::{Problems, Table};
 
@@ -56,7 +57,7 @@ pub struct ResultBucket {
 
 impl Default for Results {
     fn default() -> Self {
-        Self { place: None, max_bytes: 64 << 20, sweep: Duration::from_secs(600) }
+        Self { place: None, max_bytes: limits::RESULT_BYTES, sweep: Duration::from_secs(600) }
     }
 }
 
@@ -101,7 +102,8 @@ pub(super) fn parse(mut table: Table<'_>, problems: &mut Problems) -> Results {
         results.place = Some(ResultPlace::Bucket(bucket));
     }
     if let Some(value) = table.take("max_bytes") {
-        results.max_bytes = value.integer(problems, 256 * 1024..=MOST_BYTES).unwrap_or(results.max_bytes);
+        results.max_bytes =
+            value.integer(problems, limits::INLINE_BYTES as u64..=MOST_BYTES).unwrap_or(results.max_bytes);
     }
     if let Some(value) = table.take("sweep") {
         let read = value.duration(problems, SHORTEST_SWEEP..=LONGEST_SWEEP);

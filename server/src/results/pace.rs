@@ -1,17 +1,11 @@
 //! How fast bytes of a result have to come or go, so that whoever is slow gives its place to others.
 
 use std::time::Duration;
+use tenure_proto::limits;
 
 use tokio::time::timeout;
 
 use crate::{clock::Clock, rpc::status::No};
-
-/// At first this long may pass ...
-const AT_FIRST: Duration = Duration::from_secs(120);
-
-/// ... and one more second for each so many bytes that have passed: as agents give it. So a place is held for 120 s by one
-/// that brings next to nothing, whatever it has announced.
-const SLOWEST: u64 = 128 * 1024;
 
 /// The pace of one transfer.
 #[derive(Debug, Clone)]
@@ -24,7 +18,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// One that begins now.
     pub(crate) fn begin(clock: Clock) -> Self {
-        Self { begun: clock.steady(), clock, at_first: AT_FIRST }
+        Self { begun: clock.steady(), clock, at_first: limits::TRANSFER_AT_FIRST }
     }
 
     /// The same, with less time at first.
@@ -38,7 +32,7 @@ impl Pace {
     /// # Errors
     /// If it is over too late: it is cut then, in the midst of it.
     pub(crate) async fn keep<T>(&self, passed: u64, step: impl Future<Output = T>) -> Result<T, No> {
-        let within = self.at_first + Duration::from_secs(passed / SLOWEST);
+        let within = self.at_first + Duration::from_secs(passed / limits::TRANSFER_BYTES_A_SECOND);
         let left = (self.begun + within).saturating_sub(self.clock.steady());
         timeout(left, step).await.map_err(|_| No::too_few(passed, within))
     }

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc, time::Duration};
 
+use tenure_proto::limits;
 use tenure_proto::v1;
 use tenure_scheduler::{InvalidName, JobId, Needs, SlotName, Wall};
 use uuid::Uuid;
@@ -11,8 +12,6 @@ use uuid::Uuid;
 use super::status::{No, Violation};
 use crate::config::{LONGEST, label_problem, label_value_problem};
 
-/// The most units of one slot in needs or capacities.
-pub(crate) const MOST_UNITS: u32 = 1_000_000;
 /// The most entries of needs.
 const MOST_ENTRIES: usize = 16;
 
@@ -211,8 +210,11 @@ impl Checks {
         let mut amounts = BTreeMap::new();
         for (i, v1::SlotAmount { slot, amount }) in slots.iter().enumerate() {
             let name = self.name(&format!("{field}.slots[{i}].slot"), slot, SlotName::parse);
-            if !(1..=MOST_UNITS).contains(amount) {
-                self.refuse(format!("{field}.slots[{i}].amount"), format!("must be 1 to {MOST_UNITS}"));
+            if !(1..=limits::SLOT_UNITS).contains(amount) {
+                self.refuse(
+                    format!("{field}.slots[{i}].amount"),
+                    format!("must be 1 to {most}", most = limits::SLOT_UNITS),
+                );
             }
             if let Some(name) = name
                 && amounts.insert(name, *amount).is_some()

@@ -13,6 +13,7 @@ mod waits;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use tenure_proto::limits;
 use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
     ClosedGroup, Command, CounterName, FencingToken, Finish, FinishedHow, Group, Heartbeat, Held, Hello,
@@ -28,7 +29,7 @@ pub(crate) use self::{
     waits::{Terms, lease, lease_at, terms},
 };
 use super::{
-    check::{ANY_LENGTH, Checks, MOST_UNITS},
+    check::{ANY_LENGTH, Checks},
     status::No,
 };
 use crate::sessions::Carried;
@@ -59,9 +60,6 @@ const MOST_WORD: usize = 128;
 
 /// The longest back-off that a job may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(24 * 3600);
-
-/// A checkpoint above this many bytes is not kept.
-const MOST_CHECKPOINT: usize = 256 * 1024;
 
 /// What the server tells every node at the begin of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,8 +229,8 @@ fn amounts(
         // The name may be anything, so that it is shown escaped and cut.
         let shown: String = name.chars().take(63).collect();
         let path = format!("{field}[{shown:?}]");
-        if units > MOST_UNITS {
-            checks.refuse(&path, format!("must be at most {MOST_UNITS}"));
+        if units > limits::SLOT_UNITS {
+            checks.refuse(&path, format!("must be at most {most}", most = limits::SLOT_UNITS));
         }
         named.extend(checks.name(&path, name, SlotName::parse).map(|name| (name, units)));
     }
@@ -510,12 +508,12 @@ fn broken(from: From<'_>, token: FencingToken, report: ReportKind, mistakes: &Ch
 /// than a session that ends.
 fn checkpoint(from: From<'_>, token: FencingToken, saved: Option<wire::Checkpoint>) -> Option<Bytes> {
     let data = saved?.data;
-    if data.len() > MOST_CHECKPOINT {
+    if data.len() > limits::INLINE_BYTES {
         tracing::warn!(
             node.id = %from.node,
             lease.token = %token,
             bytes = data.len(),
-            limit = MOST_CHECKPOINT,
+            limit = limits::INLINE_BYTES,
             "a checkpoint is over the limit; it is not kept"
         );
         return None;

@@ -6,12 +6,10 @@
 //! belong to pinned crates, and a test over a real socket holds them. On a stream the handler sees the status itself, so
 //! that sessions answer for themselves.
 
+use tenure_proto::limits;
 use tonic::{Code, Status};
 
 use super::status::No;
-
-/// The largest message that is decoded, in bytes, on every service. Senders stay under 1 MiB.
-pub(crate) const MOST_MESSAGE: usize = 4 * 1024 * 1024;
 
 /// How prost's errors begin.
 const UNDECODABLE: &str = "failed to decode Protobuf message: ";
@@ -50,7 +48,7 @@ pub(crate) fn meaning(status: &Status) -> Option<No> {
     let too_large = (status.code() == Code::OutOfRange && message.contains(TOO_LARGE))
         || (status.code() == Code::ResourceExhausted && message.starts_with(TOO_LARGE_INFLATED));
     // Nothing was decoded, so that no field can be named.
-    too_large.then(|| No::too_large(None, MOST_MESSAGE, "send less at once, at most 1 MiB"))
+    too_large.then(|| No::too_large(None, limits::DECODE_BYTES, "send less at once, at most 1 MiB"))
 }
 
 /// prost names the innermost field first, with its message and without list indexes:

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use tenure_proto::limits;
 use tenure_proto::v1::{self, fleet_service_server::FleetService};
 use tenure_scheduler::{
     Command, KindName, NodeName, NodeView, PausePolicy, Refusal, Reply, SlotName, Snapshot,
@@ -13,7 +14,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     api::{Api, unexpected},
     auth::Caller,
-    check::{Checks, LIMITS, MOST_UNITS},
+    check::{Checks, LIMITS},
     convert::{self, fleet as show},
     page::{self, Filters},
     status::{No, Violation},
@@ -243,8 +244,8 @@ async fn set_capacity(api: &Api, request: &v1::SetCapacityRequest) -> Result<(v1
     let capacity = request.capacity;
     match capacity {
         None => checks.refuse("capacity", "is required"),
-        Some(capacity) if capacity > MOST_UNITS => {
-            checks.refuse("capacity", format!("must be 0 to {MOST_UNITS}"))
+        Some(capacity) if capacity > limits::SLOT_UNITS => {
+            checks.refuse("capacity", format!("must be 0 to {most}", most = limits::SLOT_UNITS))
         }
         Some(_) => {}
     }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prost::Message as _;
+use tenure_proto::limits;
 use tenure_proto::v1::{self, job_service_server::JobService};
 use tenure_scheduler::{Command, Job, JobId, Kind, KindName, Producer, Refusal, Reply, TraceContext};
 use tonic::{Request, Response, Status, async_trait};
@@ -27,9 +28,6 @@ mod result;
 mod watch;
 
 pub(super) use self::watch::{Place, Room};
-
-/// The most jobs of one batch.
-const MOST_BATCH: usize = 1000;
 
 /// A detail of a refusal that is kept where there is no room, in bytes.
 const MOST_BRIEF: usize = 1024;
@@ -296,10 +294,13 @@ pub(super) async fn batch(
 /// # Errors
 /// If they are too few or too many.
 pub(super) fn check_count(jobs: usize) -> Result<(), No> {
-    if (1..=MOST_BATCH).contains(&jobs) {
+    if (1..=limits::BATCH_JOBS).contains(&jobs) {
         return Ok(());
     }
-    Err(No::invalid_field("jobs", format!("must hold 1 to {MOST_BATCH} jobs, not {jobs}")))
+    Err(No::invalid_field(
+        "jobs",
+        format!("must hold 1 to {most} jobs, not {jobs}", most = limits::BATCH_JOBS),
+    ))
 }
 
 fn enqueued(reply: Reply) -> Result<(Box<Job>, bool), No> {

@@ -8,13 +8,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use tenure_proto::limits;
 use tenure_scheduler::{Grant, JobId, Message, Ordinal, Stored};
 use tenure_store::Left;
 
 use super::{Decided, Joined, Outgoing, Want, Wanted};
-
-/// What a frame may weigh.
-const MOST_FRAME: usize = 1024 * 1024;
 
 /// What one answer to a report weighs at the most.
 const STORED_WEIGHT: usize = 128;
@@ -178,7 +176,7 @@ impl Assembly {
     /// A frame of answers: this one and those that stand where it stood.
     fn stored(&mut self, at: usize, mut applied: u64, first: Stored, mut ordinals: Vec<Ordinal>) -> Next {
         let mut all = vec![first];
-        while all.len() < MOST_FRAME / STORED_WEIGHT {
+        while all.len() < limits::MESSAGE_BYTES / STORED_WEIGHT {
             match self.waiting.get(at) {
                 Some(Outgoing::Decided(Decided {
                     message: Message::Stored(stored),
@@ -208,7 +206,10 @@ impl Assembly {
         while let Some(Outgoing::Decided(next)) = self.waiting.get(at) {
             let Message::Grant(grant) = &next.message else { break };
             weight += weight_of(grant, self.joined.get(&grant.job).map_or(0, Joined::len));
-            if next.applied != applied || !self.is_whole(grant, next.payload_size) || weight > MOST_FRAME {
+            if next.applied != applied
+                || !self.is_whole(grant, next.payload_size)
+                || weight > limits::MESSAGE_BYTES
+            {
                 break;
             }
             let (grant, ordinal) = (grant.clone(), next.ordinal);

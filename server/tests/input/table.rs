@@ -12,7 +12,7 @@ const NO_CRON: Option<Said> = Some((Code::NotFound, "CRON_NOT_FOUND"));
 const NO_WEBHOOK: Option<Said> = Some((Code::NotFound, "WEBHOOK_NOT_FOUND"));
 const NO_NODE: Option<Said> = Some((Code::NotFound, "NODE_NOT_FOUND"));
 
-const MOST_UNITS: i128 = 1_000_000;
+const MOST_UNITS: i128 = tenure_proto::limits::SLOT_UNITS as i128;
 const I64: i128 = i64::MAX as i128;
 
 /// What is right for a field.

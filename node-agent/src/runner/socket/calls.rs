@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
+use tenure_proto::limits;
 use tenure_proto::node::v1::node_service_client::NodeServiceClient;
 use tenure_proto::node::v1::{
     BeginWaitRequest, BeginWaitResponse, EnqueueChildrenRequest, EnqueueChildrenResponse, FetchResultRequest,
@@ -28,11 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DEADLINE: Duration = Duration::from_secs(30);
 /// When a command may ask again while there is no server.
 const AGAIN: Duration = Duration::from_secs(1);
-/// An upload takes no longer, and then at least this many bytes a second.
-const BYTES_DEADLINE: Duration = Duration::from_secs(120);
-const SLOWEST: u64 = 128 * 1024;
-/// The largest answer: a page of results, or a thousand jobs.
-const DECODE_LIMIT: usize = 4 << 20;
 
 /// The connections to a server. Bytes have one of their own: what waits for object storage must not hold up a heartbeat, and
 /// the streams of one connection share its window.
@@ -112,7 +108,8 @@ impl Calls {
         result: UploadedResult,
         bytes: BoxStream<'static, bytes::Bytes>,
     ) -> Result<(), Status> {
-        let within = BYTES_DEADLINE + Duration::from_secs(result.size / SLOWEST);
+        let within =
+            limits::TRANSFER_AT_FIRST + Duration::from_secs(result.size / limits::TRANSFER_BYTES_A_SECOND);
         let head = UploadHead { lease: self.name(lease), result: Some(result) };
         let mut client = NodeServiceClient::new(self.connection().await?.bytes);
         let sending = client.upload_result(messages(head, bytes)).boxed();
@@ -127,8 +124,8 @@ impl Calls {
         job_id: String,
     ) -> Result<BoxStream<'static, Result<bytes::Bytes, Status>>, Status> {
         let request = FetchResultRequest { lease: self.name(lease), job_id };
-        let mut client =
-            NodeServiceClient::new(self.connection().await?.bytes).max_decoding_message_size(DECODE_LIMIT);
+        let mut client = NodeServiceClient::new(self.connection().await?.bytes)
+            .max_decoding_message_size(limits::DECODE_BYTES);
         let opened = tokio::time::timeout(DEADLINE, client.fetch_result(request)).await;
         let messages = opened.map_err(|_| Status::deadline_exceeded("nothing came"))??.into_inner();
         Ok(messages.map(|message| message.map(|message| message.data)).boxed())
@@ -140,7 +137,7 @@ impl Calls {
 
     async fn client(&self) -> Result<NodeServiceClient<Channel>, Status> {
         let channel = self.connection().await?.calls;
-        Ok(NodeServiceClient::new(channel).max_decoding_message_size(DECODE_LIMIT))
+        Ok(NodeServiceClient::new(channel).max_decoding_message_size(limits::DECODE_BYTES))
     }
 
     async fn connection(&self) -> Result<Lines, Status> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use tenure_proto::limits;
 use tenure_scheduler::{RateLimit, Scope};
 
-use super::MOST_UNITS;
 use crate::config::document::{Problems, Value};
 
 /// The units of time that a rate may be in.
@@ -18,7 +18,7 @@ pub(super) fn table(value: Value<'_>, problems: &mut Problems) -> (Scope, Option
     if capacity.is_none() {
         problems.add(at, &path, "must have a capacity");
     }
-    let capacity = capacity.and_then(|value| value.integer(problems, 0..=MOST_UNITS)).unwrap_or(0);
+    let capacity = capacity.and_then(|value| value.integer(problems, 0..=limits::SLOT_UNITS)).unwrap_or(0);
     let (rate, burst) = (table.take("rate"), table.take("burst"));
     if let (None, Some(burst)) = (&rate, &burst) {
         burst.refuse(problems, "needs a rate beside it");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ring::digest::{Context, SHA256};
+use tenure_proto::limits;
 use tenure_proto::v1;
 use tenure_scheduler::{
     Command, ConcurrencyKey, DedupeKey, Enqueue, Fingerprint, INSTANT_LABEL, JobId, KindName, OnParent,
@@ -19,9 +20,6 @@ use crate::{
         status::No,
     },
 };
-
-/// The largest payload, in bytes. Larger ones do not belong into a queue: store them elsewhere, send a reference.
-pub(crate) const MOST_PAYLOAD: usize = 256 * 1024;
 
 /// What a payload is if its producer does not say.
 const OCTETS: &str = "application/octet-stream";
@@ -76,12 +74,15 @@ pub(crate) fn submission(
     let on_parent_lost = on_parent(&mut checks, "job.on_parent_lost", spec.on_parent_lost);
     let own = trace::of_spec(&mut checks, &spec.traceparent, &spec.tracestate);
 
-    if size > MOST_PAYLOAD {
+    if size > limits::INLINE_BYTES {
         let hint = "store it yourself and send a reference";
         if checks.is_clean() {
-            return Err(No::too_large(Some(("job.payload.data", size)), MOST_PAYLOAD, hint));
+            return Err(No::too_large(Some(("job.payload.data", size)), limits::INLINE_BYTES, hint));
         }
-        checks.refuse("job.payload.data", format!("is over the limit of {MOST_PAYLOAD} bytes: {hint}"));
+        checks.refuse(
+            "job.payload.data",
+            format!("is over the limit of {most} bytes: {hint}", most = limits::INLINE_BYTES),
+        );
     }
     checks.finish()?;
     let Some(kind) = kind else { return Err(No::invalid_field("job.kind", "is required")) };

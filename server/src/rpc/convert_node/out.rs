@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use tenure_proto::limits;
 use tenure_proto::node::v1 as wire;
 use tenure_scheduler::{
     FencingToken, Grant, Message, ReportKind, RevokeReason, Stored, Verdict, WaitVerdict,
 };
 
-use super::{MOST_CHECKPOINT, Settings};
+use super::Settings;
 use crate::{
     rpc::convert::duration,
     sessions::{Body, Frame, Joined},
@@ -45,7 +46,7 @@ pub(crate) fn server_message(seq: u64, frame: Frame, settings: &Settings) -> wir
                     reconnect_max: Some(duration(settings.reconnect_max)),
                     warnings,
                     max_result_bytes: u64::try_from(settings.max_result_bytes).unwrap_or(u64::MAX),
-                    max_checkpoint_bytes: u64::try_from(MOST_CHECKPOINT).unwrap_or(u64::MAX),
+                    max_checkpoint_bytes: u64::try_from(limits::INLINE_BYTES).unwrap_or(u64::MAX),
                     max_uploaded_result_bytes: settings.max_uploaded_result_bytes,
                 })
             }

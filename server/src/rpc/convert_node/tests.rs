@@ -1,3 +1,4 @@
+use tenure_proto::limits;
 use tenure_scheduler::Message;
 
 use super::{terms as terms_of, *};
@@ -95,7 +96,7 @@ fn every_mistake_of_a_hello_is_named() {
         ("hello.incarnation", |h| h.incarnation = u64::MAX),
         ("hello.labels", |h| h.labels = (0..65).map(|n| (format!("l{n}"), String::new())).collect()),
         ("hello.slots[\"a b\"]", |h| h.slots = [("a b".to_owned(), 1)].into()),
-        ("hello.slots[\"a\"]", |h| h.slots = [("a".to_owned(), MOST_UNITS + 1)].into()),
+        ("hello.slots[\"a\"]", |h| h.slots = [("a".to_owned(), limits::SLOT_UNITS + 1)].into()),
         ("hello.kinds[1]", |h| h.kinds = vec!["a".to_owned(), "A".to_owned()]),
         ("hello.host.os", |h| h.host = Some(wire::HostInfo { os: "a\0".to_owned(), ..Default::default() })),
         ("hello.held[0].token", |h| h.held = vec![held(0)]),
@@ -339,12 +340,12 @@ fn a_checkpoint_travels_beside_its_report_and_one_over_the_limit_is_dropped() {
         checkpoint: Some(saved(3)),
         ..Default::default()
     };
-    let large = wire::Finished { checkpoint: Some(saved(MOST_CHECKPOINT + 1)), ..finished.clone() };
+    let large = wire::Finished { checkpoint: Some(saved(limits::INLINE_BYTES + 1)), ..finished.clone() };
     let returned =
         wire::Returned { rule: "draining".to_owned(), checkpoint: Some(saved(0)), ..Default::default() };
     let said = body_said(reports([
-        Event::Checkpoint(saved(MOST_CHECKPOINT)),
-        Event::Checkpoint(saved(MOST_CHECKPOINT + 1)),
+        Event::Checkpoint(saved(limits::INLINE_BYTES)),
+        Event::Checkpoint(saved(limits::INLINE_BYTES + 1)),
         Event::Finished(finished),
         Event::Finished(large),
         Event::Returned(returned),

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use tenure_proto::limits;
 use tenure_proto::{
     node::v1::{PushLogOpening, PushLogRequest, PushLogResponse, push_log_request::Said},
     v1::{LogChunk, LogStream},
@@ -18,9 +19,6 @@ use crate::{
 
 /// A stream that does not say what it is about within this time is ended.
 const OPENS_WITHIN: Duration = Duration::from_secs(10);
-
-/// The most bytes of one piece.
-const MOST_PIECE: usize = 64 * 1024;
 
 /// The most bytes of the reason for which a node has nothing.
 const MOST_REASON: usize = 1024;
@@ -119,8 +117,11 @@ fn check(ends: &mut Ends, chunk: &LogChunk) -> Result<(), No> {
             return Err(No::invalid_field("chunk.stream", format!("{} is unknown", chunk.stream)));
         }
     };
-    if chunk.data.len() > MOST_PIECE {
-        return Err(No::invalid_field("chunk.data", format!("is over the limit of {MOST_PIECE} bytes")));
+    if chunk.data.len() > limits::LOG_PIECE_BYTES {
+        return Err(No::invalid_field(
+            "chunk.data",
+            format!("is over the limit of {most} bytes", most = limits::LOG_PIECE_BYTES),
+        ));
     }
     let behind = chunk.offset.checked_add(chunk.data.len() as u64);
     let behind = behind.filter(|behind| i64::try_from(*behind).is_ok());
@@ -161,7 +162,10 @@ mod tests {
             chunk(LogStream::Stderr, u64::MAX, b"x"),
             chunk(LogStream::Stderr, u64::MAX / 2, b"x"),
             LogChunk { dropped: 31, ..chunk(LogStream::Stdout, 30, b"x") },
-            LogChunk { data: vec![0; MOST_PIECE + 1].into(), ..chunk(LogStream::Stdout, 30, b"") },
+            LogChunk {
+                data: vec![0; limits::LOG_PIECE_BYTES + 1].into(),
+                ..chunk(LogStream::Stdout, 30, b"")
+            },
         ] {
             assert!(field(&bad).is_some(), "{bad:?}");
         }

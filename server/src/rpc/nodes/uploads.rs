@@ -1,8 +1,7 @@
 //! Results over the inline limit, on their way in from a node.
 
-use std::time::Duration;
-
 use futures_util::{Stream, TryStreamExt as _};
+use tenure_proto::limits;
 use tenure_proto::node::v1::{
     UploadHead, UploadResultRequest, UploadResultResponse, upload_result_request::Part,
 };
@@ -12,12 +11,9 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
 use crate::{
-    results::{CHUNK, Pace, Results},
+    results::{Pace, Results},
     rpc::{api::Api, auth::Caller, check::Checks, convert_node, nodes::check_lease, status::No},
 };
-
-/// A node that sends nothing for so long is told so.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// The messages of one upload.
 trait Messages: Stream<Item = Result<UploadResultRequest, Status>> {}
@@ -89,8 +85,9 @@ async fn write(
         let Part::Data(bytes) = part else {
             return Err(No::invalid_field("head", "belongs into the first message only"));
         };
-        if bytes.is_empty() || bytes.len() > CHUNK {
-            let text = format!("holds {} bytes, 1 to {CHUNK} are allowed", bytes.len());
+        if bytes.is_empty() || bytes.len() > limits::CHUNK_BYTES {
+            let text =
+                format!("holds {} bytes, 1 to {most} are allowed", bytes.len(), most = limits::CHUNK_BYTES);
             return Err(No::invalid_field("data", text));
         }
         let count = bytes.len();
@@ -105,7 +102,9 @@ async fn write(
 
 /// The next part; none: these were all.
 async fn next(messages: &mut (impl Messages + Unpin)) -> Result<Option<Part>, No> {
-    let message = timeout(SILENCE, messages.try_next()).await.map_err(|_| No::too_slow(SILENCE))?;
+    let message = timeout(limits::TRANSFER_SILENCE, messages.try_next())
+        .await
+        .map_err(|_| No::too_slow(limits::TRANSFER_SILENCE))?;
     // Its connection broke, or it gave up: nobody hears the answer.
     let message = message.map_err(|status| No::stream_broke(&status))?;
     match message.map(|message| message.part) {
@@ -136,7 +135,7 @@ fn announced(results: &Results, head: &UploadHead) -> Result<(LeaseName, ObjectN
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use bytes::Bytes;
     use futures_util::{StreamExt as _, stream};

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use tenure_proto::limits;
 use tenure_scheduler::{Epoch, FencingToken, KindName, Needs, ReportKind, RevokeReason, Tenant, Verdict};
 use tenure_store::{Payload, ResultBytes};
 use uuid::Uuid;
@@ -180,7 +181,7 @@ fn no_frame_passes_its_bound_and_no_fetch_brings_more_than_one_takes() {
         assert!(wanted.len() <= 4);
         assembly.fetched(&wanted, wanted.iter().map(|want| (want.job, all[&want.job].clone())).collect());
         while let Next::Send(Frame { body: Body::Grants(grants), .. }, _) = assembly.next() {
-            assert!(grants.iter().map(|(_, joined)| joined.len()).sum::<usize>() < MOST_FRAME);
+            assert!(grants.iter().map(|(_, joined)| joined.len()).sum::<usize>() < limits::MESSAGE_BYTES);
             frames.push(grants.len());
         }
     }
@@ -225,7 +226,7 @@ fn a_grant_of_a_job_that_was_granted_before_waits_for_what_was_left_whatever_its
     assert!(assembly.fetched(&wanted, found.take(wanted.len()).collect()).is_empty());
     let mut sent = 0;
     while let Next::Send(Frame { body: Body::Grants(grants), .. }, _) = assembly.next() {
-        assert!(grants.iter().map(|(_, joined)| joined.len()).sum::<usize>() < MOST_FRAME);
+        assert!(grants.iter().map(|(_, joined)| joined.len()).sum::<usize>() < limits::MESSAGE_BYTES);
         sent += grants.len();
     }
     assert_eq!(sent, 6);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tenure_proto::limits;
 use tenure_scheduler::Wall;
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -184,7 +185,7 @@ fn all_mistakes_are_told_at_once() {
     let wrong = v1::JobSpec {
         kind: "A".to_owned(),
         priority: Some(1000),
-        payload: Some(v1::Payload { data: vec![0; MOST_PAYLOAD + 1].into(), ..Default::default() }),
+        payload: Some(v1::Payload { data: vec![0; limits::INLINE_BYTES + 1].into(), ..Default::default() }),
         ..spec()
     };
     assert_eq!(refused(wrong), ["job.kind", "job.priority", "job.payload.data"]);
@@ -201,8 +202,8 @@ fn a_payload_over_the_limit_is_refused_by_its_limit() {
         payload: Some(v1::Payload { data: vec![0; length].into(), ..Default::default() }),
         ..spec()
     };
-    assert!(submit(with(MOST_PAYLOAD)).is_ok());
-    let status = submit(with(MOST_PAYLOAD + 1)).unwrap_err().into_status();
+    assert!(submit(with(limits::INLINE_BYTES)).is_ok());
+    let status = submit(with(limits::INLINE_BYTES + 1)).unwrap_err().into_status();
     let info = status.get_details_error_info().unwrap();
     assert_eq!(
         (info.reason.as_str(), info.metadata["limit_bytes"].as_str()),
