@@ -1,6 +1,6 @@
 -- Why: of a job that has succeeded it is noted whether it left a result: whoever asks for one that is not there is told
--- whether there was none, or is none any more. Locks: jobs exclusively, for a moment; no row is rewritten. Contracted by:
--- nothing; the default lets the version before write, of whose jobs nobody knows.
+-- whether there was none, or is none any more. Locks: jobs exclusively, for a moment; no row is rewritten.
+-- Contracted by: nothing; the default lets the version before write, of whose jobs nobody knows.
 
 alter table jobs
   add column left_result boolean,

@@ -58,7 +58,7 @@ const HANDED_OUT: [(u32, &str, &str); 23] = [
     (20, "7dc16593a29ddc27", "e728969833f0cef8"),
     (21, "35f99c645985cb57", "9f7f4c2e9c287275"),
     (22, "b32318caee1616de", "d403120dc0b1a41c"),
-    (23, "5426e765a6df5f58", "6c21d3f1b54c4bac"),
+    (23, "8522a7a2eefa5247", "6c21d3f1b54c4bac"),
 ];
 
 #[test]
