@@ -199,6 +199,11 @@ pub enum Command {
         /// Which.
         job: JobId,
     },
+    /// Storing a firing of this entry failed alone: none fires until an operator resumes it.
+    SetAsideCron {
+        /// Which.
+        entry: CronName,
+    },
     /// The next instants of a cron entry, of which more had to be known. Of the driver.
     PlanCron(Box<CronPlan>),
     /// Fire no instant of a cron entry.

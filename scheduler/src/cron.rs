@@ -38,6 +38,9 @@ pub const MOST_CAUGHT_UP: u32 = 100;
 /// The label that tells a job the instant for which it was enqueued, as RFC 3339 in UTC.
 pub const INSTANT_LABEL: &str = "cron.instant";
 
+/// Who paused an entry of which a firing could not be stored.
+const SET_ASIDE_BY: &str = "the leader, since a firing could not be stored";
+
 /// The reason of instants that came too late to be fired.
 pub(crate) const LATE: &str = "LATE";
 
@@ -195,6 +198,8 @@ pub(crate) struct Ahead {
 pub(crate) struct CronState {
     pub(crate) entry: CronEntry,
     pub(crate) ahead: Option<Ahead>,
+    /// Present once storing a firing failed. Never stored: whoever leads next tries again.
+    pub(crate) aside: Option<CronPause>,
 }
 
 impl CronEntry {
@@ -256,14 +261,29 @@ impl CronEntry {
 
 impl CronState {
     pub(crate) fn new(entry: CronEntry) -> Self {
-        Self { entry, ahead: None }
+        Self { entry, ahead: None, aside: None }
+    }
+
+    /// Whether no instant fires.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.entry.paused.is_some() || self.aside.is_some()
+    }
+
+    /// The entry as people see it: one that was set aside is paused.
+    pub(crate) fn shown(&self) -> CronEntry {
+        let paused = self.entry.paused.clone().or_else(|| self.aside.clone());
+        CronEntry { paused, ..self.entry.clone() }
     }
 
     /// Whether more of its timetable has to be known. The last instant that is known only tells for how long the one before
     /// it may be late.
     pub(crate) fn is_unplanned(&self) -> bool {
         let known = self.ahead.as_ref().is_some_and(|ahead| ahead.ends || ahead.instants.len() > 1);
-        self.entry.paused.is_none() && !known
+        !self.is_paused() && !known
+    }
+
+    pub(crate) fn set_aside(&mut self, now: Wall) {
+        self.aside = Some(CronPause { by: SET_ASIDE_BY.into(), since: now });
     }
 
     /// Everything up to this instant is settled.
@@ -278,7 +298,7 @@ impl CronState {
 
     /// When the next instant is due, as far as that is known.
     pub(crate) fn next_due(&self) -> Option<Wall> {
-        if self.entry.paused.is_some() || self.is_unplanned() {
+        if self.is_paused() || self.is_unplanned() {
             return None;
         }
         let next = *self.ahead.as_ref()?.instants.front()?;
@@ -288,7 +308,7 @@ impl CronState {
     /// What is to become of the instants that are due, in their order. None: more of the timetable has to be known first,
     /// or what is judged together would be judged in parts.
     pub(crate) fn due(&self, now: Wall) -> Option<Vec<Due>> {
-        let Some(ahead) = self.ahead.as_ref().filter(|_| self.entry.paused.is_none()) else {
+        let Some(ahead) = self.ahead.as_ref().filter(|_| !self.is_paused()) else {
             return Some(Vec::new());
         };
         let mut reached = Vec::new();

@@ -439,6 +439,8 @@ pub enum Event {
     /// A job was set aside: if it waits, until an operator requeues or deletes it; if it runs, its lease does not end in
     /// silence.
     SetAside(JobId),
+    /// A cron entry was set aside: no instant of it fires until an operator resumes it.
+    CronSetAside(CronName),
     /// The nodes had time to come back: what is impossible may be said to be so.
     WarmedUp,
     /// Class timelines go to the store.
@@ -561,6 +563,7 @@ impl Event {
             | Self::Earmarked(_)
             | Self::EarmarkDropped { .. }
             | Self::SetAside(_)
+            | Self::CronSetAside(_)
             | Self::WarmedUp
             | Self::TimelinesSaved(_) => false,
         }
@@ -645,6 +648,7 @@ impl Event {
             | Self::Earmarked(_)
             | Self::EarmarkDropped { .. }
             | Self::SetAside(_)
+            | Self::CronSetAside(_)
             | Self::WarmedUp => true,
         }
     }

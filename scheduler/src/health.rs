@@ -50,7 +50,7 @@ impl State {
             slots: self.slot_views(),
             nodes,
             tenants: self.tenant_views(),
-            crons: self.crons().cloned().collect(),
+            crons: self.crons().collect(),
             webhooks: self.webhooks().collect(),
             attention,
             live_jobs: self.live_jobs(),

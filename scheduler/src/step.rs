@@ -116,6 +116,7 @@ impl Step<'_> {
             Command::RequeueMember(request) => self.requeue_member(*request)?,
             Command::Sweep { jobs, results, workflows } => self.sweep(&jobs, &results, &workflows),
             Command::SetAside { job } => self.set_aside(job)?,
+            Command::SetAsideCron { entry } => self.set_aside_cron(&entry)?,
             Command::PlanCron(plan) => self.plan_cron(*plan),
             Command::PauseCron { entry, by } => self.pause_cron(&entry, by)?,
             Command::ResumeCron { entry } => self.resume_cron(&entry)?,

@@ -442,7 +442,7 @@ impl<J: Journal> Driver<J> {
             commit = Some(self.ends.clock.steady().saturating_sub(began));
             self.ends.publisher.changed();
         }
-        turn.freed.drain(..).for_each(|job| self.isolation.release(job));
+        turn.freed.drain(..).for_each(|suspect| self.isolation.release(&suspect));
         if !self.trust.holds() {
             // Frozen meanwhile, perhaps for long: what the commit vouches for is said, and nothing to a node.
             if commit.is_none() {
@@ -497,8 +497,8 @@ impl<J: Journal> Driver<J> {
         let now = Now { mono: Mono::default(), wall };
         let state =
             State::load(taken.epoch, self.options.limits.borrow_and_update().clone(), taken.durable, now);
-        for job in self.isolation.set_aside(steady) {
-            self.next.push_first(tenure_scheduler::Command::SetAside { job });
+        for suspect in self.isolation.set_aside(steady) {
+            self.next.push_first(suspect.set_aside());
         }
         self.tick_soon = true;
         self.tickless = 0;

@@ -41,6 +41,7 @@ pub(crate) struct Sweeper {
     objects: Results,
     skipped_jobs: BTreeSet<JobId>,
     skipped_results: BTreeSet<(JobId, FencingToken)>,
+    skipped_workflows: BTreeSet<WorkflowId>,
 }
 
 /// Why a sweep stopped before everything was done. The next one goes on.
@@ -63,7 +64,14 @@ struct Due {
 
 impl Sweeper {
     pub(crate) fn new(options: Options, handle: Handle, objects: Results) -> Self {
-        Self { options, handle, objects, skipped_jobs: BTreeSet::new(), skipped_results: BTreeSet::new() }
+        Self {
+            options,
+            handle,
+            objects,
+            skipped_jobs: BTreeSet::new(),
+            skipped_results: BTreeSet::new(),
+            skipped_workflows: BTreeSet::new(),
+        }
     }
 
     /// Sweeps from time to time, until the server ends. A sweep that fails is logged; the next one tries again.
@@ -125,7 +133,8 @@ impl Sweeper {
         jobs.retain(|job| !self.skipped_jobs.contains(&job.id));
         let mut results = reader.due_results(now, limit(self.skipped_results.len())).await?;
         results.retain(|result| !self.skipped_results.contains(&(result.job, result.token)));
-        let workflows = reader.due_workflows(BATCH).await?;
+        let mut workflows = reader.due_workflows(limit(self.skipped_workflows.len())).await?;
+        workflows.retain(|workflow| !self.skipped_workflows.contains(workflow));
         Ok(Due { jobs, results, workflows })
     }
 
@@ -177,7 +186,13 @@ impl Sweeper {
             }
         }
         for workflow in due.workflows {
-            removed += self.submit(Vec::new(), Vec::new(), vec![workflow]).await?;
+            match self.submit(Vec::new(), Vec::new(), vec![workflow]).await {
+                Err(SubmitError::Broken) => {
+                    tracing::error!(workflow.id = %workflow, "a final workflow cannot be removed; it is skipped");
+                    skip(&mut self.skipped_workflows, workflow);
+                }
+                swept => removed += swept?,
+            }
         }
         Ok(removed)
     }

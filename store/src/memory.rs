@@ -40,7 +40,8 @@ pub enum Fault {
 #[derive(Debug, Default)]
 struct Shared {
     tables: Tables,
-    fault: Option<Fault>,
+    /// What the next commits do, and how many of them.
+    fault: Option<(Fault, u32)>,
     away: bool,
     commits: u64,
     waiting: u64,
@@ -74,7 +75,12 @@ impl Memory {
 
     /// Lets the next commit fail in this way, once.
     pub fn fail_next_commit(&self, fault: Fault) {
-        self.lock().fault = Some(fault);
+        self.fail_commits(fault, 1);
+    }
+
+    /// Lets so many of the next commits fail in this way.
+    pub fn fail_commits(&self, fault: Fault, commits: u32) {
+        self.lock().fault = (commits > 0).then_some((fault, commits));
     }
 
     /// While it is away, every call of every journal and reader fails.

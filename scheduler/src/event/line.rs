@@ -182,6 +182,7 @@ impl fmt::Display for Event {
                 write!(f, "earmark dropped of {job} on {node}: {}", why.name())
             }
             Self::SetAside(job) => write!(f, "set aside {job}"),
+            Self::CronSetAside(entry) => write!(f, "cron {entry} set aside"),
             Self::WarmedUp => f.write_str("warmed up"),
             Self::TimelinesSaved(classes) => write!(f, "saved {} timelines", classes.len()),
         }

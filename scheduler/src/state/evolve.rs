@@ -184,6 +184,7 @@ impl State {
                 self.earmark_dropped(*holder, *why, now)
             }
             Event::SetAside(id) => self.set_aside(*id, now),
+            Event::CronSetAside(entry) => self.cron_set_aside(entry, now),
             Event::WarmedUp => self.warmed_up(),
             Event::TimelinesSaved(classes) => {
                 for id in classes {

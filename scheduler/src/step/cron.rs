@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    cron::{self, CronEntry, CronPause, CronPlan, Due, MissedFiring},
+    cron::{self, CronEntry, CronPause, CronPlan, CronState, Due, MissedFiring},
     effect::Reply,
     event::Event,
     ids::{CronName, JobId, Producer},
@@ -93,8 +93,16 @@ impl Step<'_> {
         self.reply_cron(name, changed)
     }
 
+    /// One that is paused fires nothing as it is.
+    pub(super) fn set_aside_cron(&mut self, name: &CronName) -> Result<(), Refusal> {
+        if !self.cron_state(name)?.is_paused() {
+            self.emit(Event::CronSetAside(name.clone()));
+        }
+        Ok(())
+    }
+
     pub(super) fn resume_cron(&mut self, name: &CronName) -> Result<(), Refusal> {
-        let changed = self.cron(name)?.paused.is_some();
+        let changed = self.cron_state(name)?.is_paused();
         if changed {
             self.emit(Event::CronPaused { entry: name.clone(), pause: None });
         }
@@ -123,14 +131,17 @@ impl Step<'_> {
     }
 
     fn reply_cron(&mut self, name: &CronName, changed: bool) -> Result<(), Refusal> {
-        let entry = Box::new(self.cron(name)?.clone());
+        let entry = Box::new(self.cron_state(name)?.shown());
         self.reply(Reply::Cron { entry, changed });
         Ok(())
     }
 
     fn cron(&self, name: &CronName) -> Result<&CronEntry, Refusal> {
-        let cron = self.state.crons.get(name).map(|cron| &cron.entry);
-        cron.ok_or_else(|| Refusal::CronNotFound {
+        self.cron_state(name).map(|cron| &cron.entry)
+    }
+
+    fn cron_state(&self, name: &CronName) -> Result<&CronState, Refusal> {
+        self.state.crons.get(name).ok_or_else(|| Refusal::CronNotFound {
             entry: name.clone(),
             nearest: nearest(name.as_str(), self.state.crons.keys(), |name| name.as_str()),
         })

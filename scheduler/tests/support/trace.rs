@@ -78,6 +78,7 @@ pub(crate) fn event(
         | Event::Revoked { .. }
         | Event::EarmarkDropped { .. }
         | Event::SetAside(_)
+        | Event::CronSetAside(_)
         | Event::NotThrottled { .. } => event.to_string(),
         Event::KindPut(_)
         | Event::KindRemoved(_)

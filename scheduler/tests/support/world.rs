@@ -270,6 +270,7 @@ impl World {
             | Command::SessionBlocked { .. }
             | Command::Sweep { .. }
             | Command::SetAside { .. }
+            | Command::SetAsideCron { .. }
             | Command::PlanCron(_)
             | Command::PauseCron { .. }
             | Command::ResumeCron { .. }
@@ -529,6 +530,7 @@ fn expected_replies(command: &Command) -> usize {
         | Command::SessionClosed { .. }
         | Command::SessionBlocked { .. }
         | Command::SetAside { .. }
+        | Command::SetAsideCron { .. }
         | Command::PlanCron(_)
         | Command::Tick => 0,
     }

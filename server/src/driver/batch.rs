@@ -102,9 +102,10 @@ impl Batch {
         self.items.push_front(Item::Own(command));
     }
 
-    /// Whether the first thing to do is to set a job aside.
+    /// Whether the first thing to do is to set something aside.
     pub(super) fn begins_by_setting_aside(&self) -> bool {
-        matches!(self.items.front(), Some(Item::Own(Command::SetAside { .. })))
+        let first = self.items.front();
+        matches!(first, Some(Item::Own(Command::SetAside { .. } | Command::SetAsideCron { .. })))
     }
 
     /// Whether a plan of a cron entry waits: the next ones come after it.

@@ -4,9 +4,9 @@
 //! Responsible for finding what it was and keeping it from coming back, so that nothing can keep a leader reloading:
 //! - For a while after such a reload the driver takes one command at a time. What fails alone is poison: a caller is
 //!   answered, a report is remembered and answered BROKEN when its node repeats it, a Hello is refused for a while.
-//! - Timers and placements of a Tick that failed alone are told apart by halves: the jobs that the Tick was about are
-//!   suspects; all but half of them are set aside in the reloaded state; if that fails again, the half holds the
-//!   culprit, else the rest does. A job is set aside for good only if a Tick about it alone has failed.
+//! - Timers and placements of a Tick that failed alone are told apart by halves: the jobs and cron entries that
+//!   the Tick was about are suspects; all but half of them are set aside in the reloaded state; if that fails again, the
+//!   half holds the culprit, else the rest does. One is set aside for good only if a Tick about it alone has failed.
 //!
 //! Pure: time comes as an argument. Invariant: what is remembered is bounded.
 
@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use tenure_scheduler::{Event, FencingToken, JobId, NodeName, ReportKind};
+use tenure_scheduler::{Command, CronName, Event, FencingToken, JobId, NodeName, ReportKind};
 
 /// How long one command is taken at a time. Nodes reconnect within 5 s, and bring their reports again.
 const CAREFUL: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const TRIAL: Duration = Duration::from_secs(10);
 /// How long the Hello of a node is refused.
 const QUARANTINE: Duration = Duration::from_secs(60);
 
-/// Reports, nodes and jobs remembered, each. The lowest leave first.
+/// Reports, nodes and suspects remembered, each. The lowest leave first.
 const MOST: usize = 1024;
 
 /// Reloads by poison closer together than this wait longer and longer.
@@ -43,8 +43,38 @@ pub(super) enum Tried {
     Hello(NodeName),
     /// One other command; its caller or session has been told.
     Command,
-    /// Timers and placements, about these jobs.
-    Tick(Vec<JobId>),
+    /// Timers and placements, about these.
+    Tick(Vec<Suspect>),
+}
+
+/// What a Tick was about, and what can be set aside.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Suspect {
+    /// A stored job.
+    Job(JobId),
+    /// A cron entry. The job of a firing that failed is none: it was never stored, and the next try has another one.
+    Cron(CronName),
+}
+
+impl Suspect {
+    /// What leaves it alone until an operator looks.
+    pub(super) fn set_aside(self) -> Command {
+        match self {
+            Self::Job(job) => Command::SetAside { job },
+            Self::Cron(entry) => Command::SetAsideCron { entry },
+        }
+    }
+
+    /// Whom an operator's command takes care of, once it is stored.
+    pub(super) fn freed_by(command: &Command) -> Option<Self> {
+        if let Command::Requeue { job, .. } | Command::Delete { job, validate_only: false, .. } = command {
+            Some(Self::Job(*job))
+        } else if let Command::ResumeCron { entry } = command {
+            Some(Self::Cron(entry.clone()))
+        } else {
+            None
+        }
+    }
 }
 
 /// What is known of poison.
@@ -54,7 +84,7 @@ pub(super) struct Isolation {
     careful_until: Option<Duration>,
     reports: BTreeMap<FencingToken, Vec<ReportKind>>,
     nodes: BTreeMap<NodeName, Duration>,
-    aside: BTreeSet<JobId>,
+    aside: BTreeSet<Suspect>,
     trial: Option<Trial>,
     /// Reloads by poison with no calm between, and the last of them.
     row: u32,
@@ -67,9 +97,9 @@ struct Trial {
     /// How many suspects may be timed and placed.
     tried: usize,
     /// Suspects that are set aside meanwhile.
-    rest: Vec<JobId>,
+    rest: Vec<Suspect>,
     /// No suspects any more, and set aside until the hunt is over.
-    parked: Vec<JobId>,
+    parked: Vec<Suspect>,
     /// When the tried ones are cleared.
     until: Duration,
 }
@@ -106,7 +136,7 @@ impl Isolation {
                     self.nodes.pop_first();
                 }
             }
-            Tried::Tick(jobs) => self.tick_failed(steady, jobs),
+            Tried::Tick(about) => self.tick_failed(steady, about),
         }
         self.row = match self.last {
             Some(last) if steady < last + CALM => self.row.saturating_add(1),
@@ -118,22 +148,22 @@ impl Isolation {
 
     /// Everything that the Tick was about is suspect. During a trial that is the tried half, the rest being set aside;
     /// the rest is no longer suspect then, but stays aside until the hunt is over, so as not to muddle it.
-    fn tick_failed(&mut self, steady: Duration, mut jobs: Vec<JobId>) {
-        jobs.sort_unstable();
-        jobs.dedup();
+    fn tick_failed(&mut self, steady: Duration, mut about: Vec<Suspect>) {
+        about.sort_unstable();
+        about.dedup();
         let parked = self.trial.take().map_or_else(Vec::new, |trial| [trial.parked, trial.rest].concat());
-        if let [only] = jobs[..] {
-            self.aside.insert(only);
+        if let [only] = &about[..] {
+            self.aside.insert(only.clone());
             while self.aside.len() > MOST {
                 self.aside.pop_first();
             }
         } else {
-            // About no job: nothing can be set aside; the waits before reloads grow.
-            self.begin(steady, jobs, parked);
+            // About nobody: nothing can be set aside; the waits before reloads grow.
+            self.begin(steady, about, parked);
         }
     }
 
-    fn begin(&mut self, steady: Duration, mut suspects: Vec<JobId>, parked: Vec<JobId>) {
+    fn begin(&mut self, steady: Duration, mut suspects: Vec<Suspect>, parked: Vec<Suspect>) {
         if suspects.is_empty() {
             return;
         }
@@ -152,18 +182,18 @@ impl Isolation {
         TrialEnd::Reload
     }
 
-    /// The jobs to be set aside in a state that was just loaded.
-    pub(super) fn set_aside(&mut self, steady: Duration) -> Vec<JobId> {
+    /// Who is to be set aside in a state that was just loaded.
+    pub(super) fn set_aside(&mut self, steady: Duration) -> Vec<Suspect> {
         if let Some(trial) = &mut self.trial {
             trial.until = steady + TRIAL;
         }
         let suspects = self.trial.iter().flat_map(|trial| trial.rest.iter().chain(&trial.parked));
-        self.aside.iter().chain(suspects).copied().collect()
+        self.aside.iter().chain(suspects).cloned().collect()
     }
 
-    /// An operator took care of the job.
-    pub(super) fn release(&mut self, job: JobId) {
-        self.aside.remove(&job);
+    /// An operator took care of it.
+    pub(super) fn release(&mut self, suspect: &Suspect) {
+        self.aside.remove(suspect);
     }
 
     /// Whether this report failed alone before.
@@ -178,9 +208,21 @@ impl Isolation {
     }
 }
 
-/// The jobs that durable events are about: the suspects of a Tick that failed.
-pub(super) fn jobs_of(events: &[Event]) -> Vec<JobId> {
-    events.iter().filter_map(job_of).collect()
+/// What durable events are about: the suspects of a Tick that failed. For a job that a cron entry has enqueued among them,
+/// and that the Tick may have placed at once, the entry stands.
+pub(super) fn suspects_of(events: &[Event]) -> Vec<Suspect> {
+    let fired = |event: &Event| {
+        if let Event::CronFired { entry, job, .. } = event { Some((*job, entry.clone())) } else { None }
+    };
+    let fired: BTreeMap<JobId, CronName> = events.iter().filter_map(fired).collect();
+    let suspect = |event: &Event| {
+        if let Event::CronMissed { entry, .. } = event {
+            return Some(Suspect::Cron(entry.clone()));
+        }
+        let job = job_of(event)?;
+        Some(fired.get(&job).map_or(Suspect::Job(job), |entry| Suspect::Cron(entry.clone())))
+    };
+    events.iter().filter_map(suspect).collect()
 }
 
 fn job_of(event: &Event) -> Option<JobId> {
@@ -254,6 +296,7 @@ fn job_of(event: &Event) -> Option<JobId> {
         | Event::Earmarked(_)
         | Event::EarmarkDropped { .. }
         | Event::SetAside(_)
+        | Event::CronSetAside(_)
         | Event::WarmedUp
         | Event::NotThrottled { .. }
         | Event::BudgetTurned(_)
@@ -270,30 +313,30 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    fn jobs(n: u128) -> Vec<JobId> {
-        (0..n).map(|n| JobId(Uuid::from_u128(n))).collect()
+    fn jobs(n: u128) -> Vec<Suspect> {
+        (0..n).map(|n| Suspect::Job(JobId(Uuid::from_u128(n)))).collect()
     }
 
     /// Lives through reloads with one poisonous job, which fails every Tick unless it is set aside. What behaved is
     /// committed and due no more.
-    fn hunt(mut due: Vec<JobId>, poison: JobId) -> (BTreeSet<JobId>, u32) {
+    fn hunt(mut due: Vec<Suspect>, poison: &Suspect) -> (BTreeSet<Suspect>, u32) {
         let mut isolation = Isolation::default();
         let mut now = Duration::ZERO;
         for reloads in 0..50 {
             let aside = isolation.set_aside(now);
-            if aside.contains(&poison) {
+            if aside.contains(poison) {
                 due.retain(|job| aside.contains(job));
                 now += TRIAL;
                 if isolation.judge(now) == TrialEnd::None {
                     assert_eq!(
                         due,
-                        isolation.aside.iter().copied().collect::<Vec<_>>(),
+                        isolation.aside.iter().cloned().collect::<Vec<_>>(),
                         "all others are free"
                     );
                     return (isolation.aside, reloads);
                 }
             } else {
-                let about = due.iter().copied().filter(|job| !aside.contains(job)).collect();
+                let about = due.iter().cloned().filter(|job| !aside.contains(job)).collect();
                 isolation.failed(now, Tried::Tick(about));
             }
         }
@@ -302,10 +345,11 @@ mod tests {
 
     #[test]
     fn halving_finds_the_one_job_and_frees_the_others() {
-        let all = jobs(100);
-        for poison in [all[0], all[31], all[50], all[99]] {
+        let mut all = jobs(100);
+        all.push(Suspect::Cron(CronName::new("nightly")));
+        for poison in [&all[0], &all[31], &all[50], &all[100]] {
             let (aside, reloads) = hunt(all.clone(), poison);
-            assert_eq!(aside, BTreeSet::from([poison]));
+            assert_eq!(aside, BTreeSet::from([poison.clone()]));
             assert!(reloads <= 16, "{reloads}");
         }
     }

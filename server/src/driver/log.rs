@@ -25,6 +25,9 @@ fn warn(epoch: Epoch, events: &[Event]) {
             let (count, reason) = (missed.count, &missed.reason);
             tracing::warn!(%epoch, cron.entry = %entry, count, %reason, "firings were missed: {}", missed.message);
         }
+        if let Event::CronSetAside(entry) = event {
+            tracing::error!(%epoch, cron.entry = %entry, "a firing cannot be stored: the entry is paused until it is resumed");
+        }
         if let Event::Spared { fallen, .. } = event {
             let (_, leases) = spared.unwrap_or((fallen, 0_usize));
             spared = Some((fallen, leases + 1));
@@ -120,7 +123,10 @@ fn log(epoch: Epoch, event: &Event) {
         Event::CronMissed { entry, missed } => {
             tracing::debug!(%epoch, cron.entry = %entry, reason = %missed.reason, "{event}");
         }
-        Event::CronRemoved(entry) | Event::CronUnplanned(entry) | Event::CronPaused { entry, .. } => {
+        Event::CronRemoved(entry)
+        | Event::CronUnplanned(entry)
+        | Event::CronSetAside(entry)
+        | Event::CronPaused { entry, .. } => {
             tracing::debug!(%epoch, cron.entry = %entry, "{event}");
         }
         Event::WebhookPut(webhook) => tracing::debug!(%epoch, webhook.name = %webhook.name, "{event}"),

@@ -70,6 +70,7 @@ impl Asked {
                 | Command::SessionClosed { .. }
                 | Command::SessionBlocked { .. }
                 | Command::SetAside { .. }
+                | Command::SetAsideCron { .. }
                 | Command::PlanCron(_)
                 | Command::SettleDeliveries { .. }
                 | Command::Redeliver { .. }
@@ -168,6 +169,7 @@ pub(super) fn fill(items: &mut [Item], state: &State, asked: &Asked, found: Vec<
             | Command::SessionClosed { .. }
             | Command::SessionBlocked { .. }
             | Command::SetAside { .. }
+            | Command::SetAsideCron { .. }
             | Command::PlanCron(_)
             | Command::SettleDeliveries { .. }
             | Command::Redeliver { .. }

@@ -1,5 +1,6 @@
 //! The loop over the store in memory, which can be told to fail.
 
+mod aside;
 mod epochs;
 mod guard;
 mod in_turn;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use opentelemetry::trace::SpanContext;
 use tenure_scheduler::{
-    Changes, Command, Effect, Event, FencingToken, JobId, Now, Refusal, Reply, ReportKind, SessionId, State,
+    Changes, Command, Effect, Event, FencingToken, Now, Refusal, Reply, ReportKind, SessionId, State,
     Statement, Stored, Verdict,
 };
 use tenure_store::{Beside, LogTail, Payload};
@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     batch::Item,
-    isolation::{Isolation, Tried, jobs_of},
+    isolation::{Isolation, Suspect, Tried, suspects_of},
 };
 use crate::{
     handle::{Answer, Call, Submission, SubmitError},
@@ -43,8 +43,8 @@ pub(super) struct Turn {
     pub(super) more: bool,
     /// What to blame if it cannot be stored.
     pub(super) tried: Tried,
-    /// Jobs that an operator took care of: once that is stored they need not be set aside any more.
-    pub(super) freed: Vec<JobId>,
+    /// What an operator took care of: once that is stored it need not be set aside any more.
+    pub(super) freed: Vec<Suspect>,
     /// The spans of its first calls.
     pub(super) calls: Vec<Arc<SpanContext>>,
     /// Held until the turn is over: so many commands of one node are on their way at most.
@@ -112,8 +112,8 @@ impl Turn {
         if tick {
             turn.own(state, Command::Tick);
         }
-        if let Tried::Tick(jobs) = &mut turn.tried {
-            *jobs = jobs_of(&turn.events);
+        if let Tried::Tick(about) = &mut turn.tried {
+            *about = suspects_of(&turn.events);
         }
         turn.changes = state.take_changes();
         turn
@@ -153,13 +153,7 @@ impl Turn {
             self.calls.push(span);
         }
         let stored = if let Command::Enqueue(enqueue) = &command { Some(enqueue.job) } else { None };
-        let freed = if let Command::Requeue { job, .. } | Command::Delete { job, validate_only: false, .. } =
-            &command
-        {
-            Some(*job)
-        } else {
-            None
-        };
+        let freed = Suspect::freed_by(&command);
         let reply = match self.run(state, command) {
             Err(refusal) => Err(SubmitError::Refused(refusal)),
             Ok(first) => {

@@ -55,7 +55,7 @@ impl CronService for Cron {
 
 /// All entries, and what comes of each. The arithmetic is done here, not on the driver.
 pub(super) async fn entries(api: &Api) -> Result<Vec<v1::CronEntry>, No> {
-    let entries: Vec<CronEntry> = api.query(|state, _| state.crons().cloned().collect()).await?;
+    let entries: Vec<CronEntry> = api.query(|state, _| state.crons().collect()).await?;
     let now = api.now();
     Ok(entries.iter().map(|entry| convert::cron::entry(entry, now)).collect())
 }

@@ -72,7 +72,9 @@ impl Journal for MemoryJournal {
         self.store.pass(&self.store.gate).await;
         let turn = Turn::new(changes, beside)?;
         self.call(|shared| {
-            let fault = shared.fault.take();
+            let (fault, more) = shared.fault.take().unzip();
+            shared.fault =
+                fault.zip(more.and_then(|commits| commits.checked_sub(1).filter(|left| *left > 0)));
             match fault {
                 Some(Fault::Deposed) => shared.tables.epoch = Epoch(shared.tables.epoch.0 + 1),
                 Some(Fault::Constraint(name)) => return Err(fired(name, "told by a test")),

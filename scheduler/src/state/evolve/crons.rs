@@ -14,7 +14,8 @@ impl State {
         self.dirty.cron(&entry.name, known.is_some());
         let ahead = known.filter(|known| known.entry.last_instant == entry.last_instant);
         let ahead = ahead.and_then(|known| known.ahead.clone());
-        self.crons.insert(entry.name.clone(), CronState { entry: entry.clone(), ahead });
+        let aside = known.and_then(|known| known.aside.clone());
+        self.crons.insert(entry.name.clone(), CronState { entry: entry.clone(), ahead, aside });
         self.follow_cron(&entry.name);
     }
 
@@ -29,9 +30,17 @@ impl State {
         if pause.is_none() {
             cron.entry.last_instant = cron.entry.last_instant.max(now.wall);
             cron.ahead = None;
+            cron.aside = None;
         }
         cron.entry.paused = pause.cloned();
         self.dirty.cron(name, true);
+        self.follow_cron(name);
+    }
+
+    /// Nothing of it is stored: its row may be what cannot be written.
+    pub(super) fn cron_set_aside(&mut self, name: &CronName, now: Now) {
+        let Some(cron) = self.crons.get_mut(name) else { return };
+        cron.set_aside(now.wall);
         self.follow_cron(name);
     }
 
@@ -91,14 +100,14 @@ impl State {
         unplanned.map(|cron| &cron.entry).take(most)
     }
 
-    /// A declared entry.
+    /// A declared entry, as it is stored.
     #[must_use]
     pub fn cron(&self, name: &CronName) -> Option<&CronEntry> {
         self.crons.get(name).map(|cron| &cron.entry)
     }
 
-    /// All declared entries, by name.
-    pub fn crons(&self) -> impl Iterator<Item = &CronEntry> {
-        self.crons.values().map(|cron| &cron.entry)
+    /// All declared entries, by name, as people see them: one of which a firing could not be stored is paused.
+    pub fn crons(&self) -> impl Iterator<Item = CronEntry> {
+        self.crons.values().map(CronState::shown)
     }
 }
