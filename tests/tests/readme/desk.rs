@@ -214,7 +214,8 @@ fn background(command: &str, seen: &str, log: &str) -> String {
     )
 }
 
-/// Builds by linking what is built already; runs for real, from the repository and into the tests' own directory.
+/// Builds by linking what is built already; runs for real, from the repository and into the tests' own directory, with the
+/// toolchain of this test: where `rustup` chooses one, a file of some dependency must not make it fetch another.
 fn cargo() -> anyhow::Result<String> {
     let test = std::env::current_exe()?;
     let target = test.ancestors().nth(3).context("the test stands in no target directory")?;
@@ -224,10 +225,10 @@ fn cargo() -> anyhow::Result<String> {
            test -f '{repository}/cli/Cargo.toml'\n\
            mkdir -p target/release && ln -sf '{tenure}' target/release/tenure ;;\n\
          'run --locked --manifest-path ../../Cargo.toml '*)\n\
-           export HOME='{home}' CARGO_TARGET_DIR='{target}'\n\
+           export HOME='{home}' CARGO_TARGET_DIR='{target}'{toolchain}\n\
            shift 4 && exec '{cargo}' run --locked --manifest-path '{repository}/Cargo.toml' \"$@\" ;;\n\
          'run '*)\n\
-           export HOME='{home}' CARGO_TARGET_DIR='{target}'\n\
+           export HOME='{home}' CARGO_TARGET_DIR='{target}'{toolchain}\n\
            cd '{repository}' && exec '{cargo}' \"$@\" ;;\n\
          *) echo \"this test does not know: cargo $*\" >&2; exit 70 ;;\n\
          esac",
@@ -235,8 +236,15 @@ fn cargo() -> anyhow::Result<String> {
         repository = binary::repository().display(),
         target = target.display(),
         home = std::env::var("HOME").unwrap_or_default(),
+        toolchain = toolchain(),
         cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()),
     ))
+}
+
+/// What `rustup` was told for this test, and that it installs nothing by itself.
+fn toolchain() -> String {
+    let chosen = std::env::var("RUSTUP_TOOLCHAIN").map(|name| format!(" RUSTUP_TOOLCHAIN='{name}'"));
+    format!(" RUSTUP_AUTO_INSTALL=0{}", chosen.unwrap_or_default())
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
