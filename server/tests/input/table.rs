@@ -357,7 +357,7 @@ fn node(row: &str) -> Option<Rule> {
         // Over the limit it is dropped, and the rest of the report counts.
         "Checkpoint.data" => Rule::Bytes { most: 256 * 1024, over: Want::Fine },
         "Throttled.slot" => Rule::Name { required: true, unknown: None },
-        "Finished.result" => Rule::Inner { required: false },
+        "Finished.result" | "Returned.result" => Rule::Inner { required: false },
         // Over the limit it is answered BROKEN, and the session goes on.
         "ResultBytes.data" => Rule::Bytes { most: 256 * 1024, over: Want::Field(String::new()) },
         "ResultBytes.content_type" => Rule::Text { most: 255, required: false },
