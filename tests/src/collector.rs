@@ -20,7 +20,9 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
-use opentelemetry_proto::tonic::metrics::v1::{HistogramDataPoint, Metric, metric::Data, number_data_point};
+use opentelemetry_proto::tonic::metrics::v1::{
+    HistogramDataPoint, Metric, ResourceMetrics, metric::Data, number_data_point,
+};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use prost::Message as _;
@@ -118,12 +120,14 @@ impl Collector {
             .collect()
     }
 
-    /// The newest value of every series of a service, by its name and labels as Prometheus writes them; no sums of
+    /// The series of the newest export of a service, by their names and labels as Prometheus writes them; no sums of
     /// histograms.
     pub fn figures(&self, service_name: &str) -> BTreeMap<String, f64> {
         let requests = self.received.metrics.lock().unwrap_or_else(PoisonError::into_inner);
-        let resources = requests.iter().flat_map(|request| &request.resource_metrics);
-        let ours = resources.filter(|metrics| service(metrics.resource.as_ref()) == service_name);
+        let is_ours = |metrics: &&ResourceMetrics| service(metrics.resource.as_ref()) == service_name;
+        let newest =
+            requests.iter().rev().find(|request| request.resource_metrics.iter().any(|of| is_ours(&of)));
+        let ours = newest.into_iter().flat_map(|request| &request.resource_metrics).filter(is_ours);
         let metrics = ours.flat_map(|metrics| metrics.scope_metrics.iter().flat_map(|scope| &scope.metrics));
         metrics.flat_map(series).collect()
     }
