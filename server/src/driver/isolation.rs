@@ -336,7 +336,7 @@ mod tests {
                     return (isolation.aside, reloads);
                 }
             } else {
-                let about = due.iter().cloned().filter(|job| !aside.contains(job)).collect();
+                let about = due.iter().filter(|&job| !aside.contains(job)).cloned().collect();
                 isolation.failed(now, Tried::Tick(about));
             }
         }
