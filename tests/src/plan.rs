@@ -9,6 +9,11 @@ use std::path::Path;
 
 use crate::intervals::Need;
 
+/// What else runs on the machine of the tests is not what they are about: a node that says nothing of pressure is closed
+/// neither by load nor by a full disk.
+const CALM: &str =
+    "[pressure]\nrule = [{ id = \"disk_low\", enabled = false }, { id = \"load_high\", enabled = false }]\n";
+
 /// A fleet to be started.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -223,6 +228,9 @@ impl Plan {
             line(&mut text, &format!("TEST_TAG = \"{tag}\""));
         }
         text.push_str(&node.tail);
+        if !node.tail.contains("[pressure") {
+            text.push_str(CALM);
+        }
         text
     }
 }
@@ -401,5 +409,8 @@ mod tests {
         assert_eq!(environment["TEST_NEEDS"].as_str(), Some("browser@n1=1/2 anthropic=2/6"));
         assert_eq!(node["kinds"]["free"]["env"]["TEST_NEEDS"].as_str(), Some("-"));
         assert_eq!(node["pressure"]["sample"].as_str(), Some("1s"));
+        let silent = plan.node_file(&NodePlan::new("n2"), Path::new("/bin/job"), Path::new("/bench"), "tag");
+        let silent: toml::Table = silent.parse().unwrap();
+        assert_eq!(silent["pressure"]["rule"].as_array().map(Vec::len), Some(2), "{silent}");
     }
 }
