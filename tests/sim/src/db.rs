@@ -437,7 +437,7 @@ impl World {
     /// Its standby takes its place, without the newest commits.
     pub(crate) fn db_fails_over(&mut self) {
         self.replicate();
-        let (mut jobs, mut tokens) = (BTreeSet::new(), BTreeSet::new());
+        let (mut jobs, mut tokens, mut workflows) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (_, logged) in std::mem::take(&mut self.db.log) {
             if let Logged::Rows(changes) = logged {
                 jobs.extend(changes.jobs.iter().map(|change| match change {
@@ -447,6 +447,7 @@ impl World {
                 }));
                 tokens.extend(changes.leases_put.iter().map(|lease| lease.token));
                 tokens.extend(changes.leases_deleted.iter().copied());
+                workflows.extend(changes.workflows_put.iter().map(|workflow| workflow.id));
             }
         }
         say!(
@@ -457,6 +458,9 @@ impl World {
             tokens.len()
         );
         self.oracle.lost(&jobs, &tokens);
+        // A cancel of a workflow is a change of its row, which its members follow later, some after the failover.
+        let flows = workflows.iter().filter_map(|workflow| self.flows.get(workflow));
+        self.oracle.forget_cancels(flows.flat_map(|flow| flow.places().map(|place| flow.id.member(place))));
         (self.db.tables, self.db.fence) = self.db.standby.clone();
         self.db.newest_epoch = 0;
         self.db.timeline += 1;

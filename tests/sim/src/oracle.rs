@@ -91,6 +91,13 @@ impl Oracle {
         self.lost_tokens.extend(tokens.iter().map(|token| token.0));
     }
 
+    /// What asked for an end of these may be lost.
+    pub(crate) fn forget_cancels(&mut self, jobs: impl Iterator<Item = JobId>) {
+        for job in jobs {
+            self.cancelled.remove(&job);
+        }
+    }
+
     pub(crate) fn has_lost(&self, job: JobId) -> bool {
         self.lost_jobs.contains(&job)
     }

@@ -166,3 +166,17 @@ fn regress_a_grant_is_as_old_as_its_token_however_late_its_leader_hears_of_it() 
 fn regress_another_boot_of_an_instance_does_not_free_what_has_finished() {
     assert_eq!(run(3_097_800, ONLY_JOBS).violation, None);
 }
+
+/// Two rounds in one commit, which the model of the schema refused.
+#[test]
+fn regress_a_turn_may_requeue_cancel_and_requeue_again() {
+    assert_eq!(run(1_796_090_000_015_250, Options::default()).violation, None);
+}
+
+/// The oracle went by the rows of members, which follow that of their workflow later.
+#[test]
+fn regress_a_failover_may_lose_the_cancel_of_a_workflow() {
+    for seed in [1_796_090_000_015_971, 1_796_090_000_061_280] {
+        assert_eq!(run(seed, Options::default()).violation, None, "{seed}");
+    }
+}

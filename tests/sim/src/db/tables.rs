@@ -141,11 +141,12 @@ impl Tables {
             return Err(format!("{}: its version does not rise", job.id));
         }
         if old.state.is_final() {
-            let requeued = job.round == old.round + 1 && !matches!(job.state, JobState::Scheduled { .. });
+            // One turn may requeue it, end it, and requeue it again.
+            let requeued = job.round > old.round && !matches!(job.state, JobState::Scheduled { .. });
             let same = job.round == old.round && job.state == old.state;
             if !requeued && !same {
                 let (old, new) = (old.state.name(), job.state.name());
-                return Err(format!("{}: a final row changes from {old} to {new}", job.id));
+                return Err(format!("{}: a final row changes from {old} to {new}: {job:?}", job.id));
             }
         }
         self.let_go(&old);
